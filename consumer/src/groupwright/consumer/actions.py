@@ -1,0 +1,117 @@
+"""What the membership asks its driver to do. Each is a value; doing it is `driver`'s part."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from groupwright.assignors import JoinedMember
+from groupwright.consumer.events import Event
+from groupwright.consumer.protocol import Identity, JoinRequest, Partitions
+from groupwright.consumer.rebalance import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpCoordinator:
+    """Find the group's coordinator; answer with `coordinator_found` or `coordinator_missing`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropConnection:
+    """Close the connection to the coordinator, and with it whatever is under way on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendJoin:
+    """Send JoinGroup; answer with `joined` or `disconnected`."""
+
+    attempt: int
+    request: JoinRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """This member leads: run the assignor; answer with `planned` or `plan_failed`."""
+
+    attempt: int
+    protocol: str
+    members: tuple[JoinedMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendSync:
+    """Send SyncGroup; answer with `synced` or `disconnected`."""
+
+    attempt: int
+    identity: Identity
+    assignments: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyAssignor:
+    """Tell the assignor what this member was assigned in which generation."""
+
+    protocol: str
+    assignment: Partitions
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsets:
+    """Send OffsetFetch; answer with `offsets_fetched` or `disconnected`."""
+
+    attempt: int
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeartbeat:
+    """Send Heartbeat; answer with `heartbeat_answered` or `heartbeat_unanswered`."""
+
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class SendLeave:
+    """Send LeaveGroup once; answer with `left`, whatever came of it."""
+
+    attempt: int
+    identity: Identity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Put an event into the application's inbox."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take an event back if the application has not taken it; answer with `withdrawn` if so."""
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Tell the application why it cannot be a member; the driver words it, and delivers `Failed`."""
+
+    error: int
+    detail: str
+    timeline: Timeline | None
+
+
+Action = (
+    LookUpCoordinator
+    | DropConnection
+    | SendJoin
+    | Plan
+    | SendSync
+    | NotifyAssignor
+    | FetchOffsets
+    | SendHeartbeat
+    | SendLeave
+    | Deliver
+    | Withdraw
+    | Refuse
+)

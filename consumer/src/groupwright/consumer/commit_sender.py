@@ -1,0 +1,93 @@
+"""Sends the queued commits to the coordinator, one request at a time."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from groupwright.consumer.actions import Action
+from groupwright.consumer.commits import Commit, CommitQueue, CommitResult
+from groupwright.consumer.membership import Membership
+from groupwright.consumer.network import Network
+from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets
+
+_PAUSE = 0.1  # seconds before a commit is tried again
+
+Feed = Callable[..., None]
+"""Calls one of the membership's inputs, and does what it asks for."""
+
+
+class CommitSender:
+    """Runs a `CommitQueue` on the network's loop, as the member that the membership says it is."""
+
+    def __init__(self, membership: Membership, network: Network, feed: Feed) -> None:
+        """Send over `network`; what answers say about the membership is fed back to it."""
+        self._membership = membership
+        self._network = network
+        self._feed: Callable[..., None] = feed
+        self._queue = CommitQueue()
+        self._sending = False
+        self._drained: list[Any] = []
+
+    def add(
+        self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None], *, repeat: bool
+    ) -> None:
+        """Queue a commit as whatever the member is now; one that may not commit is told so at once."""
+        identity = self._membership.commit_identity()
+        if isinstance(identity, ErrorCode):
+            done(CommitResult(dict.fromkeys(offsets, int(identity)), "the member is in no stable generation"))
+            return
+        self._queue.add(Commit(offsets, identity, deadline, repeat, done))
+        self._feed(self._membership.want_coordinator)
+
+    def pump(self) -> None:
+        """Send what waits, if the coordinator is known; wake those who wait for the queue to be empty."""
+        if self._queue.idle:
+            while self._drained:
+                self._drained.pop().success(None)
+        elif self._membership.coordinator.known and not self._sending:
+            self._sending = True
+            self._network.spawn(self._send())
+
+    def expire(self, now: float) -> None:
+        """Give up the commits whose deadline is over."""
+        self._queue.expire(now, "the coordinator could not be reached in time")
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `expire` has something to do."""
+        return min((commit.deadline for commit in self._queue.waiting), default=None)
+
+    async def drained(self) -> None:
+        """Return when no commit waits or is under way; each ends by its deadline."""
+        if not self._queue.idle:
+            future = self._network.future()
+            self._drained.append(future)
+            await future
+
+    async def _send(self) -> None:
+        try:
+            request = self._queue.next_request()
+            if request is not None and await self._send_request(*request):
+                await self._network.sleep(_PAUSE)
+        finally:
+            self._sending = False
+        self._feed(_nothing)
+
+    async def _send_request(self, identity: Any, offsets: Offsets) -> bool:
+        """Send one request; return whether any of its commits goes back to be tried again."""
+        try:
+            answer = await self._network.commit(identity, offsets)
+        except DisconnectedError as error:
+            again = self._queue.unanswered(str(error), time.monotonic())
+            self._feed(self._membership.commit_unanswered)
+        else:
+            again = self._queue.answered(answer.errors, time.monotonic())
+            # What concerns the membership is the same for every partition.
+            code = next(iter(answer.errors.values()), ErrorCode.NONE)
+            self._feed(self._membership.commit_answered, identity, code)
+        return again
+
+
+def _nothing(_now: float) -> list[Action]:
+    """Feed nothing: only what follows a feed is wanted."""
+    return []

@@ -1,0 +1,68 @@
+"""What can go wrong in a group, as exceptions.
+
+Every class is both a `GroupwrightError` and a `confluent_kafka.KafkaException`, so that code written for
+confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchanged.
+"""
+
+from confluent_kafka import KafkaError, KafkaException
+
+from groupwright.assignors import GroupwrightError
+
+__all__ = [
+    "AssignorFailedError",
+    "CommitError",
+    "ConfigurationError",
+    "ConsumerError",
+    "FencedInstanceError",
+    "GroupError",
+    "InconsistentGroupProtocolError",
+]
+
+
+class ConsumerError(GroupwrightError, KafkaException):
+    """The root of what a `Consumer` raises of its own; ``args[0]`` is a `confluent_kafka.KafkaError`."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Keep `code` (a broker's error code, or one of librdkafka's negative ones) with its message."""
+        super().__init__(KafkaError(code, message))
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        """Return the message alone; the code's name is part of ``args[0]``."""
+        return self.message
+
+
+class ConfigurationError(ConsumerError):
+    """A setting is missing, out of range, contradicts another, or cannot be honoured."""
+
+    def __init__(self, message: str) -> None:
+        """Say which setting is wrong, its value, and what to write instead."""
+        super().__init__(KafkaError._INVALID_ARG, message)  # noqa: SLF001 - librdkafka's public code
+
+
+class GroupError(ConsumerError):
+    """The coordinator refused this member, and trying again unchanged would not help.
+
+    Raised by `Consumer.poll` and `Consumer.consume`. The next poll tries to join again, so an application
+    may wait for the cause to be mended.
+    """
+
+
+class InconsistentGroupProtocolError(GroupError):
+    """No assignor is common to this member and the others (error 23); the message names theirs."""
+
+
+class FencedInstanceError(GroupError):
+    """Another member has taken over this consumer's ``group.instance.id`` (error 82, KIP-345).
+
+    It does not pass: every later poll raises it again. Close the consumer.
+    """
+
+
+class AssignorFailedError(GroupError):
+    """This member leads the group, and its assignor raised or returned an invalid assignment."""
+
+
+class CommitError(ConsumerError):
+    """A synchronous commit failed; nothing, or not everything, was stored."""

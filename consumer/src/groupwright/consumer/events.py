@@ -1,0 +1,113 @@
+"""What the membership tells the application, to be applied by the thread that polls.
+
+librdkafka's handle belongs to one thread at a time, and rebalance callbacks run inside `poll` (as users of
+confluent-kafka expect). So the membership never touches either: it puts events into an `Inbox`, and
+`Consumer` takes them between two native polls.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groupwright.consumer.commits import CommitResult
+from groupwright.consumer.errors import ConsumerError
+from groupwright.consumer.protocol import Identity, Offsets, Partitions
+from groupwright.consumer.rebalance import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Give `partitions` up; when `lost`, they may have another owner already.
+
+    The membership waits for `Membership.applied` with this ticket before it joins again.
+    """
+
+    ticket: int
+    partitions: Partitions
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Own `partitions` from now on, each starting at its committed offset where it has one."""
+
+    ticket: int
+    partitions: Partitions
+    offsets: Offsets
+    identity: Identity
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Raise `error` from poll; `timeline` is that of the rebalance that it ended, if one was under way."""
+
+    error: ConsumerError
+    timeline: Timeline | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PollExceeded:
+    """The application did not poll for `max.poll.interval.ms`, and the member has left the group."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit has ended, one way or the other."""
+
+    offsets: Offsets
+    result: CommitResult
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The member is out of its group; nothing more will come."""
+
+
+Event = Revoke | Assign | Failed | PollExceeded | Committed | Closed
+
+
+class Inbox:
+    """A queue from the membership's thread to the one that polls. Safe to use from both."""
+
+    def __init__(self) -> None:
+        """Make an empty inbox."""
+        self._events: deque[Event] = deque()
+        self._changed = threading.Condition()
+
+    def __bool__(self) -> bool:
+        """Whether anything waits; takes no lock, since every poll asks."""
+        return bool(self._events)
+
+    def put(self, event: Event) -> None:
+        """Add an event, and wake whoever waits for one."""
+        with self._changed:
+            self._events.append(event)
+            self._changed.notify_all()
+
+    def take(self) -> Event | None:
+        """Return the oldest event, or None."""
+        with self._changed:
+            return self._events.popleft() if self._events else None
+
+    def withdraw(self, ticket: int) -> bool:
+        """Take an event back that nobody has taken yet; return whether that succeeded."""
+        with self._changed:
+            for event in self._events:
+                if getattr(event, "ticket", None) == ticket:
+                    self._events.remove(event)
+                    return True
+        return False
+
+    def wait(self, timeout: float, until: Callable[[], bool] = lambda: False) -> None:
+        """Return when an event is there, `until` holds, or `timeout` seconds are over."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._events) or until(), max(0.0, timeout))
+
+    def wake(self) -> None:
+        """Let a waiter look at its condition again."""
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,256 @@
+"""Gaining and giving up partitions, on the thread that polls: callbacks, librdkafka's handle, listeners.
+
+Underneath only `incremental_assign` and `incremental_unassign` are used (`assign` would fetch again whatever is
+kept), with explicit offsets (librdkafka, being in no group, would otherwise look them up by itself).
+
+A user's callback that raises is remembered, the rest is done all the same, and the exception leaves `poll` once,
+at the end; the callback is not repeated. Raised inside a native call it would lose a message.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED, TopicPartition
+
+from groupwright.consumer.commits import PendingCommit
+from groupwright.consumer.events import Assign, Failed, Revoke
+from groupwright.consumer.offsets import OffsetTracker
+from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
+from groupwright.consumer.rebalance import Clock, Listener, Outcome, Phase, Rebalance, Timeline
+
+Native = confluent_kafka.Consumer
+Callback = Callable[[Any, list[TopicPartition]], object]
+
+_RESETS = {
+    "smallest": OFFSET_BEGINNING,
+    "earliest": OFFSET_BEGINNING,
+    "beginning": OFFSET_BEGINNING,
+    "largest": OFFSET_END,
+    "latest": OFFSET_END,
+    "end": OFFSET_END,
+}
+_UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+
+
+class Handover:
+    """Applies the membership's assignments to one consumer's handle. Used by the polling thread alone."""
+
+    def __init__(
+        self,
+        group_id: str,
+        client_id: str,
+        offset_reset: str,
+        offsets: OffsetTracker,
+        log: logging.LoggerAdapter[logging.Logger],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """Start with no callbacks and no listeners."""
+        self.on_assign: Callback | None = None
+        self.on_revoke: Callback | None = None
+        self.on_lost: Callback | None = None
+        self.listeners: list[Listener] = []
+        self.error: BaseException | None = None
+        """What the first callback that failed has raised, until it is taken."""
+
+        self._group_id = group_id
+        self._client_id = client_id
+        # Where "error" is wanted, librdkafka finds no committed offset by itself and reports it.
+        self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
+        self._offsets = offsets
+        self._log = log
+        self._clock = clock
+        self._starts: Offsets = {}
+        self._paused: set[TopicPartitionKey] = set()
+        self._in_callback = False
+        self._applied = False
+
+    # --- Events -------------------------------------------------------------------------------------
+
+    def assign(self, consumer: Native, event: Assign) -> None:
+        """Gain the event's partitions."""
+        self._starts = event.offsets
+        gained = keys(event.partitions)
+        self._offsets.assigned(gained, event.offsets)
+        seconds = self._call(self.on_assign, consumer, gained)
+        if not self._applied:
+            self._natively(self.incremental_assign, consumer, _partitions(gained))
+        now = self._clock()
+        event.timeline.end(Phase.ASSIGN, now)
+        self._tell(lambda listener: listener.partitions_assigned(event.partitions, seconds))
+        outcome = Outcome.LOST if event.timeline.lost else Outcome.COMPLETED
+        self._report(
+            event.timeline,
+            outcome,
+            event.identity.member_id,
+            event.identity.generation,
+            event.identity.protocol,
+            event.partitions,
+            now,
+        )
+
+    def revoke(self, consumer: Native, event: Revoke) -> None:
+        """Give the event's partitions up. Whatever the callback does, none of them stays assigned."""
+        given_up = keys(event.partitions)
+        # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
+        callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
+        seconds = self._call(callback, consumer, given_up)
+        owned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+        left = [key for key in given_up if key in owned]
+        if left:
+            self._natively(Native.incremental_unassign, consumer, _partitions(left))
+        # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent.
+        paused = [key for key in given_up if key in self._paused]
+        if paused:
+            self._natively(self.resume, consumer, _partitions(paused))
+        self._offsets.dropped(given_up)
+        if event.lost:
+            self._tell(lambda listener: listener.partitions_lost(event.partitions, seconds))
+        else:
+            self._tell(lambda listener: listener.partitions_revoked(event.partitions, seconds))
+
+    def failed(self, event: Failed) -> None:
+        """Report the rebalance that an error has ended."""
+        if event.timeline is not None:
+            self._report(event.timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), str(event.error))
+
+    # --- What the user may call in a callback -------------------------------------------------------
+
+    @property
+    def in_callback(self) -> bool:
+        """Whether a rebalance callback is running."""
+        return self._in_callback
+
+    def assign_in_callback(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        """Do what `assign` asks for, with committed offsets where the user has chosen none."""
+        self._applied = True
+        current = Native.assignment(consumer)
+        if current:
+            Native.incremental_unassign(consumer, current)
+        self.incremental_assign(consumer, partitions)
+
+    def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        """Assign natively, each partition from its committed offset unless another is given."""
+        self._applied = True
+        Native.incremental_assign(consumer, [self._with_start(partition) for partition in partitions])
+
+    def note_applied(self) -> None:
+        """Note that the user's callback took the assignment into its own hands."""
+        self._applied = True
+
+    def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        """Pause natively, and remember it."""
+        Native.pause(consumer, partitions)
+        self._paused.update((p.topic, p.partition) for p in partitions)
+
+    def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        """Resume natively."""
+        Native.resume(consumer, partitions)
+        self._paused.difference_update((p.topic, p.partition) for p in partitions)
+
+    def take_error(self) -> BaseException | None:
+        """Return what a callback raised, once."""
+        error, self.error = self.error, None
+        return error
+
+    # --- Parts --------------------------------------------------------------------------------------
+
+    def _with_start(self, partition: TopicPartition) -> TopicPartition:
+        if partition.offset not in _UNSET:
+            return partition
+        committed = self._starts.get((partition.topic, partition.partition))
+        if committed is None or committed.offset < 0:
+            return TopicPartition(partition.topic, partition.partition, self._reset)
+        epoch = committed.leader_epoch
+        return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
+
+    def _call(
+        self, callback: Callback | None, consumer: Native, partitions: list[TopicPartitionKey]
+    ) -> float:
+        """Run a user's callback; return the seconds it took."""
+        self._applied = False
+        if callback is None:
+            return 0.0
+        started = self._clock()
+        self._in_callback = True
+        try:
+            callback(consumer, _partitions(partitions))
+        except BaseException as error:  # noqa: BLE001 - Ctrl-C too waits until the handover is whole
+            self.error = self.error or error
+        finally:
+            self._in_callback = False
+        return self._clock() - started
+
+    def _natively(
+        self,
+        method: Callable[[Native, list[TopicPartition]], None],
+        consumer: Native,
+        partitions: list[TopicPartition],
+    ) -> None:
+        try:
+            method(consumer, partitions)
+        except confluent_kafka.KafkaException as error:
+            self.error = self.error or error
+
+    def _tell(self, call: Callable[[Listener], None]) -> None:
+        for listener in self.listeners:
+            try:
+                call(listener)
+            except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
+                self._log.exception("the listener %r raised; the consumer goes on", listener)
+
+    def _report(
+        self,
+        timeline: Timeline,
+        outcome: Outcome,
+        member_id: str,
+        generation: int,
+        protocol: str | None,
+        partitions: Partitions,
+        now: float,
+        error: str | None = None,
+    ) -> None:
+        phases: Mapping[Phase, float] = dict(timeline.phases)
+        rebalance = Rebalance(
+            group=self._group_id,
+            client_id=self._client_id,
+            member_id=member_id,
+            generation=generation,
+            protocol=protocol,
+            outcome=outcome,
+            reason=timeline.reason,
+            duration=now - timeline.started,
+            phases=phases,
+            partitions=partitions,
+            ended_at=time.time(),
+            error=error,
+        )
+        self._log.info(
+            "rebalance %s in %.3f s: generation %d, %d partitions (%s)",
+            outcome,
+            rebalance.duration,
+            generation,
+            len(keys(partitions)),
+            timeline.reason,
+        )
+        self._tell(lambda listener: listener.rebalanced(rebalance))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRevoke:
+    """A revocation that waits for the commit of what was consumed."""
+
+    event: Revoke
+    commit: PendingCommit
+
+    @property
+    def ready(self) -> bool:
+        """Whether the commit has ended, well or not."""
+        return self.commit.ready
+
+
+def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
+    return [TopicPartition(topic, int(number)) for topic, number in of]

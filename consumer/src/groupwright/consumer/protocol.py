@@ -1,0 +1,147 @@
+"""The group protocol's requests and answers, as plain values.
+
+Only what membership needs, apart from any library's classes: `network` translates to and from the wire.
+Field names are Kafka's. Partitions are held per topic, ascending.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from groupwright.assignors import JoinedMember
+
+Partitions = Mapping[str, Sequence[int]]
+"""Topic name to partition numbers."""
+
+TopicPartitionKey = tuple[str, int]
+
+PROTOCOL_TYPE = "consumer"
+
+
+class ErrorCode(IntEnum):
+    """The broker's error codes that membership tells apart (`org.apache.kafka.common.protocol.Errors`)."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    REQUEST_TIMED_OUT = 7
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
+    FENCED_INSTANCE_ID = 82
+    UNSTABLE_OFFSET_COMMIT = 88
+
+
+def error_name(code: int) -> str:
+    """Return the protocol's name of an error code, or the number where none is known here."""
+    return next((known.name for known in ErrorCode if known == code), f"error {code}")
+
+
+COORDINATOR_MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+"""Answers after which the coordinator must be looked up again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a member is in its group: the triple that every request carries.
+
+    A generation of -1 means that no generation is held; an empty member id that none was given yet.
+    """
+
+    generation: int = -1
+    member_id: str = ""
+    protocol: str | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether this is a member in some generation, so that what it owns is its own."""
+        return self.generation >= 0 and bool(self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """JoinGroup (KIP-62, KIP-345, KIP-394, KIP-800)."""
+
+    member_id: str
+    protocols: tuple[tuple[str, bytes], ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAnswer:
+    """JoinGroup's response; `members` is empty unless this member leads."""
+
+    error: int = 0
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    member_id: str = ""
+    members: tuple[JoinedMember, ...] = ()
+    skip_assignment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SyncAnswer:
+    """SyncGroup's response; `assignment` holds ConsumerProtocol bytes."""
+
+    error: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A position to commit, or one that was committed; `offset` -1 where there is none."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Offsets = Mapping[TopicPartitionKey, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAnswer:
+    """OffsetFetch's response: the group's error, then each partition's offset or error."""
+
+    error: int = 0
+    offsets: Offsets = field(default_factory=dict)
+    errors: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """OffsetCommit's response: an error code for each partition of the request."""
+
+    errors: Mapping[TopicPartitionKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """DescribeGroups' response, as far as an error message needs it."""
+
+    state: str
+    protocol: str
+    client_ids: tuple[str, ...]
+
+
+class DisconnectedError(Exception):
+    """A request had no answer: the connection broke, or the time-out passed."""
+
+
+def count(partitions: Partitions) -> int:
+    """Return how many partitions there are over all topics."""
+    return sum(len(numbers) for numbers in partitions.values())
+
+
+def keys(partitions: Partitions) -> list[TopicPartitionKey]:
+    """Return (topic, partition) pairs, in the order given."""
+    return [(topic, number) for topic, numbers in partitions.items() for number in numbers]

@@ -1,0 +1,130 @@
+"""The clocks of a membership: pure values that are told the time, and asked what is due."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Jitter = Callable[[], float]
+"""A random number in [0, 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The timings of a member, in seconds; each is a configuration key of the same name."""
+
+    session_timeout: float = 45.0
+    heartbeat_interval: float = 3.0
+    max_poll_interval: float = 300.0
+    retry_backoff: float = 0.1
+    retry_backoff_max: float = 1.0
+
+
+class Backoff:
+    """Exponential pauses between failures, with a jitter of a fifth (KIP-580)."""
+
+    def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
+        """Start with no failures."""
+        self._first = timing.retry_backoff
+        self._longest = timing.retry_backoff_max
+        self._jitter = jitter
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Forget the failures: something succeeded."""
+        self._failures = 0
+
+    def pause(self) -> float:
+        """Count a failure; return the seconds to wait."""
+        seconds = min(self._first * 2.0**self._failures, self._longest)
+        # Past this the pause no longer grows, and the power would one day overflow.
+        self._failures = min(self._failures + 1, 30)
+        return seconds * (0.8 + 0.4 * self._jitter())
+
+
+class Heartbeat:
+    """When the next heartbeat is due, and until when the session lasts.
+
+    One heartbeat at most is under way. The session is counted from the sending of the last one that was
+    answered: the coordinator cannot have heard it earlier, so it cannot have given up on the member yet.
+    """
+
+    def __init__(self, timing: Timing) -> None:
+        """Start without a session."""
+        self._timing = timing
+        self._sent_at: float | None = None
+        self.next_at = 0.0
+        self.session_ends = 0.0
+
+    @property
+    def under_way(self) -> bool:
+        """Whether an answer is awaited."""
+        return self._sent_at is not None
+
+    def start_session(self, now: float) -> None:
+        """The coordinator has just answered a join or a sync."""
+        self.next_at = now + self._timing.heartbeat_interval
+        self.session_ends = now + self._timing.session_timeout
+
+    def due(self, now: float) -> bool:
+        """Whether one should be sent."""
+        return self._sent_at is None and now >= self.next_at
+
+    def sent(self, now: float) -> None:
+        """One was sent; the next comes an interval later."""
+        self._sent_at = now
+        self.next_at = now + self._timing.heartbeat_interval
+
+    def answered(self, now: float, *, alive: bool) -> None:
+        """The answer came; when `alive`, it keeps the session up."""
+        sent, self._sent_at = self._sent_at, None
+        if alive:
+            self.session_ends = (now if sent is None else sent) + self._timing.session_timeout
+
+    def unanswered(self) -> None:
+        """No answer will come."""
+        self._sent_at = None
+
+    def soon(self, at: float) -> None:
+        """Send the next one no later than `at`."""
+        self.next_at = min(self.next_at, at)
+
+
+class CoordinatorLookup:
+    """Whether the coordinator is known, and when to look it up."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        """Start with no coordinator."""
+        self.known = False
+        self.next_at = 0.0
+        self._under_way = False
+        self._backoff = backoff
+
+    @property
+    def wanted(self) -> bool:
+        """Whether one must still be started."""
+        return not self.known and not self._under_way
+
+    def start(self, now: float) -> bool:
+        """Start a look-up if it is time; return whether it was."""
+        if self.known or self._under_way or now < self.next_at:
+            return False
+        self._under_way = True
+        return True
+
+    def found(self) -> None:
+        """It is known, and can be reached."""
+        self.known = True
+        self._under_way = False
+        self._backoff.reset()
+
+    def missing(self, now: float) -> None:
+        """The look-up failed."""
+        self._under_way = False
+        self.next_at = now + self._backoff.pause()
+
+    def lost(self, now: float) -> bool:
+        """It moved or cannot be reached; return whether that is news."""
+        was_known, self.known = self.known, False
+        if was_known:
+            self.next_at = now
+        return was_known
