@@ -1,0 +1,76 @@
+"""What the README tells a newcomer to do, works."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.kafka
+def test_the_usage_runs_as_it_stands(tmp_path: Path) -> None:
+    (program,) = blocks("python")
+    script = tmp_path / "usage.py"
+    script.write_text(program)
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore:read_text:DeprecationWarning", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "assigned 6"
+    assert sorted(lines[1:11]) == [f"order {number}" for number in range(10)]
+    assert re.fullmatch(r"metrics at http://127\.0\.0\.1:\d+/metrics", lines[11])
+
+
+def test_each_command_is_one_that_the_tests_or_ci_run() -> None:
+    """`make demo` is the command that the demo's own tests start; `make test` is what CI calls."""
+    commands = [line.split("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+
+    assert commands == [
+        "make demo",
+        "make test",
+        "pip install groupwright",
+        "pip install 'groupwright[testing]'",
+    ]
+    assert dry_run("demo").splitlines()[-1].endswith("bin/groupwright demo")
+    assert dry_run("test").splitlines()[-1].endswith("bin/python -m pytest")
+    assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_make_help_lists_every_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    listed = subprocess.run(
+        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert targets == set(re.findall(r"^  make ([a-z-]+)", listed.stdout, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    source = ROOT / page
+    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", source.read_text())
+
+    assert links
+    assert [link for link in links if not (source.parent / link).exists()] == []
+
+
+def dry_run(target: str) -> str:
+    return subprocess.run(
+        ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    ).stdout.strip()

@@ -1,0 +1,88 @@
+"""Members of real groups, each polled by a thread of its own."""
+
+import threading
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from groupwright.consumer import Consumer, Rebalance
+
+PATIENCE = 30.0
+"""Seconds that a condition may take on a slow machine."""
+
+
+class RunningMember:
+    """A consumer in a loop of polls, and what happened to it."""
+
+    def __init__(self, config: dict[str, Any], topics: list[str]) -> None:
+        self.name = config["client.id"]
+        self.errors: list[KafkaException] = []
+        self.rebalances: list[Rebalance] = []
+        self.callbacks: list[tuple[str, list[tuple[str, int]]]] = []
+        self.owned: set[tuple[str, int]] = set()
+        self.consumed: list[tuple[str, int, int]] = []
+        self.consumer = Consumer(config)
+        self.consumer.add_listener(self)
+        self.consumer.subscribe(
+            topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"member {self.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                message = self.consumer.poll(0.2)
+            except KafkaException as error:
+                self.errors.append(error)
+                continue
+            if message is not None and message.error() is None:
+                topic, partition, offset = message.topic(), message.partition(), message.offset()
+                assert topic is not None
+                assert partition is not None
+                assert offset is not None
+                self.consumed.append((topic, partition, offset))
+        self.consumer.close()
+
+    def close(self) -> None:
+        """Leave the group, on the member's own thread, and wait until it has."""
+        self._stop.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), f"{self.name} did not close in time"
+
+    @property
+    def generation(self) -> int:
+        """The generation of the last rebalance that was completed, or -1."""
+        return self.rebalances[-1].generation if self.rebalances else -1
+
+    def _on_assign(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._note("assign", partitions)
+        self.owned |= {(p.topic, p.partition) for p in partitions}
+
+    def _on_revoke(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._note("revoke", partitions)
+        self.owned -= {(p.topic, p.partition) for p in partitions}
+
+    def _on_lost(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._note("lost", partitions)
+        self.owned -= {(p.topic, p.partition) for p in partitions}
+
+    def _note(self, kind: str, partitions: list[TopicPartition]) -> None:
+        self.callbacks.append((kind, sorted((p.topic, p.partition) for p in partitions)))
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        self.rebalances.append(rebalance)
+
+    def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
+
+    def partitions_revoked(self, partitions: object, seconds: float) -> None: ...
+
+    def partitions_lost(self, partitions: object, seconds: float) -> None: ...
+
+
+class Join(Protocol):
+    """Adds a member to the test's group."""
+
+    def __call__(self, name: str, topics: list[str], **settings: Any) -> RunningMember:
+        """Start a member; settings are configuration keys, with underscores for dots."""
