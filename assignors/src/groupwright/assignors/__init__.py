@@ -1,0 +1,86 @@
+"""Partition assignors for Kafka consumer groups: chosen, written and trusted.
+
+- The model: a `Group` of `Member`s and `Topic`s goes in, an `Assignment` comes out. It maps member ids to
+  `TopicPartitions`, which map topics to ascending arrays of partitions.
+- The assignors: `RangeAssignor`, `RoundRobinAssignor`, by Kafka's name from `by_name`. One's own is a
+  subclass of `Assignor`, with a name and a method `assign`. The function `assign` runs any of them and checks
+  the result; `unassigned` tells what it gives to nobody.
+- The leader's step: `lead` takes what JoinGroup brings and returns what SyncGroup wants, in bytes.
+- The wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
+
+All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own.
+
+Example:
+    >>> from groupwright.assignors import Group, Member, RangeAssignor
+    >>> members = [Member("c-1", ["orders"]), Member("c-2", ["orders"])]
+    >>> assignment = RangeAssignor().assign(Group(members, {"orders": 5}))
+    >>> assignment
+    Assignment({'c-1': {'orders': [0, 1, 2]}, 'c-2': {'orders': [3, 4]}})
+    >>> assignment["c-1"]["orders"]
+    array([0, 1, 2], dtype=int32)
+"""
+
+from groupwright.assignors.assignment import NOBODY, Assignment
+from groupwright.assignors.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
+from groupwright.assignors.builtin import builtin_assignors, by_name
+from groupwright.assignors.check import assign, check_assignment, unassigned
+from groupwright.assignors.errors import (
+    AssignorError,
+    GroupwrightError,
+    InvalidInputError,
+    MalformedBytesError,
+)
+from groupwright.assignors.leader import JoinedMember, lead, subscribed_topics
+from groupwright.assignors.model import NO_GENERATION, Group, Member, Topic
+from groupwright.assignors.partitions import PartitionArray, TopicPartitions
+from groupwright.assignors.range import RangeAssignor
+from groupwright.assignors.roundrobin import RoundRobinAssignor
+from groupwright.assignors.wire import (
+    NEWEST_VERSION,
+    MemberAssignment,
+    Subscription,
+    SubscriptionDecoder,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_assignments,
+    encode_subscription,
+)
+
+__all__ = [
+    "NEWEST_VERSION",
+    "NOBODY",
+    "NO_GENERATION",
+    "Assignment",
+    "Assignor",
+    "AssignorError",
+    "Group",
+    "GroupwrightError",
+    "InvalidInputError",
+    "JoinedMember",
+    "MalformedBytesError",
+    "Member",
+    "MemberAssignment",
+    "PartitionArray",
+    "Plan",
+    "RangeAssignor",
+    "RebalanceProtocol",
+    "RoundRobinAssignor",
+    "Subscription",
+    "SubscriptionDecoder",
+    "Topic",
+    "TopicPartitions",
+    "assign",
+    "builtin_assignors",
+    "by_name",
+    "check_assignment",
+    "check_assignor",
+    "decode_assignment",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_assignments",
+    "encode_subscription",
+    "lead",
+    "subscribed_topics",
+    "unassigned",
+]

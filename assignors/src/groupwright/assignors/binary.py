@@ -1,0 +1,253 @@
+"""Kafka's primitive types as bytes: a reader that believes no length, and writers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
+from groupwright.assignors.order import sorted_names, strictly_ascending
+from groupwright.assignors.partitions import NO_PARTITIONS, Offsets, PartitionArray, TopicPartitions
+
+NULL_BYTES = b"\xff\xff\xff\xff"
+_NULL_STRING = b"\xff\xff"
+_MAX_STRING = 2**15 - 1
+_WORD = 8
+
+
+class Reader:
+    """Reads values off bytes, one after the other.
+
+    Every length is compared with the bytes that are left before anything is made of it. Bytes after the
+    last value asked for are not looked at.
+    """
+
+    def __init__(self, data: bytes, what: str, names: dict[bytes, str] | None = None) -> None:
+        """Start at the first byte.
+
+        Args:
+            data: What to read.
+            what: What it is, for error messages.
+            names: Strings read so far, by their bytes. Readers that share one share equal strings too.
+        """
+        self._data = data
+        self._what = what
+        self._names = {} if names is None else names
+        self.offset = 0
+
+    def int16(self, what: str) -> int:
+        """Read an INT16."""
+        return int.from_bytes(self._take(2, what), "big", signed=True)
+
+    def int32(self, what: str) -> int:
+        """Read an INT32."""
+        return int.from_bytes(self._take(4, what), "big", signed=True)
+
+    def string(self, what: str) -> str:
+        """Read a STRING."""
+        raw = self._sized(2, what)
+        text = self._names.get(raw)
+        if text is None:
+            text = self._names[raw] = self._utf8(raw, what)
+        return text
+
+    def nullable_string(self, what: str) -> str | None:
+        """Read a NULLABLE_STRING: of length -1 for None."""
+        return None if self.skip(_NULL_STRING) else self.string(what)
+
+    def nullable_bytes(self, what: str) -> bytes | None:
+        """Read NULLABLE_BYTES: of length -1 for None."""
+        return None if self.skip(NULL_BYTES) else self._sized(4, what)
+
+    def strings(self, what: str) -> tuple[str, ...]:
+        """Read an array of STRING."""
+        return tuple([self.string(what) for _ in range(self._count(2, what))])
+
+    def topic_partitions(self, what: str) -> TopicPartitions:
+        """Read an array of a topic and an array of its partitions.
+
+        Topics and partitions may come in any order, and more than once: Kafka reads them so.
+        """
+        topics = []
+        runs = []
+        for _ in range(self._count(6, what)):
+            topics.append(self.string(what))
+            runs.append(self._sized(4, what, unit=4))
+        if not topics:
+            return NO_PARTITIONS
+        partitions = np.frombuffer(b"".join(runs), ">i4").astype(np.int32)
+        starts = np.cumsum([0, *map(len, runs)], dtype=np.int64) // 4
+        return _normalised(tuple(topics), starts, partitions)
+
+    def skip(self, known: bytes) -> bool:
+        """Go past the bytes given, if they come next."""
+        comes_next = self._data.startswith(known, self.offset)
+        if comes_next:
+            self.offset += len(known)
+        return comes_next
+
+    def since(self, offset: int) -> bytes:
+        """Return the bytes read since an earlier offset."""
+        return self._data[offset : self.offset]
+
+    def malformed(self, expected: str, found: str, *, back: int = 0) -> MalformedBytesError:
+        """Return the error that says so, of the value `back` bytes ago."""
+        return MalformedBytesError(self._what, self.offset - back, expected, found)
+
+    def _take(self, size: int, what: str) -> bytes:
+        end = self.offset + size
+        if end > len(self._data):
+            raise self.malformed(f"{size} bytes of {what}", self._left())
+        taken = self._data[self.offset : end]
+        self.offset = end
+        return taken
+
+    def _count(self, least: int, what: str) -> int:
+        """Read an array's length. Each element takes `least` bytes or more."""
+        count = self.int32(what)
+        if not 0 <= count * least <= len(self._data) - self.offset:
+            raise self.malformed(f"a count in {what}", f"{count} with {self._left()}", back=4)
+        return count
+
+    def _sized(self, width: int, what: str, unit: int = 1) -> bytes:
+        """Read a length, of `width` bytes and in units of bytes, and return as much."""
+        start = self.offset + width
+        length = int.from_bytes(self._data[self.offset : start], "big", signed=True)
+        end = start + length * unit
+        if not start <= end <= len(self._data):
+            self._take(width, what)
+            raise self.malformed(f"a length in {what}", f"{length} with {self._left()}", back=width)
+        self.offset = end
+        return self._data[start:end]
+
+    def _left(self) -> str:
+        return f"{len(self._data) - self.offset} bytes left"
+
+    def _utf8(self, raw: bytes, what: str) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise self.malformed(f"UTF-8 in {what}", f"{raw!r}", back=len(raw)) from error
+
+
+def string(text: str, what: str) -> bytes:
+    """Write a STRING.
+
+    Raises:
+        InvalidInputError: Its UTF-8 is longer than 32,767 bytes, or it has none.
+    """
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{what} {text!r} cannot be written in UTF-8") from error
+    if len(encoded) > _MAX_STRING:
+        raise InvalidInputError(
+            f"{what} {text[:40]!r}… is {len(encoded)} bytes long; {_MAX_STRING} can be written"
+        )
+    return len(encoded).to_bytes(2, "big") + encoded
+
+
+def nullable_string(text: str | None, what: str) -> bytes:
+    """Write a NULLABLE_STRING.
+
+    Raises:
+        InvalidInputError: As `string` does.
+    """
+    return _NULL_STRING if text is None else string(text, what)
+
+
+def int32(number: int, what: str) -> bytes:
+    """Write an INT32.
+
+    Raises:
+        InvalidInputError: It has more than 32 bits.
+    """
+    try:
+        return number.to_bytes(4, "big", signed=True)
+    except OverflowError as error:
+        raise InvalidInputError(f"{what} must have 32 bits, not be {number}") from error
+
+
+def nullable_bytes(data: bytes | None, what: str) -> bytes:
+    """Write NULLABLE_BYTES.
+
+    Raises:
+        InvalidInputError: There are 2³¹ bytes or more.
+    """
+    return NULL_BYTES if data is None else int32(len(data), f"the length of {what}") + data
+
+
+def strings(texts: Sequence[str], what: str) -> bytes:
+    """Write an array of STRING, in Kafka's order."""
+    return int32(len(texts), what) + b"".join(string(text, what) for text in sorted_names(texts))
+
+
+def topic_partitions(partitions: TopicPartitions) -> bytes:
+    """Write an array of a topic and an array of its partitions."""
+    topics = np.arange(len(partitions.topics), dtype=np.int32)
+    runs, _ = pack_runs(partitions.topics, topics, partitions.starts, partitions.partitions)
+    return int32(len(partitions.topics), "topics") + runs
+
+
+def pack_runs(
+    topics: Sequence[str], run_topics: npt.NDArray[np.int32], run_starts: Offsets, partitions: PartitionArray
+) -> tuple[bytes, Offsets]:
+    """Write runs, each a topic and the array of its partitions, on end.
+
+    Works on all runs at once: first all names, in words of 8 bytes, then all counts and partitions. The last
+    word of a name may reach beyond it, but not beyond the count and the first partition behind, which are
+    written later.
+
+    Args:
+        topics: The names.
+        run_topics: For each run, the place of its topic.
+        run_starts: Where in `partitions` each run starts, and, last, ends; no run is empty.
+        partitions: The partitions of all runs.
+
+    Returns:
+        The bytes, and where in them each run starts, and, last, ends.
+    """
+    names = [string(topic, "topic") for topic in topics]
+    words = -(-max(map(len, names), default=0) // _WORD)
+    padded = np.frombuffer(b"".join(name.ljust(words * _WORD, b"\0") for name in names), np.uint64)
+    name_words = padded.reshape(len(names), words)
+    name_sizes = np.array([len(name) for name in names], np.int64)[run_topics]
+    counts = np.diff(run_starts)
+    run_ends = np.cumsum(name_sizes + 4 + 4 * counts)
+    starts = np.concatenate([[0], run_ends]).astype(np.int64)
+    count_at = starts[:-1] + name_sizes
+    packed = np.empty(starts[-1], np.uint8)
+    for word in range(words):
+        reaching = np.flatnonzero(name_sizes > word * _WORD)
+        _at_any_byte(packed, "u8")[starts[reaching] + word * _WORD] = name_words[run_topics[reaching], word]
+    int32s = _at_any_byte(packed, ">i4")
+    int32s[count_at] = counts
+    int32s[np.repeat(count_at + 4 - 4 * run_starts[:-1], counts) + 4 * np.arange(partitions.size)] = (
+        partitions
+    )
+    return packed.tobytes(), starts
+
+
+def _at_any_byte(buffer: npt.NDArray[np.uint8], kind: str) -> npt.NDArray[np.integer]:
+    """Return a view of the buffer in which element i is the number that starts at byte i."""
+    dtype = np.dtype(kind)
+    return np.ndarray(max(0, buffer.size - dtype.itemsize + 1), dtype, buffer, strides=(1,))
+
+
+def _normalised(topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray) -> TopicPartitions:
+    """Return the partitions, ascending and once, of topics that may be repeated or without any."""
+    if _ascending_in_slices(starts, partitions) and strictly_ascending(topics):
+        return TopicPartitions.from_slices(topics, starts, partitions)
+    gathered: dict[str, list[int]] = {}
+    for topic, chunk in zip(topics, np.split(partitions, starts[1:-1]), strict=True):
+        gathered.setdefault(topic, []).extend(chunk.tolist())
+    return TopicPartitions(gathered)
+
+
+def _ascending_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
+    """Tell whether no slice is empty, and each is strictly ascending."""
+    if (starts[1:] == starts[:-1]).any():
+        return False
+    ascends = partitions[1:] > partitions[:-1]
+    ascends[starts[1:-1] - 1] = True
+    return bool(ascends.all())

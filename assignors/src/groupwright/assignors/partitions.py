@@ -1,0 +1,167 @@
+"""Partitions by topic, held as one array of numbers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from reprlib import repr as brief
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from groupwright.assignors.errors import InvalidInputError
+from groupwright.assignors.order import sorted_names
+
+PartitionArray = npt.NDArray[np.int32]
+"""Numbers of partitions, of one topic or of several on end."""
+
+Offsets = npt.NDArray[np.int64]
+"""Where the slices of an array start, and, last, where the last one ends."""
+
+_INT32 = np.iinfo(np.int32)
+_SHOWN_PARTITIONS = 20
+_SHOWN_TOPICS = 16
+
+
+def partition_array(partitions: Iterable[int]) -> PartitionArray:
+    """Return the numbers as a new array, in the order given.
+
+    Raises:
+        InvalidInputError: One of them is not an integer of 32 bits.
+    """
+    try:
+        array = np.asarray(partitions if isinstance(partitions, np.ndarray) else list(partitions))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"partitions must be a sequence of integers, not {brief(partitions)}"
+        ) from error
+    if array.size == 0:
+        return np.empty(0, np.int32)
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iu"
+        or array.min() < _INT32.min
+        or array.max() > _INT32.max
+    ):
+        raise InvalidInputError(f"partitions must be a sequence of 32-bit integers, not {brief(partitions)}")
+    return array.astype(np.int32)
+
+
+def numbers_in_slices(starts: Offsets) -> PartitionArray:
+    """Return 0, 1, 2 and so on for each slice, on end."""
+    return (np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
+
+
+class TopicPartitions(Mapping[str, PartitionArray]):
+    """Some partitions of some topics: each topic's partitions are an ascending, read-only int32 array.
+
+    A set in the form of a mapping: a repeated partition counts once, and a topic with no partitions is not
+    in it. It equals every mapping that names the same partitions, whatever their order and type. Whether
+    they exist is not its business: a member's claims may be out of date.
+
+    Attributes:
+        topics: The topics' names in Kafka's order (see `order.utf16_order`).
+        partitions: The partitions of all topics on end.
+        starts: The partitions of `topics[i]` are `partitions[starts[i]:starts[i + 1]]`.
+    """
+
+    __slots__ = ("_numbers", "partitions", "starts", "topics")
+
+    topics: tuple[str, ...]
+    partitions: PartitionArray
+    starts: Offsets
+    _numbers: dict[str, int] | None
+
+    def __init__(self, partitions: Mapping[str, Iterable[int]] = MappingProxyType({})) -> None:
+        """Take partitions by topic.
+
+        Raises:
+            InvalidInputError: A partition is not a 32-bit integer; the message names the topic.
+        """
+        arrays = {topic: _ascending(topic, listed) for topic, listed in partitions.items()}
+        topics = sorted_names(topic for topic, array in arrays.items() if array.size)
+        sizes = [arrays[topic].size for topic in topics]
+        flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
+        self._set(topics, np.cumsum([0, *sizes], dtype=np.int64), flat)
+
+    @classmethod
+    def from_slices(
+        cls, topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray
+    ) -> "TopicPartitions":
+        """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
+        made = cls.__new__(cls)
+        made._set(topics, starts, partitions)  # noqa: SLF001 - its own class
+        return made
+
+    def _set(self, topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray) -> None:
+        self.topics = topics
+        self.starts = starts
+        self.partitions = partitions
+        self._numbers = None
+        partitions.flags.writeable = False
+        starts.flags.writeable = False
+
+    def _number_of(self) -> dict[str, int]:
+        if self._numbers is None:
+            self._numbers = {name: number for number, name in enumerate(self.topics)}
+        return self._numbers
+
+    @property
+    def count(self) -> int:
+        """How many partitions there are, of all topics."""
+        return self.partitions.size
+
+    def __getitem__(self, topic: str) -> PartitionArray:
+        """Return the topic's partitions, ascending."""
+        number = self._number_of()[topic]
+        return self.partitions[self.starts[number] : self.starts[number + 1]]
+
+    def __contains__(self, topic: object) -> bool:
+        """Tell whether the topic has partitions here."""
+        return topic in self._number_of()
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the topics that have partitions, by name."""
+        return iter(self.topics)
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self.topics)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the other mapping names the same partitions."""
+        if isinstance(other, TopicPartitions):
+            return (
+                self.topics == other.topics
+                and np.array_equal(self.starts, other.starts)
+                and np.array_equal(self.partitions, other.partitions)
+            )
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        try:
+            return self == TopicPartitions(other)
+        except InvalidInputError:
+            return False
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((self.topics, self.partitions.tobytes()))
+
+    def __repr__(self) -> str:
+        """Show what an equal dictionary of lists would, of long lists the ends, of many topics how many."""
+        if len(self) > _SHOWN_TOPICS:
+            return f"<{self.count} partitions of {len(self)} topics>"
+        shown = (
+            f"{topic!r}: {np.array2string(array, separator=', ', threshold=_SHOWN_PARTITIONS)}"
+            for topic, array in self.items()
+        )
+        return f"{{{', '.join(shown)}}}"
+
+
+NO_PARTITIONS = TopicPartitions()
+"""No partitions of no topic."""
+
+
+def _ascending(topic: str, partitions: Iterable[int]) -> PartitionArray:
+    try:
+        return np.unique(partition_array(partitions))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"topic {topic!r}: {error}") from error

@@ -1,0 +1,81 @@
+"""What makes an assignor, and which ones there are."""
+
+import pytest
+
+from groupwright.assignors import (
+    Assignor,
+    AssignorError,
+    Group,
+    Plan,
+    RangeAssignor,
+    RebalanceProtocol,
+    RoundRobinAssignor,
+    TopicPartitions,
+    builtin_assignors,
+    by_name,
+    check_assignor,
+)
+
+
+class Nameless(Assignor):
+    def assign(self, group: Group) -> Plan:
+        return {member.id: {} for member in group.members}
+
+
+class Named(Nameless):
+    name = "named"
+
+
+def test_an_assignor_needs_no_more_than_a_name_and_a_method() -> None:
+    assignor = Named()
+    check_assignor(assignor)
+    assert assignor.protocols == {RebalanceProtocol.EAGER}
+    assert assignor.user_data(frozenset({"orders"})) is None
+    assignor.on_assignment(TopicPartitions({"orders": [0]}), 3)
+
+
+@pytest.mark.parametrize("name", ["", 7, None])
+def test_a_name_that_a_group_cannot_agree_on_is_refused(name: str) -> None:
+    assignor = Named()
+    assignor.name = name
+    with pytest.raises(AssignorError, match=rf"Named.name must be a string that is not empty, not {name!r}"):
+        check_assignor(assignor)
+
+
+def test_an_assignor_without_a_name_is_refused() -> None:
+    with pytest.raises(AssignorError, match=r"Nameless.name must be a string that is not empty, not None"):
+        check_assignor(Nameless())
+
+
+@pytest.mark.parametrize(
+    "protocols", [frozenset(), frozenset({"EAGER"}), RebalanceProtocol.COOPERATIVE, None]
+)
+def test_an_assignor_without_a_protocol_is_refused(protocols: frozenset[RebalanceProtocol]) -> None:
+    assignor = Named()
+    assignor.protocols = protocols
+    with pytest.raises(AssignorError, match=r"Named.protocols must hold EAGER, COOPERATIVE or both"):
+        check_assignor(assignor)
+
+
+def test_kafkas_assignors_are_found_by_kafkas_names() -> None:
+    assert isinstance(by_name("range"), RangeAssignor)
+    assert isinstance(by_name("roundrobin"), RoundRobinAssignor)
+    assert by_name("range") is not by_name("range"), "they may come to remember things"
+    assert [assignor.name for assignor in builtin_assignors()] == ["range", "roundrobin"]
+    for assignor in builtin_assignors():
+        check_assignor(assignor)
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_kafkas_other_assignors_are_said_to_be_missing(name: str) -> None:
+    with pytest.raises(AssignorError) as caught:
+        by_name(name)
+    assert (
+        str(caught.value)
+        == f"Kafka's assignor {name!r} is not in this version of Groupwright; it has: range, roundrobin"
+    )
+
+
+def test_a_name_that_is_not_known_is_answered_with_those_that_are() -> None:
+    with pytest.raises(AssignorError, match="no assignor is named 'rnage'; there are: range, roundrobin"):
+        by_name("rnage")

@@ -1,0 +1,185 @@
+"""The leader's step, with assignors that do what they should and some that do not."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from groupwright.assignors import (
+    Assignment,
+    Assignor,
+    AssignorError,
+    Group,
+    InvalidInputError,
+    JoinedMember,
+    MalformedBytesError,
+    Member,
+    Plan,
+    RangeAssignor,
+    Subscription,
+    TopicPartitions,
+    check_assignment,
+    decode_assignment,
+    encode_subscription,
+    lead,
+    subscribed_topics,
+    unassigned,
+)
+
+
+def joining(id_: str, *topics: str, owned: dict[str, list[int]] | None = None) -> JoinedMember:
+    return JoinedMember(
+        id_, None, encode_subscription(Subscription(topics, owned=TopicPartitions(owned or {})))
+    )
+
+
+class Planned(Assignor):
+    """Returns what it was given."""
+
+    name = "planned"
+
+    def __init__(self, plan: Assignment | Plan) -> None:
+        self.plan = plan
+
+    def assign(self, group: Group) -> Assignment | Plan:  # noqa: ARG002 - that is the point
+        return self.plan
+
+
+def test_a_leader_answers_every_member_in_bytes() -> None:
+    joined = [joining("c-1", "orders"), joining("c-2", "orders"), joining("c-3", "orders"), joining("c-4")]
+    answers = lead(RangeAssignor(), joined, {"orders": 2})
+    assert {id_: decode_assignment(data).partitions for id_, data in answers.items()} == {
+        "c-1": {"orders": [0]},
+        "c-2": {"orders": [1]},
+        "c-3": {},
+        "c-4": {},
+    }
+    assert answers["c-4"] == bytes.fromhex("000300000000ffffffff")
+
+
+def test_an_assignor_sees_all_that_members_said() -> None:
+    seen = []
+
+    class Curious(Assignor):
+        name = "curious"
+
+        def assign(self, group: Group) -> Plan:
+            seen.append(group)
+            return {}
+
+    said = Subscription(("t", "u"), b"data", TopicPartitions({"t": [1]}), 4, "rack-1")
+    lead(Curious(), [JoinedMember("c-1", "instance-1", encode_subscription(said))], {"t": 2})
+    expected = Member(
+        "c-1",
+        ("t", "u"),
+        owned={"t": [1]},
+        generation=4,
+        instance_id="instance-1",
+        rack="rack-1",
+        user_data=b"data",
+    )
+    assert seen == [Group([expected], {"t": 2})]
+
+
+def test_a_plain_dictionary_is_answer_enough_and_may_leave_members_out() -> None:
+    answers = lead(Planned({"c-1": {"t": [1, 0]}}), [joining("c-1", "t"), joining("c-2", "t")], {"t": 2})
+    assert decode_assignment(answers["c-1"]).partitions == {"t": [0, 1]}
+    assert decode_assignment(answers["c-2"]).partitions == {}
+
+
+def test_an_assignment_that_leaves_members_out_is_completed() -> None:
+    answers = lead(
+        Planned(Assignment({"c-1": {"t": [0]}})), [joining("c-1", "t"), joining("c-2", "t")], {"t": 1}
+    )
+    assert list(answers) == ["c-1", "c-2"]
+
+
+def test_the_topics_to_know_are_those_that_anybody_subscribes_to() -> None:
+    joined = [joining("c-1", "a", "b"), joining("c-2", "b", "c"), joining("c-3")]
+    assert subscribed_topics(joined) == {"a", "b", "c"}
+    assert subscribed_topics([]) == frozenset()
+
+
+@pytest.mark.parametrize("use", [subscribed_topics, lambda joined: lead(RangeAssignor(), joined, {})])
+def test_a_subscription_that_cannot_be_read_is_blamed_on_its_member(
+    use: Callable[[list[JoinedMember]], object],
+) -> None:
+    with pytest.raises(
+        MalformedBytesError, match="malformed subscription of member 'c-2': at byte 2,"
+    ) as caught:
+        use([joining("c-1", "t"), JoinedMember("c-2", None, b"\x00\x01\x00")])
+    assert caught.value.offset == 2
+
+
+def test_a_member_that_joins_twice_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="member 'c-1' is in the group more than once"):
+        lead(RangeAssignor(), [joining("c-1"), joining("c-1")], {})
+
+
+WRONG: dict[str, Plan] = {
+    "member 'c-9' is in the assignment, but not in the group": {"c-9": {"t": [0]}},
+    "topic 'v' is in the assignment, but not in the group": {"c-1": {"v": [0]}},
+    "member 'c-1' is given partition 3 of 't', which has 3 partitions, numbered from 0": {
+        "c-1": {"t": [0, 3]}
+    },
+    "member 'c-2' is given partitions of 'u', which it does not subscribe to": {"c-2": {"t": [0], "u": [1]}},
+    "partition 1 of 't' is given both to 'c-1' and to 'c-2'": {"c-1": {"t": [1]}, "c-2": {"t": [1]}},
+    "partition 1 of 't' is given to 'c-1' twice": {"c-1": {"t": [1, 1]}},
+    "member 'c-1' is given partition -1 of 't'; they start at 0": {"c-1": {"t": [-1]}},
+}
+
+
+@pytest.mark.parametrize(("message", "plan"), WRONG.items(), ids=WRONG)
+def test_a_result_that_is_no_assignment_of_the_group_does_not_leave_the_leader(
+    message: str, plan: Plan
+) -> None:
+    joined = [joining("c-1", "t", "u"), joining("c-2", "t")]
+    with pytest.raises(AssignorError) as caught:
+        lead(Planned(plan), joined, {"t": 3, "u": 3})
+    assert str(caught.value) == f"assignor 'planned': {message}"
+
+
+@pytest.mark.parametrize(
+    "plan", [None, 7, ["c-1"], {"c-1": ["t"]}, {"c-1": {"t": "0"}}, {"c-1": {"t": [0.5]}}]
+)
+def test_a_result_of_another_kind_is_blamed_on_its_assignor(plan: Plan) -> None:
+    with pytest.raises(AssignorError, match="assignor 'planned': "):
+        lead(Planned(plan), [joining("c-1", "t")], {"t": 1})
+
+
+def test_partitions_that_nobody_consumes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        lead(Planned({"c-1": {"t": [1]}}), [joining("c-1", "t", "u")], {"t": 3, "u": 1, "unwanted": 1})
+    (message,) = caplog.messages
+    assert message.startswith("Assignor 'planned' gives 3 partitions of subscribed topics to no member")
+    assert message.endswith("{'t': [0, 2], 'u': [0]}")
+
+
+def test_partitions_withheld_until_their_owner_gives_them_up_are_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    joined = [joining("c-1", "t", owned={"t": [0, 1]}), joining("c-2", "t", owned={"t": [2]})]
+    with caplog.at_level(logging.DEBUG):
+        lead(Planned({"c-1": {"t": [0]}, "c-2": {"t": [2]}}), joined, {"t": 3})
+    assert caplog.messages == []
+
+
+def test_checks_tell_what_is_wrong_without_a_leader() -> None:
+    group = Group([Member("a", ["t"]), Member("b", ["t", "u"])], {"t": 2, "u": 3, "unwanted": 9})
+    sound = Assignment({"a": {"t": [1]}, "b": {"u": [0, 2]}})
+    check_assignment(group, sound)
+    assert unassigned(group, sound) == {"t": [0], "u": [1]}
+    assert unassigned(group, Assignment({"a": {"t": [0, 1]}, "b": {"u": [0, 1, 2]}})) == {}
+    with pytest.raises(
+        AssignorError, match="member 'a' is given partitions of 'u', which it does not subscribe"
+    ):
+        check_assignment(group, Assignment({"a": {"u": [1]}}))
+
+
+def test_a_leader_gives_what_the_assignor_gives(
+    random_groups: Callable[[int, int], Iterator[Group]], joined: Callable[[Group], list[JoinedMember]]
+) -> None:
+    for group in random_groups(20, 300):
+        assignment = RangeAssignor().assign(group)
+        answers = lead(RangeAssignor(), joined(group), group.topics)
+        assert {id_: decode_assignment(data).partitions for id_, data in answers.items()} == assignment
