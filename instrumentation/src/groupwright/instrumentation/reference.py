@@ -1,0 +1,43 @@
+"""The reference page of all metrics: ``python -m groupwright.instrumentation.reference`` prints it."""
+
+import sys
+from collections.abc import Iterator
+
+from groupwright.instrumentation.catalogue import BUCKETS_REASON, CATALOGUE, DURATION_BUCKETS, LABELS
+
+_HEAD = """\
+<!-- Made by `python -m groupwright.instrumentation.reference`; change the catalogue, not this page. -->
+# Metrics
+
+Names pass `promtool check metrics`. A histogram has the series `_bucket`, `_sum` and `_count`. The last column is what
+the Java consumer calls the same, or what it has that comes closest; an empty cell says that it has nothing like it.
+"""
+
+
+def page() -> str:
+    """Return the page, in Markdown."""
+    return "\n".join([_HEAD, *_metrics(), "\n## Labels\n", *_labels(), "\n## Buckets\n", _buckets()])
+
+
+def _metrics() -> Iterator[str]:
+    yield "| metric | type | labels | meaning | in Java |"
+    yield "|---|---|---|---|---|"
+    for spec in CATALOGUE:
+        labels = ", ".join(f"`{label}`" for label in spec.labels)
+        yield f"| `{spec.name}` | {spec.kind} | {labels} | {spec.help} | {spec.java or ''} |"
+
+
+def _labels() -> Iterator[str]:
+    yield "| label | meaning |"
+    yield "|---|---|"
+    for name, meaning in LABELS.items():
+        yield f"| `{name}` | {meaning} |"
+
+
+def _buckets() -> str:
+    bounds = " ".join(f"{bound:g}" for bound in DURATION_BUCKETS)
+    return f"All durations are in seconds and share these upper bounds:\n\n    {bounds}\n\n{BUCKETS_REASON}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

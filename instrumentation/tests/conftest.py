@@ -1,0 +1,87 @@
+"""What the tests share: consumers that say what a test wants, records, and a look at a metric's value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from groupwright.consumer import Outcome, Phase, Rebalance
+from groupwright.instrumentation import RebalanceListener
+
+
+@dataclass(eq=False)
+class ScriptedConsumer:
+    """As much of a consumer as instrumentation sees; the test tells its listeners what happens."""
+
+    group_id: str = "billing"
+    client_id: str = "c-1"
+    age: Callable[[], float | None] = lambda: 0.5
+    listeners: list[RebalanceListener] = field(default_factory=list)
+
+    @property
+    def poll_age(self) -> float | None:
+        return self.age()
+
+    def add_listener(self, listener: RebalanceListener) -> None:
+        self.listeners.append(listener)
+
+
+@pytest.fixture
+def new_consumer() -> Callable[..., ScriptedConsumer]:
+    """Make a consumer: group "billing", client "c-1", last polled half a second ago, unless told otherwise."""
+    return ScriptedConsumer
+
+
+@pytest.fixture
+def new_rebalance() -> Callable[..., Rebalance]:
+    """Make a record of a rebalance; a test names what it is about."""
+
+    def make(**fields: Any) -> Rebalance:
+        usual: dict[str, Any] = {
+            "group": "billing",
+            "client_id": "c-1",
+            "member_id": "c-1-5d0c",
+            "generation": 7,
+            "protocol": "range",
+            "outcome": Outcome.COMPLETED,
+            "reason": "the group is rebalancing",
+            "duration": 0.3,
+            "phases": {Phase.REVOKE: 0.02, Phase.JOIN: 0.2, Phase.SYNC: 0.05, Phase.ASSIGN: 0.03},
+            "partitions": {"orders": [0, 1, 2]},
+            "ended_at": 1_700_000_000.5,
+        }
+        return Rebalance(**{**usual, **fields})
+
+    return make
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def value(registry: CollectorRegistry) -> Callable[..., float | None]:
+    """Look a series up by its name and labels, those of the usual consumer unless told otherwise."""
+
+    def look_up(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, {"group": "billing", "client_id": "c-1", **labels})
+
+    return look_up
+
+
+@pytest.fixture
+def series(registry: CollectorRegistry) -> Callable[[], dict[tuple[str, frozenset[tuple[str, str]]], float]]:
+    """All series but the times of their creation, which prometheus-client adds by itself."""
+
+    def read() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in registry.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }
+
+    return read

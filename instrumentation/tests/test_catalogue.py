@@ -1,0 +1,200 @@
+"""The catalogue is the whole truth: what it has is emitted, what is emitted it has, and the page shows it."""
+
+import re
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from groupwright.consumer import Outcome, Phase, Rebalance
+from groupwright.instrumentation import Metrics, instrument, reference
+from groupwright.instrumentation.catalogue import (
+    CALLBACKS,
+    CATALOGUE,
+    DURATION_BUCKETS,
+    LABELS,
+    OUTCOMES,
+    PHASES,
+    Kind,
+    Spec,
+)
+
+every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
+
+HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+@pytest.fixture
+def eventful(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: Callable[..., Rebalance]
+) -> Any:
+    """A consumer to which everything has happened."""
+    consumer = new_consumer()
+    listener = instrument(consumer, registry=registry)
+    listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
+    listener.partitions_revoked({"orders": [0]}, 0.1)
+    listener.partitions_lost({"orders": [1]}, 0.1)
+    listener.rebalanced(new_rebalance())
+    listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
+    return consumer
+
+
+@pytest.mark.usefixtures("eventful")
+def test_everything_in_the_catalogue_is_emitted_and_nothing_else(registry: CollectorRegistry) -> None:
+    emitted = {
+        (sample.name, tuple(name for name in sample.labels if name != "le"))
+        for family in registry.collect()
+        for sample in family.samples
+        if not sample.name.endswith("_created")  # prometheus-client adds these, and has a switch for them
+    }
+
+    described = {
+        (spec.name + suffix, spec.labels)
+        for spec in CATALOGUE
+        for suffix in (HISTOGRAM_SUFFIXES if spec.kind is Kind.HISTOGRAM else ("",))
+    }
+    assert emitted == described
+
+
+@pytest.mark.usefixtures("eventful")
+def test_what_is_registered_is_what_is_collected(registry: CollectorRegistry) -> None:
+    """The registry refuses clashes, and serves `name[]=`, by what the collector describes."""
+    described = {
+        (family.name, family.type, family.documentation, family.unit)
+        for family in Metrics.of(registry).describe()
+    }
+
+    assert described == {
+        (family.name, family.type, family.documentation, family.unit) for family in registry.collect()
+    }
+    assert len(described) == len(CATALOGUE)
+
+
+@pytest.mark.usefixtures("eventful")
+def test_the_metrics_are_valid_openmetrics(registry: CollectorRegistry) -> None:
+    """Its parser checks order, suffixes, units, bucket counts, and that no series comes twice."""
+    text = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call] # prometheus-client's gap
+
+    parsed = list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call] # as above
+    families = {family.name: family for family in parsed}
+
+    assert set(families) == {spec.family for spec in CATALOGUE}
+    assert {name for name, family in families.items() if family.unit == "seconds"} == {
+        spec.family for spec in CATALOGUE if spec.unit
+    }
+
+
+@pytest.mark.usefixtures("eventful")
+def test_a_page_of_metrics_has_each_family_and_each_series_once(registry: CollectorRegistry) -> None:
+    lines = generate_latest(registry).decode().splitlines()
+    names = [line.rpartition(" ")[0] for line in lines]
+
+    assert len(names) == len(set(names))
+
+
+def test_the_build_is_told(registry: CollectorRegistry, new_consumer: Callable[..., Any]) -> None:
+    instrument(new_consumer(), registry=registry)
+
+    labels = {
+        "version": metadata.version("groupwright"),
+        "confluent_kafka": metadata.version("confluent-kafka"),
+    }
+    assert registry.get_sample_value("groupwright_build_info", labels) == 1
+
+
+# --- The rules of `promtool check metrics` (promlint), and the project's own ---------------------------
+
+
+@every_metric
+def test_names_are_snake_case_without_a_colon_and_begin_with_the_project(spec: Spec) -> None:
+    assert re.fullmatch(r"groupwright(_[a-z]+)+", spec.name)
+
+
+@every_metric
+def test_total_ends_counters_alone_and_info_ends_infos_alone(spec: Spec) -> None:
+    assert spec.name.endswith("_total") == (spec.kind is Kind.COUNTER)
+    assert spec.name.endswith("_info") == (spec.kind is Kind.INFO)
+
+
+@every_metric
+def test_no_name_ends_as_a_series_of_a_histogram_does(spec: Spec) -> None:
+    assert not spec.family.endswith((*HISTOGRAM_SUFFIXES, "_created"))
+    assert "le" not in spec.labels
+    assert "quantile" not in spec.labels
+
+
+@every_metric
+def test_no_name_says_its_type(spec: Spec) -> None:
+    words = spec.family.split("_")
+
+    assert not {"counter", "gauge", "histogram", "summary", "info", "untyped"} & set(words)
+
+
+@every_metric
+def test_units_are_base_units_written_out_and_stand_at_the_end(spec: Spec) -> None:
+    words = spec.family.split("_")
+    abbreviated = {"s", "ms", "us", "ns", "sec", "m", "h", "d", "b", "kb", "mb", "gb", "tb", "pb"}
+    other_than_base = {
+        prefix + unit
+        for prefix in ("milli", "micro", "nano", "kilo", "mega")
+        for unit in ("seconds", "second", "bytes")
+    } | {"minutes", "hours", "days", "weeks", "bits", "percent"}
+
+    assert not (abbreviated | other_than_base) & set(words)
+    assert ("seconds" in words) == (spec.unit == "seconds") == (words[-1] == "seconds")
+
+
+@every_metric
+def test_help_says_something(spec: Spec) -> None:
+    assert spec.help.endswith(".")
+    assert "\n" not in spec.help
+
+
+@every_metric
+def test_labels_are_bounded_and_explained(spec: Spec) -> None:
+    assert set(spec.labels) <= set(LABELS)
+    assert not set(spec.labels) & {"member_id", "generation", "reason", "partition"}
+    assert spec.kind is Kind.INFO or spec.labels[:2] == ("group", "client_id")
+    assert ("topic" in spec.labels) == ("_partitions_" in spec.name)
+
+
+@every_metric
+def test_histograms_and_they_alone_have_buckets(spec: Spec) -> None:
+    assert spec.buckets == (DURATION_BUCKETS if spec.kind is Kind.HISTOGRAM else ())
+
+
+def test_names_are_unique() -> None:
+    assert len({spec.name for spec in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_buckets_ascend_from_1_ms_to_300_s_and_hold_the_defaults_of_consumers() -> None:
+    assert list(DURATION_BUCKETS) == sorted(set(DURATION_BUCKETS))
+    assert (DURATION_BUCKETS[0], DURATION_BUCKETS[-1]) == (0.001, 300)
+    assert {3, 45, 300} <= set(DURATION_BUCKETS)
+
+
+# --- What others say of it ------------------------------------------------------------------------------
+
+
+def test_outcomes_and_phases_are_the_consumers() -> None:
+    assert set(OUTCOMES) == set(Outcome)
+    assert tuple(Phase) == PHASES
+
+
+@pytest.mark.parametrize(
+    ("label", "values"), [("outcome", OUTCOMES), ("phase", PHASES), ("callback", CALLBACKS)]
+)
+def test_each_value_of_a_label_is_explained(label: str, values: tuple[str, ...]) -> None:
+    assert all(f"`{value}`: " in LABELS[label] for value in values)
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    """Otherwise: python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md."""
+    page = Path(__file__).parents[1] / "REFERENCE.md"
+
+    assert page.read_text(encoding="utf-8") == reference.page()

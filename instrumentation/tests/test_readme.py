@@ -1,0 +1,64 @@
+"""The README's examples run as they stand, but for the addresses; its queries name metrics that exist."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupwright.instrumentation.catalogue import CATALOGUE, LABELS
+from groupwright.testing import LocalKafka
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+# As pyproject.toml has it for the other tests: kafka-python reads its schemas with these.
+WARNINGS = [
+    "error",
+    *(f"ignore:{name} is deprecated:DeprecationWarning" for name in ("read_text", "open_text")),
+]
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) -> None:
+    program = example.replace("localhost:9092", local_kafka.bootstrap_servers).replace("9095", "0")
+
+    ran = subprocess.run(
+        [sys.executable, *(f"-W{each}" for each in WARNINGS), "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        env=os.environ,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "Warning" not in ran.stderr
+
+
+def test_there_are_examples_of_adoption_serving_and_removal() -> None:
+    text = "\n".join(EXAMPLES)
+
+    for name in ("instrument", "start_http_server", "make_wsgi_app", "make_asgi_app", "write_to_textfile"):
+        assert f"{name}(" in text
+    assert ".remove()" in text
+
+
+def test_each_metric_and_label_that_it_names_exists() -> None:
+    names = set(re.findall(r"\bgroupwright_[a-z_]+", README))
+    known = {spec.name + suffix for spec in CATALOGUE for suffix in ("", "_bucket", "_sum", "_count")}
+    labels = {label for group in re.findall(r"by \(([a-z_, ]+)\)", README) for label in group.split(", ")}
+
+    assert names - known == set()
+    assert labels - {"le"} <= set(LABELS)
+
+
+def test_the_modules_that_it_lists_are_those_that_exist() -> None:
+    source = Path(__file__).parents[1] / "src" / "groupwright" / "instrumentation"
+
+    listed = re.findall(r"^\| `([a-z]+\.py)` \|", README, re.MULTILINE)
+
+    assert sorted(listed) == sorted(path.name for path in source.glob("*.py") if path.name != "__init__.py")
