@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check build clean
+.PHONY: help demo test lint types format check docs build clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ check: lint types test ## Style, types and tests in one command
 format: $(VENV)/.dev ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, the reference of metrics
+	$(BIN)/python docs/file_map.py
+	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 
 build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -22,7 +22,16 @@ def test_the_usage_runs_as_it_stands(tmp_path: Path) -> None:
     script.write_text(program)
 
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore:read_text:DeprecationWarning", script],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-W",
+            "ignore:read_text:DeprecationWarning",
+            "-W",
+            "ignore:open_text:DeprecationWarning",
+            script,
+        ],
         capture_output=True,
         text=True,
         timeout=120,

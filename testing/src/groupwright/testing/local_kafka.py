@@ -1,0 +1,365 @@
+"""A Kafka broker as a child process of a test or a demo."""
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import time
+import uuid
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from groupwright.testing import broker_log, ports, settings
+from groupwright.testing.errors import LocalKafkaError
+from groupwright.testing.java import JavaRuntime, OnDownload, find_java, resolve_jars
+from groupwright.testing.process import GuardedProcess
+from groupwright.testing.readiness import QUIET, becomes_ready
+
+DEFAULT_VERSION = "4.3.1"
+
+# Kafka logs through SLF4J 1.7; its simple backend writes to standard error, where the JVM's own words go too.
+_LOG_BACKEND = "org.slf4j:slf4j-simple:1.7.36"
+_LOG_OPTIONS = {
+    "showDateTime": "true",
+    "dateTimeFormat": "yyyy-MM-dd HH:mm:ss,SSS",
+    "showShortLogName": "true",
+    # Thousands of lines that repeat each setting at each start.
+    "log.kafka.server.KafkaConfig": "warn",
+    "log.org.apache.kafka.common.config": "warn",
+}
+# A short life: a fast start counts for more than the last compiler tier and parallel collection.
+_JVM_OPTIONS = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+
+_STOP_SECONDS = 15.0
+_START_ATTEMPTS = 3
+_TOPIC_SECONDS = 30.0
+
+
+class LocalKafka:
+    """One Kafka broker on 127.0.0.1: a KRaft node that is a child process, not a container.
+
+    ```python
+    with LocalKafka(config={"num.partitions": 3}) as kafka:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    ```
+
+    Nothing of it outlives the `with` block: not after an exception or Ctrl-C, nor after the interpreter's
+    end; on POSIX systems not even after this process is killed. An instance belongs to one thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: str = DEFAULT_VERSION,
+        config: Mapping[str, settings.Setting] | None = None,
+        client_config: Mapping[str, settings.Setting] | None = None,
+        port: int | None = None,
+        data_dir: str | Path | None = None,
+        startup_timeout: float = 60.0,
+        heap: str = "256m",
+        java: JavaRuntime | None = None,
+        on_download: OnDownload | None = None,
+    ) -> None:
+        """Describe the broker; `with` or `start` starts it.
+
+        Args:
+            version: The version of Kafka, 3.9 or later.
+            config: Broker settings, which win over the defaults (`settings.single_node` lists them).
+            client_config: What a client needs besides the address, where `config` asks for it (SASL, TLS);
+                in librdkafka's terms.
+            port: Where clients connect; None or 0 takes a free port.
+            data_dir: Holds the data and the log, and stays. What an earlier broker left there is taken up.
+                By default a temporary directory, which is removed.
+            startup_timeout: Seconds until the broker must answer, downloads apart.
+            heap: The JVM's largest heap, in the form of its `-Xmx`.
+            java: The Java to use; by default what `find_java` finds.
+            on_download: Called with the name of each file that the first run downloads.
+        """
+        self.version = version
+        self._config = dict(config or {})
+        self._client_config = dict(client_config or {})
+        self._port = port or None
+        self._data_dir = Path(data_dir).absolute() if data_dir else None
+        self._startup_timeout = startup_timeout
+        self._heap = heap
+        self._java = java
+        self._on_download = on_download
+        self._directory: Path | None = None
+        self._admin: AdminClient | None = None
+        self._process: GuardedProcess | None = None
+        # Ends what was started, at the latest when this object or the interpreter goes.
+        self._cleanup = contextlib.ExitStack()
+        self._owner = os.getpid()
+        weakref.finalize(self, _close_for, self._owner, self._cleanup)
+
+    # --- What it tells
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client's `bootstrap.servers` takes.
+
+        Raises:
+            LocalKafkaError: The broker has not been started, so that it has no port yet.
+        """
+        if self._port is None:
+            raise LocalKafkaError("The broker has no address yet: start it first")
+        return f"{ports.HOST}:{self._port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process is alive."""
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the broker's process; None before the start."""
+        return self._process.pid if self._process else None
+
+    @property
+    def log_path(self) -> Path:
+        """The file that the broker logs to.
+
+        Raises:
+            LocalKafkaError: The broker has not been started, or is closed.
+        """
+        if self._directory is None:
+            raise LocalKafkaError("The broker has no log: it has not been started, or is closed")
+        return self._directory / "kafka.log"
+
+    def log_tail(self, lines: int = 50) -> str:
+        """Return the last lines that the broker logged.
+
+        Raises:
+            LocalKafkaError: The broker has not been started, or is closed.
+        """
+        return broker_log.tail(broker_log.read(self.log_path), lines)
+
+    # --- Its life
+
+    def __enter__(self) -> Self:
+        """Start the broker."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the broker and remove its temporary directory."""
+        self.close()
+
+    def start(self) -> None:
+        """Start the broker and wait until it serves clients and groups.
+
+        After `stop` or `kill` it has its data and its port again.
+
+        Raises:
+            LocalKafkaError: It runs already, its port is taken, or it did not get ready; the message ends
+                with what its log says. Nothing of it is left then.
+            JavaNotFoundError: There is no Java to run it.
+            JarResolutionError: Kafka's jars are neither cached nor to be downloaded.
+        """
+        if self.running:
+            raise LocalKafkaError(f"The broker runs already, at {self.bootstrap_servers}: stop it first")
+        try:
+            self._start(self._command, deadline=time.monotonic() + self._startup_timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def stop(self) -> None:
+        """Shut the broker down in good order and keep its data for the next `start`."""
+        if self._process:
+            self._process.stop(_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End the broker as a crash does (SIGKILL) and keep its data for the next `start`.
+
+        That start takes some seconds more: a node registers anew only after its old session has timed out.
+        """
+        if self._process:
+            self._process.kill()
+
+    def restart(self) -> None:
+        """Stop the broker and start it with its data and its port."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the broker (SIGSTOP, so not on Windows): connections stay open, and nothing answers.
+
+        Raises:
+            LocalKafkaError: It does not run.
+        """
+        self._running_process().suspend()
+
+    def resume(self) -> None:
+        """Let a paused broker go on.
+
+        Raises:
+            LocalKafkaError: It does not run.
+        """
+        self._running_process().resume()
+
+    def close(self) -> None:
+        """End the broker, and remove its data unless it was given a directory; may be called again."""
+        try:
+            if self._data_dir is not None and self._owner == os.getpid():
+                self.stop()
+        finally:
+            _close_for(self._owner, self._cleanup)
+            self._directory = None
+            self._admin = None
+
+    # --- What tests ask of it
+
+    def admin(self) -> AdminClient:
+        """Return an admin client, the same one until the broker is closed; it logs nothing.
+
+        Raises:
+            LocalKafkaError: The broker has not been started.
+        """
+        # Kept, since a client that nobody holds fails the requests that are under way.
+        if self._admin is None:
+            self._admin = self._new_admin()
+        return self._admin
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
+    ) -> None:
+        """Create a topic and wait until the broker leads all its partitions.
+
+        Raises:
+            KafkaException: The broker refuses it; it exists already, say.
+            LocalKafkaError: The broker does not lead its partitions in time.
+        """
+        admin = self._new_admin()
+        topic = NewTopic(
+            name, num_partitions=partitions, replication_factor=1, config=settings.texts(config or {})
+        )
+        admin.create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+        deadline = time.monotonic() + _TOPIC_SECONDS
+        while time.monotonic() < deadline:
+            found = admin.list_topics(name, timeout=_TOPIC_SECONDS).topics[name].partitions
+            if [each.leader for each in found.values()] == [settings.NODE_ID] * partitions:
+                return
+        raise LocalKafkaError(f"The broker does not lead the topic {name!r} after {_TOPIC_SECONDS:g} s")
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(self._client_settings(self.bootstrap_servers))
+
+    def _client_settings(self, bootstrap_servers: str) -> dict[str, str | int | float | bool]:
+        return {**QUIET, **self._client_config, "bootstrap.servers": bootstrap_servers}
+
+    # --- How it starts
+
+    @functools.cached_property
+    def _command(self) -> list[str]:
+        """The command line up to the name of the main class."""
+        jars = resolve_jars(
+            f"org.apache.kafka:kafka_2.13:{self.version}", _LOG_BACKEND, on_download=self._on_download
+        )
+        java = self._java or find_java()
+        return [
+            str(java.executable),
+            *_JVM_OPTIONS,
+            f"-Xmx{self._heap}",
+            *(f"-Dorg.slf4j.simpleLogger.{name}={value}" for name, value in _LOG_OPTIONS.items()),
+            "-cp",
+            os.pathsep.join(map(str, jars)),
+        ]
+
+    def _start(self, command: list[str], deadline: float) -> None:
+        for attempts_left in reversed(range(_START_ATTEMPTS)):
+            port = ports.require_free(self._port) if self._port else ports.free_port()
+            try:
+                self._launch(command, port, deadline)
+            except _PortStolenError:
+                self.kill()
+                if not attempts_left:
+                    raise
+            else:
+                self._port = port
+                return
+
+    def _launch(self, command: list[str], port: int, deadline: float) -> None:
+        directory = self._open_directory()
+        node = settings.single_node(
+            port=port,
+            controller_port=ports.free_port(besides=port),
+            log_dir=directory / "data",
+            overrides=self._config,
+        )
+        properties = directory / "server.properties"
+        properties.write_text(settings.properties(node), encoding="utf-8")
+        logged = broker_log.size(self.log_path)
+        if not settings.is_formatted(node):
+            options = ("--cluster-id", settings.new_cluster_id(), "--config", properties)
+            formatter = self._spawn(command, "kafka.tools.StorageTool", "format", *options)
+            if formatter.wait(_seconds_until(deadline)) != 0:
+                raise self._failure("format its storage", formatter, logged)
+            formatter.kill()
+        self._process = self._spawn(command, "kafka.Kafka", properties)
+        client = self._client_settings(f"{ports.HOST}:{port}")
+        if not becomes_ready(self._process, client, deadline):
+            raise self._failure("get ready", self._process, logged)
+
+    def _open_directory(self) -> Path:
+        """Return the directory of the data and the log, which exists from now on."""
+        if self._directory is None:
+            directory = self._data_dir
+            if directory is None:
+                directory = Path(tempfile.gettempdir(), f"groupwright-kafka-{uuid.uuid4().hex}")
+                self._cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._directory = directory
+        return self._directory
+
+    def _spawn(self, command: list[str], main_class: str, *arguments: str | Path) -> GuardedProcess:
+        directory = self._open_directory()
+        process = GuardedProcess(
+            # Compression libraries unpack themselves into the temporary directory, and a kill leaves them there.
+            [*command, f"-Djava.io.tmpdir={directory}", main_class, *arguments],
+            log_path=self.log_path,
+            remove_if_orphaned=None if self._data_dir else directory,
+        )
+        self._cleanup.callback(process.kill)  # before the start, which may be interrupted
+        process.start()
+        return process
+
+    def _failure(self, task: str, process: GuardedProcess, logged: int) -> LocalKafkaError:
+        log = broker_log.read(self.log_path, since=logged)
+        code = process.exit_code
+        reason = (
+            f"it took more than {self._startup_timeout:g} s" if code is None else f"its exit code is {code}"
+        )
+        error = _PortStolenError if broker_log.says_port_taken(log) else LocalKafkaError
+        return error(
+            f"Kafka {self.version} could not {task}: {reason}. Its log says:",
+            log_tail=broker_log.failure(log),
+        )
+
+    def _running_process(self) -> GuardedProcess:
+        if self._process is None or not self._process.running:
+            raise LocalKafkaError("The broker does not run: start it first")
+        return self._process
+
+
+class _PortStolenError(LocalKafkaError):
+    """Another program took a port between the look for a free one and the broker's use of it."""
+
+
+def _seconds_until(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
+
+
+def _close_for(owner: int, cleanup: contextlib.ExitStack) -> None:
+    """Run the cleanup, unless in a forked child: that inherits the objects, not the broker."""
+    if os.getpid() == owner:
+        cleanup.close()

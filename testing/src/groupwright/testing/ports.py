@@ -1,0 +1,58 @@
+"""TCP ports on loopback for a broker."""
+
+import os
+import random
+import socket
+
+from groupwright.testing.errors import LocalKafkaError
+
+HOST = "127.0.0.1"
+
+# Below the ports that systems give to outgoing connections. A client that keeps connecting to a stopped
+# broker's port in that range sooner or later gets that very port, connects to itself, and keeps the broker out.
+_CANDIDATES = range(20_000, 30_000)
+_TRIES = 200
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on the port of the loopback address now."""
+    with socket.socket() as probe:
+        if os.name == "posix":  # as Java's server sockets do; elsewhere the option means another thing
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen()
+        except OSError:
+            return False
+    return True
+
+
+def free_port(*, besides: int | None = None) -> int:
+    """Return a port that nothing listens on; another process may take it before it is used.
+
+    Args:
+        besides: A port to leave out.
+
+    Raises:
+        LocalKafkaError: None was found.
+    """
+    for port in random.sample(_CANDIDATES, _TRIES):
+        if port != besides and is_free(port):
+            return port
+    raise LocalKafkaError(
+        f"No free port on {HOST} among {_TRIES} of {_CANDIDATES.start} to {_CANDIDATES.stop - 1}"
+    )
+
+
+def require_free(port: int) -> int:
+    """Return the port.
+
+    Raises:
+        LocalKafkaError: Something listens on it, or this user may not.
+    """
+    if not is_free(port):
+        raise LocalKafkaError(
+            f"Port {port} on {HOST} cannot be listened on, most likely since another program does: end that "
+            "program, or name no port to get a free one"
+        )
+    return port

@@ -1,0 +1,77 @@
+"""Fixtures that hand tests a real Kafka: `local_kafka` and what belongs to it.
+
+pytest loads this module in each run of each user of Groupwright, so it imports only pytest; the rest comes
+with the first fixture.
+"""
+
+import re
+import uuid
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from groupwright.testing.local_kafka import LocalKafka
+    from groupwright.testing.settings import Setting
+
+_VERSION_INI = "groupwright_kafka_version"
+_STARTED: pytest.StashKey["LocalKafka"] = pytest.StashKey()
+
+
+class NewKafkaTopic(Protocol):
+    """Creates a topic of its own for a test, and returns its name."""
+
+    def __call__(self, partitions: int = 1, config: "Mapping[str, Setting] | None" = None) -> str:
+        """Create the topic with so many partitions and these topic settings."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the setting of the broker's version."""
+    parser.addini(_VERSION_INI, "the version of Kafka that the fixture local_kafka starts", default="")
+
+
+@pytest.fixture(scope="session")
+def local_kafka_config() -> "Mapping[str, Setting]":
+    """Broker settings of `local_kafka`; define this fixture in a conftest.py to change them."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def local_kafka(
+    pytestconfig: pytest.Config, local_kafka_config: "Mapping[str, Setting]"
+) -> "Iterator[LocalKafka]":
+    """A running broker, shared by the session's tests and started for the first that asks for it.
+
+    Under pytest-xdist each worker has its own.
+    """
+    from groupwright.testing.local_kafka import DEFAULT_VERSION, LocalKafka  # noqa: PLC0415 - see the module
+
+    version = pytestconfig.getini(_VERSION_INI) or DEFAULT_VERSION
+    with LocalKafka(version=version, config=local_kafka_config) as kafka:
+        pytestconfig.stash[_STARTED] = kafka
+        yield kafka
+        del pytestconfig.stash[_STARTED]
+
+
+@pytest.fixture
+def new_kafka_topic(local_kafka: "LocalKafka", request: pytest.FixtureRequest) -> NewKafkaTopic:
+    """A function that creates a topic in `local_kafka`, named after the test and unique."""
+    test = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:80]
+
+    def create(partitions: int = 1, config: "Mapping[str, Setting] | None" = None) -> str:
+        name = f"{test}-{uuid.uuid4().hex[:8]}"
+        local_kafka.create_topic(name, partitions, config)
+        return name
+
+    return create
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of the broker's log beside a failed test that used the broker."""
+    report = yield
+    kafka = item.config.stash.get(_STARTED, None)
+    if report.failed and kafka is not None and "local_kafka" in getattr(item, "fixturenames", ()):
+        report.sections.append(("Kafka's log", kafka.log_tail()))
+    return report

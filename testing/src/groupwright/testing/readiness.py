@@ -1,0 +1,56 @@
+"""When a broker that was just started is ready for clients: conditions, not times."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from groupwright.testing.process import GuardedProcess
+from groupwright.testing.settings import NODE_ID, Setting
+
+QUIET: Mapping[str, Setting] = {
+    "log_level": 0,  # refused connections are part of a start
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+}
+"""Settings of a client that says nothing of its connections and renews them soon."""
+
+_ANSWER_SECONDS = 0.5
+_NAME = "groupwright.testing"
+
+
+def becomes_ready(process: GuardedProcess, client_settings: Mapping[str, Setting], deadline: float) -> bool:
+    """Wait until the broker counts itself among the brokers, and coordinates groups.
+
+    The second creates the offsets topic: a first group that had to would be told NOT_COORDINATOR, and
+    librdkafka joins again only with the next heartbeat, three seconds later.
+
+    Args:
+        process: The broker's process.
+        client_settings: The broker's address, and what else a client needs.
+        deadline: When to give up, on `time.monotonic()`.
+
+    Returns:
+        False if the process ended or time ran out.
+    """
+    client = Consumer({**client_settings, "group.id": _NAME})
+
+    def counts_itself() -> bool:
+        return NODE_ID in client.list_topics(timeout=_ANSWER_SECONDS).brokers
+
+    def coordinates_groups() -> bool:
+        client.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
+        return True
+
+    def comes_true(condition: Callable[[], bool]) -> bool:
+        while process.running and time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):  # no answer yet
+                if condition():
+                    return True
+        return False
+
+    try:
+        return comes_true(counts_itself) and comes_true(coordinates_groups)
+    finally:
+        client.close()

