@@ -1,0 +1,5 @@
+"""`python -m groupwright.cli` is `groupwright`."""
+
+from groupwright.cli import main
+
+main()

@@ -1,0 +1,35 @@
+"""The command line: its options that belong to no command, and its commands, one module or package each."""
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from groupwright.cli.demo.command import demo
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - an option's callback
+    if wanted:
+        typer.echo(f"groupwright {metadata.version('groupwright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def groupwright(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Kafka consumer groups: assignors that you choose, and a measured view of every rebalance."""
+
+
+app.command()(demo)

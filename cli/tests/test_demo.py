@@ -1,0 +1,159 @@
+"""The whole demo on a real Kafka, as a user runs it."""
+
+import re
+import signal
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+
+from groupwright.testing import LocalKafka
+
+pytestmark = pytest.mark.kafka
+
+StartDemo = Callable[..., Any]
+
+SETTLED = "every partition has exactly one owner after"
+FIRST_SETTLED = rf"✓ {SETTLED}"
+
+
+def summary(output: str) -> dict[str, str]:
+    """The summary's lines, by heading."""
+    _, _, text = output.partition("\nSummary\n")
+    return dict(re.findall(r"^  ([a-z]+) +(.*)$", text, re.MULTILINE))
+
+
+def number(text: str) -> int:
+    found = re.match(r"[\d,]+", text)
+    assert found, text
+    return int(found[0].replace(",", ""))
+
+
+def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -> None:
+    demo = start_demo("--pause", "0.5")
+    metrics = demo.wait_for(r"member-1 is up; its metrics: (http://127\.0\.0\.1:\d+/metrics)")[1]
+    demo.wait_for(rf"member-4 joins[\s\S]*{FIRST_SETTLED}")
+    with urllib.request.urlopen(metrics, timeout=10) as answer:  # noqa: S310 - an address on this machine
+        page = answer.read().decode()
+    assert len(demo.members()) == 4
+
+    assert demo.exit_status() == 0, demo.output + demo.errors
+    assert demo.errors == ""
+    assert demo.survivors() == []
+    assert list(demo.temporary.iterdir()) == []
+
+    completed = re.search(
+        r'^groupwright_rebalances_total\{client_id="member-1".*completed.*"range"\} (.*)$', page, re.MULTILINE
+    )
+    assert completed
+    assert float(completed[1]) >= 2
+
+    story = [line[10:] for line in demo.output.splitlines() if re.match(r" *\d+\.\d s  (?! )", line)]
+    told = [line for line in story if line.startswith(("member-", "✓"))]
+    assert [line.partition(":")[0].partition(" after")[0] for line in told] == [
+        "member-1, member-2 and member-3 join",
+        "✓ every partition has exactly one owner",
+        "member-4 joins",
+        "✓ every partition has exactly one owner",
+        "member-2 is killed",
+        "✓ every partition has exactly one owner",
+        "member-3 leaves",
+        "✓ every partition has exactly one owner",
+    ]
+
+    result = summary(demo.output)
+    assert result["lost"] == "0"
+    assert result["owners"] == "4 of 4 changes left each partition with exactly one"
+    assert "unexplained" not in result
+    produced, consumed = (number(part) for part in result["messages"].split(", "))
+    assert produced > 1000
+    assert consumed - produced == number(result["duplicates"])
+    # Range with members in the order of their names: 4+4+4, 3+3+3+3, 4+4+4, 6+6.
+    assert result["partitions"].startswith("14 moved to another member")
+
+
+def test_ctrl_c_in_the_middle_leaves_nothing_behind(start_demo: StartDemo) -> None:
+    demo = start_demo("--pause", "60")
+    demo.wait_for(FIRST_SETTLED)
+    assert len(demo.members()) == 3
+    demo.signal(signal.SIGINT)
+    assert demo.exit_status() == 130
+    assert demo.survivors() == []
+    assert list(demo.temporary.iterdir()) == []
+    assert "stopping" in demo.output
+    assert demo.errors == "groupwright demo: stopped; nothing is left running\n"
+
+
+def test_sigterm_while_kafka_starts_leaves_nothing_behind(start_demo: StartDemo) -> None:
+    demo = start_demo()
+    demo.wait_for("starting Kafka")
+    deadline = time.monotonic() + 30
+    while not list(demo.temporary.glob("groupwright-kafka-*/kafka.log")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    demo.wait_for("starting Kafka")
+    demo.signal(signal.SIGTERM)
+    assert demo.exit_status() == 143
+    assert demo.survivors() == []
+    assert list(demo.temporary.iterdir()) == []
+
+
+def test_a_second_ctrl_c_kills_members_that_do_not_leave(start_demo: StartDemo) -> None:
+    """A member that is suspended cannot leave; the first Ctrl-C would wait for it."""
+    demo = start_demo("--pause", "60")
+    demo.wait_for(FIRST_SETTLED)
+    for member in demo.members():
+        member.suspend()
+    demo.signal(signal.SIGINT)
+    demo.wait_for("stopping")
+    started = time.monotonic()
+    demo.signal(signal.SIGINT)
+    assert demo.exit_status() == 130
+    assert time.monotonic() - started < 10
+    assert demo.survivors() == []
+
+
+def test_nothing_outlives_a_demo_that_is_killed(start_demo: StartDemo) -> None:
+    demo = start_demo("--pause", "60")
+    demo.wait_for(FIRST_SETTLED)
+    assert len(demo.members()) == 3
+    demo.signal(signal.SIGKILL)
+    demo.exit_status()
+    assert demo.survivors(patience=30) == []
+
+
+def test_a_member_that_dies_by_itself_ends_the_demo_with_its_name(start_demo: StartDemo) -> None:
+    demo = start_demo("--pause", "60")
+    demo.wait_for(FIRST_SETTLED)
+    demo.members()[0].kill()
+    assert demo.exit_status() == 1
+    assert re.match(r"groupwright demo: member-1 ended by itself, with exit status -9", demo.errors)
+    assert "Traceback" not in demo.errors
+    assert demo.survivors() == []
+
+
+def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
+    start_demo: StartDemo, local_kafka: LocalKafka
+) -> None:
+    demo = start_demo(
+        *("--bootstrap-servers", local_kafka.bootstrap_servers, "--keep"),
+        *("--assignor", "roundrobin", "--pause", "0", "--messages-per-second", "1000"),
+    )
+    name = demo.wait_for(r"the topic is (groupwright-demo-\w+)")[1]
+    demo.wait_for("Ctrl-C ends it, with a summary")
+    demo.signal(signal.SIGINT)
+    assert demo.exit_status() == 0, demo.output + demo.errors
+    assert demo.survivors() == []
+
+    result = summary(demo.output)
+    assert result["lost"] == "0"
+    assert number(result["messages"]) > 1000
+
+    admin = local_kafka.admin()
+    assert name not in admin.list_topics(timeout=10).topics
+    with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
+        admin.delete_consumer_groups([name])[name].result(10)
+    assert local_kafka.running

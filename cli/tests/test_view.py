@@ -1,0 +1,171 @@
+"""What is shown: lines without a terminal, a table with one."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from groupwright.cli.demo.ledger import Account
+from groupwright.cli.demo.reports import Rebalanced, Started
+from groupwright.cli.demo.roster import Roster, Status
+from groupwright.cli.demo.summary import Summary
+from groupwright.cli.demo.view import ActState, LiveView, PlainView, Progress, Scene, view_for
+
+SUMMARY = Summary(
+    changes=[],
+    seconds=[0.5],
+    members=1,
+    generations=1,
+    revoked=0,
+    account=Account(produced=5, consumed=5, lost=(), foreign=(), explained=(), unexplained=()),
+)
+
+
+def console(*, terminal: bool, width: int = 110, encoding: str = "utf-8") -> tuple[Console, io.TextIOWrapper]:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    return Console(
+        file=file, force_terminal=terminal, width=width, highlight=False, _environ={"TERM": "xterm"}
+    ), file
+
+
+def shown(file: io.TextIOWrapper) -> str:
+    """What was written, without colours and movements of the cursor."""
+    file.flush()
+    file.seek(0)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.read())
+
+
+def scene() -> Scene:
+    roster = Roster(12)
+    for name, owned in (("member-1", (0, 1, 2, 3)), ("member-2", (4, 5, 8, 9, 10, 11))):
+        roster.enter(name)
+        roster.report(name, Started("http://127.0.0.1:45555/metrics"))
+        roster.report(name, Rebalanced(4, 0.125, owned))
+    roster.become("member-2", Status.KILLED)
+    return Scene(
+        title="the demo",
+        kafka="127.0.0.1:9092",
+        acts=[
+            ActState("two join", "one owner each", Progress.DONE),
+            ActState("one is killed", "Kafka notices", Progress.NOW),
+            ActState("one leaves"),
+        ],
+        members=list(roster.members.values()),
+        produced=1234,
+        consumed=1200,
+        redelivered=7,
+        waiting=41,
+    )
+
+
+def test_without_a_terminal_there_are_lines_with_their_time() -> None:
+    plain, file = console(terminal=False)
+    times = iter([100.0, 100.0, 101.5, 102.0, 103.25])
+    with PlainView(plain, clock=lambda: next(times)) as view:
+        view.prepare("starting Kafka")
+        view.prepare("starting Kafka", "again, with a detail")
+        view.tell("member-4 joins")
+        view.tell("every partition has exactly one owner", good=True)
+        view.note("member-1 rebalanced")
+        view.show(scene())
+    assert shown(file).splitlines() == [
+        "   0.0 s  starting Kafka",
+        "   1.5 s  member-4 joins",
+        "   2.0 s  ✓ every partition has exactly one owner",
+        "   3.2 s    member-1 rebalanced",
+    ]
+
+
+def test_a_terminal_that_knows_ascii_alone_gets_a_word_for_the_check_mark() -> None:
+    plain, file = console(terminal=False, encoding="ascii")
+    PlainView(plain).tell("settled", good=True)
+    assert "ok settled" in shown(file)
+
+
+def test_a_long_line_stays_one_line_without_a_terminal() -> None:
+    plain, file = console(terminal=False, width=40)
+    PlainView(plain).tell("word " * 30)
+    assert len(shown(file).splitlines()) == 1
+
+
+def test_the_table_tells_of_every_member() -> None:
+    live, file = console(terminal=True)
+    with LiveView(live) as view:
+        view.show(scene())
+    text = shown(file)
+    assert re.search(
+        r"member-1 +consuming +0-3 +0 +4 +0\.125 s +0 +127\.0\.0\.1:45555\n", re.sub(" +\n", "\n", text)
+    )
+    assert re.search(r"member-2 +killed +- +0 +4", text)
+    assert "metrics of member-1: http://127.0.0.1:45555/metrics" in text
+    assert "1,234 produced, 1,200 consumed, 41 waiting, 7 consumed twice" in text
+    assert "Kafka: 127.0.0.1:9092" in text
+
+
+def test_the_table_tells_how_far_the_story_is() -> None:
+    live, file = console(terminal=True)
+    with LiveView(live) as view:
+        view.show(scene())
+    text = shown(file)
+    assert re.search(r"✓ +two join +one owner each", text)
+    assert re.search(r"one is killed +Kafka notices", text)
+    assert re.search(r"· +one leaves", text)
+
+
+def test_no_line_of_the_table_is_wider_than_eighty_columns_allow() -> None:
+    live, file = console(terminal=True, width=80)
+    with LiveView(live) as view:
+        view.show(scene())
+    lines = shown(file).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.rstrip().endswith("127.0.0.1:45555") for line in lines)
+
+
+def test_a_step_before_the_story_has_its_detail_on_a_terminal() -> None:
+    live, file = console(terminal=True)
+    with LiveView(live) as view:
+        view.prepare("downloading Kafka", "kafka-clients.jar")
+    assert re.search("downloading Kafka +kafka-clients.jar", shown(file))
+
+
+def test_the_summary_is_the_same_with_and_without_a_terminal() -> None:
+    texts = []
+    for make, terminal in ((PlainView, False), (LiveView, True)):
+        screen, file = console(terminal=terminal)
+        make(screen).conclude(SUMMARY)
+        texts.append([line.rstrip() for line in shown(file).splitlines()])
+    assert texts[0] == texts[1]
+    assert "  messages    5 produced, 5 consumed" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "kind"),
+    [
+        (True, {}, LiveView),
+        (True, {"CI": "true"}, PlainView),
+        (False, {}, PlainView),
+    ],
+    ids=["a terminal", "a terminal in CI", "a pipe"],
+)
+def test_the_table_needs_a_terminal_with_somebody_before_it(
+    *, terminal: bool, environment: dict[str, str], kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert type(view_for(console(terminal=terminal)[0])) is kind
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
+    assert isinstance(view_for(dumb), PlainView)
+
+
+def test_no_color_is_respected() -> None:
+    file = io.StringIO()
+    screen = Console(file=file, force_terminal=True, _environ={"TERM": "xterm", "NO_COLOR": "1"}, width=110)
+    with LiveView(screen) as view:
+        view.show(scene())
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", file.getvalue())
