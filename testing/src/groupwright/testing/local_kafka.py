@@ -20,7 +20,7 @@ from groupwright.testing import broker_log, ports, settings
 from groupwright.testing.errors import LocalKafkaError
 from groupwright.testing.java import JavaRuntime, OnDownload, find_java, resolve_jars
 from groupwright.testing.process import GuardedProcess
-from groupwright.testing.readiness import QUIET, becomes_ready
+from groupwright.testing.readiness import QUIET, ClientSetting, becomes_ready
 
 DEFAULT_VERSION = "4.3.1"
 
@@ -59,7 +59,7 @@ class LocalKafka:
         *,
         version: str = DEFAULT_VERSION,
         config: Mapping[str, settings.Setting] | None = None,
-        client_config: Mapping[str, settings.Setting] | None = None,
+        client_config: Mapping[str, ClientSetting] | None = None,
         port: int | None = None,
         data_dir: str | Path | None = None,
         startup_timeout: float = 60.0,
@@ -254,7 +254,7 @@ class LocalKafka:
     def _new_admin(self) -> AdminClient:
         return AdminClient(self._client_settings(self.bootstrap_servers))
 
-    def _client_settings(self, bootstrap_servers: str) -> dict[str, str | int | float | bool]:
+    def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
         return {**QUIET, **self._client_config, "bootstrap.servers": bootstrap_servers}
 
     # --- How it starts

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from groupwright.testing.process import GuardedProcess
-from groupwright.testing.settings import NODE_ID, Setting
+from groupwright.testing.settings import NODE_ID
 
-QUIET: Mapping[str, Setting] = {
+ClientSetting = str | int | float | bool
+"""The value of a librdkafka setting."""
+
+QUIET: Mapping[str, ClientSetting] = {
     "log_level": 0,  # refused connections are part of a start
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
@@ -20,7 +23,9 @@ _ANSWER_SECONDS = 0.5
 _NAME = "groupwright.testing"
 
 
-def becomes_ready(process: GuardedProcess, client_settings: Mapping[str, Setting], deadline: float) -> bool:
+def becomes_ready(
+    process: GuardedProcess, client_settings: Mapping[str, ClientSetting], deadline: float
+) -> bool:
     """Wait until the broker counts itself among the brokers, and coordinates groups.
 
     The second creates the offsets topic: a first group that had to would be told NOT_COORDINATOR, and
