@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build clean
+.PHONY: help demo test lint types format check docs build bench-assignors clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Watch a consumer group rebalance on a real, local Kafka (ARGS="--help" for options)
 	@$(BIN)/groupwright demo $(ARGS)
@@ -35,6 +35,9 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, the refer
 
 build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-go, kafka-python and aiokafka (ARGS=--quick)
+	$(BIN)/python -m benchmarks.assignors $(ARGS)
 
 clean: ## Remove the virtual environment and everything that was built
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

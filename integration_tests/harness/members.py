@@ -58,7 +58,6 @@ class RunningMember:
 
     def _on_assign(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._note("assign", partitions)
-        self.owned |= {(p.topic, p.partition) for p in partitions}
 
     def _on_revoke(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._note("revoke", partitions)
@@ -73,6 +72,10 @@ class RunningMember:
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
+        # Last, so that whoever waits for it finds the rest as well.
+        self.owned = {
+            (topic, number) for topic, numbers in rebalance.partitions.items() for number in numbers
+        }
 
     def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
 

@@ -1,0 +1,154 @@
+"""Who takes part: for each contestant the command that starts it, or why it is not on this machine."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from benchmarks.assignors.cases import AIOKAFKA, FRANZ_GO, GROUPWRIGHT, JAVA, KAFKA_PYTHON, Case
+
+from groupwright.testing.errors import JarResolutionError, JavaNotFoundError
+from groupwright.testing.java import find_java, resolve_jars
+
+ROOT = Path(__file__).parents[2]
+"""Where commands run: the top folder of the repository."""
+
+_PROGRAMS = Path(__file__).parent / "programs"
+_KAFKA_VERSION = "4.3.1"
+_KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{_KAFKA_VERSION}"
+# A runtime without compiler compiles with this one.
+_COMPILER = "org.eclipse.jdt:ecj:3.42.0"
+_COMPILE_SECONDS = 120
+# Its step may become six times faster after five seconds without any change.
+_JIT_PATIENCE = 3
+# The first time, Go compiles franz-go and all that it needs.
+_GO_BUILD_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One that takes part, or cannot.
+
+    Attributes:
+        name: Its name in the tables.
+        version: What exactly it is.
+        command: What starts it, without the arguments of `programs.harness`.
+        absent: Why it is not on this machine; empty if it is.
+        knows_racks: Whether racks can be handed to its assignors.
+        patience: How many times longer than the others it may take to become faster.
+    """
+
+    name: str
+    version: str
+    command: tuple[str, ...] = ()
+    absent: str = ""
+    knows_racks: bool = True
+    patience: float = 1
+
+    def lacks(self, case: Case) -> str:
+        """Return what keeps it from this cell, if anything does."""
+        if self.absent:
+            return self.absent
+        return "racks" if case.racks and not self.knows_racks else ""
+
+
+class _AbsentError(Exception):
+    """The contestant is not on this machine."""
+
+
+def prepare(folder: Path, names: Collection[str]) -> list[Contestant]:
+    """Compile what is to be compiled into the folder, and return the contestants, in the order of the tables."""
+    makers: dict[str, Callable[[Path], Contestant]] = {
+        GROUPWRIGHT: _groupwright,
+        JAVA: _java,
+        FRANZ_GO: _franz_go,
+        KAFKA_PYTHON: _kafka_python,
+        AIOKAFKA: _aiokafka,
+    }
+    return [_made(name, maker, folder) for name, maker in makers.items() if name in names]
+
+
+def _made(name: str, maker: Callable[[Path], Contestant], folder: Path) -> Contestant:
+    try:
+        return maker(folder)
+    except _AbsentError as reason:
+        return Contestant(name, version="absent", absent=str(reason))
+
+
+def _groupwright(_folder: Path) -> Contestant:
+    version = (
+        f"{metadata.version('groupwright')}, numpy {metadata.version('numpy')}, Python {_python_version()}"
+    )
+    return Contestant(GROUPWRIGHT, version, _python("groupwright_leader"))
+
+
+def _java(folder: Path) -> Contestant:
+    try:
+        java = find_java()
+        jars = [str(jar) for jar in resolve_jars(_KAFKA_CLIENTS)]
+        compiler = [str(jar) for jar in resolve_jars(_COMPILER)]
+    except (JavaNotFoundError, JarResolutionError) as error:
+        raise _AbsentError(str(error)) from error
+    class_path = os.pathsep.join([str(folder), *jars])
+    options = ["-proc:none", "-source", "17", "-target", "17", "-classpath", class_path, "-d", str(folder)]
+    source = str(_PROGRAMS / "java" / "Leader.java")
+    _call(_COMPILE_SECONDS, str(java.executable), "-jar", os.pathsep.join(compiler), *options, source)
+    version = f"kafka-clients {_KAFKA_VERSION}, Java {java.version}"
+    run = (str(java.executable), "-XX:MaxRAMPercentage=60", "-classpath", class_path, "Leader")
+    return Contestant(JAVA, version, run, patience=_JIT_PATIENCE)
+
+
+def _franz_go(folder: Path) -> Contestant:
+    go = shutil.which("go")
+    if go is None:
+        raise _AbsentError("no `go` is on the PATH")
+    program = folder / "leader"
+    _call(_GO_BUILD_SECONDS, go, "build", "-C", str(_PROGRAMS / "go"), "-o", str(program), ".")
+    module = re.search(r"twmb/franz-go (\S+)", (_PROGRAMS / "go" / "go.mod").read_text())
+    version = (
+        f"franz-go {module[1] if module else ''}, {_call(_COMPILE_SECONDS, go, 'env', 'GOVERSION').strip()}"
+    )
+    # Its client sets partitions' racks in a private field of its balancers.
+    return Contestant(FRANZ_GO, version, (str(program),), knows_racks=False)
+
+
+def _kafka_python(_folder: Path) -> Contestant:
+    version = f"kafka-python {metadata.version('kafka-python')}"
+    return Contestant(KAFKA_PYTHON, version, _python("kafka_python_leader"), knows_racks=False)
+
+
+def _aiokafka(_folder: Path) -> Contestant:
+    try:
+        version = f"aiokafka {metadata.version('aiokafka')}"
+    except metadata.PackageNotFoundError as error:
+        raise _AbsentError("aiokafka is not installed") from error
+    return Contestant(AIOKAFKA, version, _python("aiokafka_leader"), knows_racks=False)
+
+
+def _python(program: str) -> tuple[str, ...]:
+    return sys.executable, "-W", "ignore", "-m", f"benchmarks.assignors.programs.{program}"
+
+
+def _python_version() -> str:
+    return ".".join(map(str, sys.version_info[:3]))
+
+
+def _call(seconds: float, *command: str) -> str:
+    """Return what the command prints.
+
+    Raises:
+        _AbsentError: It fails, or takes too long.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)  # noqa: S603 - compilers
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr or error.stdout).strip().splitlines()[-1:]
+        raise _AbsentError(f"{command[0]} failed: {' '.join(last)}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _AbsentError(f"{command[0]} took more than {seconds:.0f} s") from error
+    return done.stdout

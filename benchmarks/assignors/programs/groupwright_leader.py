@@ -1,0 +1,31 @@
+"""Groupwright as the leader."""
+
+from benchmarks.assignors.inputs import Inputs, TopicInput
+from benchmarks.assignors.programs.harness import LackingError, Step, compete
+
+from groupwright.assignors import JoinedMember, Topic, builtin_assignors, by_name, lead
+
+
+def prepare(inputs: Inputs) -> Step:
+    """Return the step, as the consumer does it when its member is elected leader.
+
+    Raises:
+        LackingError: This version of Groupwright has no such assignor.
+    """
+    if inputs.assignor not in {assignor.name for assignor in builtin_assignors()}:
+        raise LackingError(inputs.assignor)
+    assignor = by_name(inputs.assignor)
+    topics = {topic.name: _topic(topic, inputs.racks) for topic in inputs.topics}
+    joined = [JoinedMember(member.id, None, member.data) for member in inputs.members]
+    return lambda: lead(assignor, joined, topics).items()
+
+
+def _topic(topic: TopicInput, racks: tuple[str | None, ...]) -> int | Topic:
+    partitions = len(topic.replicas)
+    if None in racks:
+        return partitions
+    return Topic(partitions, [{racks[node] or "" for node in nodes} for nodes in topic.replicas.tolist()])
+
+
+if __name__ == "__main__":
+    compete(prepare)

@@ -1,0 +1,77 @@
+"""What the contestants in Python have in common; those in Java and Go do the same.
+
+A contestant is a process of its own. Its arguments are the paths of the inputs and of the answer, its patience and
+its most time (both in nanoseconds), and the fewest runs: it repeats the step until it has not become faster by a
+twentieth for as long as its patience lasts, since a compiler at run time may need seconds to notice what is worth
+its while. It says on standard output, a line each: `ready` when the inputs are
+read, `run` and the nanoseconds of each run, `peak` and the most bytes of memory that the process has held, `done`
+when the last run's answer is written; or `failed` and why; or `lacks` and what, if it has no such assignor.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from benchmarks.assignors.inputs import Inputs, read_inputs, write_answer
+
+Step = Callable[[], Iterable[tuple[str, bytes]]]
+"""The leader's whole step: it returns member ids with their assignments in bytes."""
+
+_FASTER = 0.95
+
+
+class LackingError(Exception):
+    """The contestant has no such assignor."""
+
+
+def compete(prepare: Callable[[Inputs], Step]) -> None:
+    """Be a contestant, given what prepares the step; that is not measured, as it needs no members."""
+    inputs_path, answer_path, patience, longest, least = sys.argv[1:]
+    inputs = read_inputs(Path(inputs_path))
+    try:
+        step = prepare(inputs)
+        _say("ready")
+        answer = _repeat(step, int(patience), int(longest), int(least))
+    except LackingError as error:
+        _say(f"lacks {error}")
+        return
+    except Exception as error:  # noqa: BLE001 - whatever a contestant raises is its result
+        _say(f"failed {type(error).__name__}: {error}".replace("\n", " "))
+        return
+    _say(f"peak {_peak()}")
+    write_answer(Path(answer_path), answer)
+    _say("done")
+
+
+def _repeat(step: Step, patience: int, longest: int, least: int) -> Iterable[tuple[str, bytes]]:
+    """Run the step until it does not become faster any more; return what the last run returned."""
+    began = improved = time.perf_counter_ns()
+    mark, run = math.inf, 0
+    while True:
+        run += 1
+        answer: Iterable[tuple[str, bytes]] = ()  # nothing of the run before is held during the next
+        start = time.perf_counter_ns()
+        answer = step()
+        end = time.perf_counter_ns()
+        _say(f"run {end - start}")
+        if end - start < _FASTER * mark:
+            mark, improved = end - start, end
+        if end - began > longest or (run >= least and end - improved > patience):
+            return answer
+
+
+def _peak() -> int:
+    """Return the most memory that the process has held, in bytes; 0 where Linux does not tell.
+
+    `getrusage` would also count what the process that started this one held.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    return peaks[0] if peaks else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,94 @@
+"""Shows results on the terminal, and keeps them as a page, a plot and numbers."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.assignors.plot import draw
+from benchmarks.assignors.results import Results
+from benchmarks.assignors.tables import (
+    Table,
+    memory_table,
+    quality_table,
+    racks_table,
+    speed_table,
+    summary,
+)
+from rich.console import Console
+from rich.table import Table as RichTable
+
+_ABOUT = """\
+Each contestant does what a leader does between JoinGroup and SyncGroup: from the bytes of all members' subscriptions
+to the bytes of all members' assignments. All read the same bytes, each in a process of its own, and repeat the step;
+the shortest run counts, which for Java is one after its compiler has warmed up. The cluster's metadata is there
+before the clock starts, in the form that each client keeps it in. What members owned before an event comes from no
+contestant, but from the generator of the cells (`benchmarks/assignors/groups.py`), as balanced as the subscriptions allow.
+
+A cell is named by assignor, subscriptions, partitions (p), members (m, before the event), topics (t) and event. `>30 s`
+did not come back; `lacking` has no such assignor, or cannot be given racks from outside; `-` was not asked, since it
+would take minutes. In the column *reached*, ✓ means: no slower than Java and than franz-go where Groupwright takes
+more than 5 ms, every target set for the cell, an assignment that is valid and not worse than any contestant's, and
+for `range` and `roundrobin` the same as Java's.
+"""
+
+_ABOUT_QUALITY = """\
+The first column is Groupwright's sum of the squares of all members' loads, the next ones are what the others' is more
+than that. *Moved* are the partitions that did not stay with an owner who is still there; `cooperative-sticky` withholds
+them for one round, so that the loads of that round say nothing.
+"""
+
+
+def show(console: Console, results: Results) -> None:
+    """Print the tables."""
+    for table in _tables(results):
+        printed = RichTable(title=table.title)
+        for number, column in enumerate(table.columns):
+            is_text = number == 0 or column == "reached"
+            printed.add_column(
+                column, justify="left" if is_text else "right", overflow="fold", no_wrap=number == 0
+            )
+        for row in table.rows:
+            printed.add_row(*row)
+        console.print(printed)
+    for line in summary(results.rows):
+        console.print(line, highlight=False)
+
+
+def keep(folder: Path, results: Results) -> list[Path]:
+    """Write the page, the numbers, and the plot if matplotlib is there; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page, numbers, plot = (folder / f"assignors.{kind}" for kind in ("md", "json", "svg"))
+    numbers.write_text(json.dumps(asdict(results), indent=1) + "\n")
+    is_drawn = draw(plot, results)
+    page.write_text("\n".join(_page(results, plot.name if is_drawn else None)))
+    return [page, numbers, plot] if is_drawn else [page, numbers]
+
+
+def _tables(results: Results) -> list[Table]:
+    makers = (speed_table, quality_table, racks_table, memory_table)
+    return [table for table in (maker(results.rows) for maker in makers) if table.rows]
+
+
+def _page(results: Results, plot: str | None) -> Iterator[str]:
+    yield "# The leader's step: Groupwright, Java, franz-go, kafka-python, aiokafka\n"
+    yield f"Made by `{results.command}` on {results.date}.\n"
+    yield from (f"- {name}: {value}" for name, value in (results.machine | results.contestants).items())
+    yield ""
+    yield _ABOUT
+    yield "## Summary\n"
+    yield from (f"- {line}" for line in summary(results.rows))
+    if plot is not None:
+        yield f"\n![Time against partitions, both on logarithmic scales]({plot})"
+    for table in _tables(results):
+        yield f"\n## {table.title}\n"
+        if table.title.startswith("Balance"):
+            yield _ABOUT_QUALITY
+        yield from _markdown(table)
+    yield ""
+
+
+def _markdown(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(table.columns)} |"
+    yield f"|---|{'---:|' * (len(table.columns) - 1)}"
+    yield from (f"| {' | '.join(row)} |" for row in table.rows)

@@ -1,0 +1,97 @@
+"""What a run of the benchmark finds out."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from benchmarks.assignors.cases import Case
+
+
+class Status(StrEnum):
+    """How a contestant did in a cell."""
+
+    OK = "ok"
+    """It answered."""
+
+    TIMEOUT = "timeout"
+    """It did not come back in time."""
+
+    FAILED = "failed"
+    """It raised an error, or died."""
+
+    LACKING = "lacking"
+    """It has no such thing, or is not on this machine."""
+
+    LEFT_OUT = "left out"
+    """It was not asked, since it would take minutes."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good an assignment is.
+
+    Attributes:
+        fault: What makes it none, such as a partition with two owners; empty if it is one.
+        squares: The sum of the squares of the members' loads; None if partitions are withheld.
+        moved: How many partitions did not stay with (or are taken from) an owner who is still here.
+        local: How many have an owner in a rack of one of their replicas; None without racks.
+        fingerprint: Equal for equal assignments, and for them alone.
+    """
+
+    fault: str
+    squares: int | None
+    moved: int
+    local: int | None
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a contestant did in a cell.
+
+    Attributes:
+        status: In a word.
+        note: What it lacks, or what went wrong.
+        seconds: The time of each run, in order.
+        limit: The seconds that one run could take.
+        peak: The most memory that its process held, in bytes; 0 if that is not known.
+        quality: Of the last run's answer.
+    """
+
+    status: Status
+    note: str = ""
+    seconds: tuple[float, ...] = ()
+    limit: float = 0.0
+    peak: int = 0
+    quality: Quality | None = None
+
+    @property
+    def best(self) -> float | None:
+        """The shortest time, in seconds, if there is one."""
+        return min(self.seconds, default=None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell, and how the contestants did there, by their names."""
+
+    case: Case
+    outcomes: dict[str, Outcome]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run of the benchmark.
+
+    Attributes:
+        command: What was typed.
+        date: When it began.
+        machine: What it ran on, by what is described.
+        contestants: By name, the version, or why the contestant is not there.
+        rows: The cells.
+    """
+
+    command: str
+    date: str
+    machine: dict[str, str]
+    contestants: dict[str, str]
+    rows: list[Row] = field(default_factory=list)

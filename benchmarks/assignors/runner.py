@@ -1,0 +1,138 @@
+"""Runs contestants, each in a process of its own, and gives up on those that do not come back."""
+
+import queue
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from benchmarks.assignors.cases import GROUPWRIGHT, Case, takes_part, targets
+from benchmarks.assignors.contestants import ROOT, Contestant
+from benchmarks.assignors.groups import make_group
+from benchmarks.assignors.inputs import read_answer, write_inputs
+from benchmarks.assignors.quality import measure
+from benchmarks.assignors.results import Outcome, Row, Status
+from benchmarks.assignors.subscriptions import make_inputs
+
+_OUTSIDE_SECONDS = 120.0
+"""What reading the inputs, or writing the answer, may take."""
+
+_MARGIN = 1.2
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long each contestant is measured.
+
+    Attributes:
+        patience: The seconds for which the step is repeated without becoming faster.
+        longest: The seconds after which no other run begins.
+        limit: The seconds that one run may take.
+    """
+
+    patience: float
+    longest: float
+    limit: float
+
+
+FULL = Effort(patience=1.5, longest=20.0, limit=30.0)
+QUICK = Effort(patience=0.3, longest=3.0, limit=5.0)
+
+_LEAST_RUNS = 3
+
+Progress = Callable[[str, str], None]
+"""Told the cell and the contestant that are next."""
+
+
+def run_case(
+    case: Case, contestants: list[Contestant], effort: Effort, folder: Path, progress: Progress
+) -> Row:
+    """Let all contestants do the step of a cell, one after the other, on the same bytes."""
+    group = make_group(case)
+    inputs, answer = folder / "inputs", folder / "answer"
+    write_inputs(inputs, make_inputs(group))
+    outcomes: dict[str, Outcome] = {}
+    for contestant in contestants:
+        progress(case.name, contestant.name)
+        if lacking := contestant.lacks(case):
+            outcome = Outcome(Status.LACKING, lacking)
+        elif not takes_part(contestant.name, case):
+            outcome = Outcome(Status.LEFT_OUT)
+        else:
+            limit = _limit(case, contestant, effort, outcomes.get(GROUPWRIGHT))
+            answer.unlink(missing_ok=True)
+            outcome = _run(contestant, replace(effort, limit=limit), inputs, answer)
+            if answer.exists():
+                outcome = replace(outcome, quality=measure(group, read_answer(answer)))
+        outcomes[contestant.name] = outcome
+    return Row(case, outcomes)
+
+
+def _limit(case: Case, contestant: Contestant, effort: Effort, ours: Outcome | None) -> float:
+    """Return how long a run may take: at least as long as it takes to tell whether a target is reached."""
+    own = ours.best if ours else None
+    times = [target.times for target in targets(case) if target.than == contestant.name]
+    return max([effort.limit, *(_MARGIN * factor * own for factor in times if own is not None)])
+
+
+def _run(contestant: Contestant, effort: Effort, inputs: Path, answer: Path) -> Outcome:
+    seconds = (effort.patience * contestant.patience, effort.longest)
+    nanoseconds = (str(round(time * 1e9)) for time in seconds)
+    arguments = (str(inputs), str(answer), *nanoseconds, str(_LEAST_RUNS))
+    with tempfile.TemporaryFile() as errors, _started((*contestant.command, *arguments), errors) as lines:
+        outcome = _listen(lines, effort.limit)
+        if outcome.status is Status.FAILED and not outcome.note:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().splitlines()
+            outcome = replace(outcome, note=said[-1] if said else "it ended without a word")
+    return outcome
+
+
+def _listen(lines: "queue.Queue[str | None]", limit: float) -> Outcome:
+    """Follow what the contestant says, until it is done or is out of time."""
+    outcome = Outcome(Status.FAILED, limit=limit)
+    wait = _OUTSIDE_SECONDS
+    while True:
+        try:
+            line = lines.get(timeout=wait)
+        except queue.Empty:
+            return replace(outcome, status=Status.OK if outcome.seconds else Status.TIMEOUT)
+        word, _, rest = (line or "ended").partition(" ")
+        match word:
+            case "ready":
+                wait = limit
+            case "run":
+                outcome = replace(outcome, seconds=(*outcome.seconds, int(rest) / 1e9))
+            case "peak":
+                outcome = replace(outcome, peak=int(rest))
+                wait = _OUTSIDE_SECONDS
+            case "done":
+                return replace(outcome, status=Status.OK)
+            case "lacks":
+                return replace(outcome, status=Status.LACKING, note=rest)
+            case "failed" | "ended":
+                return replace(outcome, note=rest)
+
+
+@contextmanager
+def _started(command: tuple[str, ...], errors: IO[bytes]) -> Iterator["queue.Queue[str | None]"]:
+    """Start the command, and yield the lines that it prints, and None at their end; it does not outlive this."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process:  # noqa: S603 - contestants
+        reader = threading.Thread(target=_forward, args=(process.stdout, lines), daemon=True)
+        reader.start()
+        try:
+            yield lines
+        finally:
+            process.kill()
+            reader.join()
+
+
+def _forward(output: IO[str], lines: "queue.Queue[str | None]") -> None:
+    for line in output:
+        lines.put(line.strip())
+    lines.put(None)

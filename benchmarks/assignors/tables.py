@@ -1,0 +1,160 @@
+"""Lays results out as tables, without saying yet in which form they are shown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.assignors.cases import CONTESTANTS, FRANZ_GO, GROUPWRIGHT, JAVA, MEMORY_PARTITIONS
+from benchmarks.assignors.results import Outcome, Quality, Row, Status
+from benchmarks.assignors.verdict import Finding, judge, ratio
+
+_MARKS = {True: "✓", False: "✗", None: "?"}
+_NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        title: What it shows.
+        columns: The heads of its columns; the first one's cells are to the left, the others' to the right.
+        rows: The cells.
+    """
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def speed_table(rows: list[Row]) -> Table:
+    """Return the time of the leader's whole step, and what was to be reached."""
+    columns = ["cell", *(f"{name} ms" for name in CONTESTANTS), f"vs {JAVA}", f"vs {FRANZ_GO}", "reached"]
+    return Table(
+        "Time of the leader's whole step, bytes to bytes (the shortest run)",
+        columns,
+        [
+            [
+                row.case.name,
+                *(_time(row.outcomes.get(name)) for name in CONTESTANTS),
+                str(ratio(row, JAVA) or _NOTHING),
+                str(ratio(row, FRANZ_GO) or _NOTHING),
+                _verdict(judge(row)),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def quality_table(rows: list[Row]) -> Table:
+    """Return how good the sticky assignors' results are, in those cells where all partitions could be given."""
+    others = [name for name in CONTESTANTS if name != GROUPWRIGHT]
+    columns = ["cell", "Σ load²"]
+    columns += [f"{name}: more Σ" for name in others]
+    columns += [f"{name} moved" for name in CONTESTANTS]
+    shown = [row for row in rows if row.case.is_sticky]
+    return Table(
+        "Balance and moves (sticky assignors)",
+        columns,
+        [
+            [
+                row.case.name,
+                _of(row, GROUPWRIGHT, lambda quality: _number(quality.squares)),
+                *(_of(row, name, _excess(row)) for name in others),
+                *(_of(row, name, lambda quality: _number(quality.moved)) for name in CONTESTANTS),
+            ]
+            for row in shown
+        ],
+    )
+
+
+def racks_table(rows: list[Row]) -> Table:
+    """Return how many partitions have an owner in a rack of one of their replicas."""
+    return Table(
+        "Partitions with an owner in a rack of one of their replicas",
+        ["cell", *CONTESTANTS],
+        [
+            [row.case.name, *(_of(row, name, lambda quality: _number(quality.local)) for name in CONTESTANTS)]
+            for row in rows
+            if row.case.racks
+        ],
+    )
+
+
+def memory_table(rows: list[Row]) -> Table:
+    """Return the processes' peak memory in the largest cells."""
+    return Table(
+        f"Peak memory of the whole process, inputs included, in MB ({MEMORY_PARTITIONS:,} partitions)",
+        ["cell", *CONTESTANTS],
+        [
+            [row.case.name, *(_peak(row.outcomes.get(name)) for name in CONTESTANTS)]
+            for row in rows
+            if row.case.partitions >= MEMORY_PARTITIONS
+        ],
+    )
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """Return how many cells reached everything, and what was missed."""
+    verdicts = {row.case.name: judge(row) for row in rows}
+    missed = {name: [f.text for f in findings if f.reached is False] for name, findings in verdicts.items()}
+    open_ = {name: [f.text for f in findings if f.reached is None] for name, findings in verdicts.items()}
+    reached = sum(not missed[name] and not open_[name] for name in verdicts)
+    lines = [f"{reached} of {len(rows)} cells reach all that they should."]
+    lines += [f"{name} misses: {'; '.join(texts)}." for name, texts in missed.items() if texts]
+    lines += [f"{name} leaves open: {'; '.join(texts)}." for name, texts in open_.items() if texts]
+    return lines
+
+
+def _verdict(findings: list[Finding]) -> str:
+    """Return ✓ if all is well, or else what is not."""
+    trouble = [finding for finding in findings if not finding.reached]
+    return "; ".join(f"{_MARKS[finding.reached]} {finding.text}" for finding in trouble) or _MARKS[True]
+
+
+def _time(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return _NOTHING
+    if outcome.best is not None:
+        return milliseconds(outcome.best)
+    match outcome.status:
+        case Status.TIMEOUT:
+            return f">{outcome.limit:.0f} s"
+        case Status.FAILED:
+            return f"fails: {outcome.note.partition(':')[0]}"
+        case Status.LACKING:
+            return "lacking"
+        case _:
+            return _NOTHING
+
+
+def milliseconds(seconds: float) -> str:
+    """Show a time in three digits."""
+    number = seconds * 1000
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - three digits
+
+
+def _of(row: Row, name: str, show: Callable[[Quality], str]) -> str:
+    outcome = row.outcomes.get(name)
+    if outcome is None or outcome.quality is None:
+        return _NOTHING
+    return outcome.quality.fault or show(outcome.quality)
+
+
+def _excess(row: Row) -> Callable[[Quality], str]:
+    """Return what shows how much more the sum of squares is than Groupwright's."""
+    own = row.outcomes[GROUPWRIGHT].quality
+
+    def show(quality: Quality) -> str:
+        if own is None or own.squares is None or quality.squares is None:
+            return _NOTHING
+        return f"{quality.squares - own.squares:+,}" if quality.squares != own.squares else "0"
+
+    return show
+
+
+def _number(number: int | None) -> str:
+    return _NOTHING if number is None else f"{number:,}"
+
+
+def _peak(outcome: Outcome | None) -> str:
+    return f"{outcome.peak / 1e6:,.0f}" if outcome is not None and outcome.peak else _NOTHING

@@ -1,0 +1,35 @@
+"""Polling a consumer until something has come of it."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Message
+
+from groupwright.consumer import Consumer
+from harness.members import PATIENCE
+
+
+def poll_until(consumer: Consumer, condition: Callable[[list[Message]], bool], what: str) -> list[Message]:
+    """Poll until `condition` holds for the messages so far, errors among them; return these."""
+    messages: list[Message] = []
+    deadline = time.monotonic() + PATIENCE
+    while not condition(messages):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
+        message = consumer.poll(0.1)
+        if message is not None:
+            messages.append(message)
+    return messages
+
+
+def take(consumer: Consumer, count: int) -> list[Message]:
+    """Poll until `count` messages have come; none of them may be an error."""
+    messages = poll_until(consumer, lambda messages: len(messages) >= count, f"{count} messages")
+    assert [message.error() for message in messages] == [None] * count
+    return messages
+
+
+def values(messages: list[Message]) -> list[int]:
+    """Return the numbers that the messages carry."""
+    return [int(message.value() or b"") for message in messages]
