@@ -8,7 +8,7 @@ from groupwright.consumer.actions import Action
 from groupwright.consumer.commits import Commit, CommitQueue, CommitResult
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
-from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets
+from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Identity, Offsets
 
 _PAUSE = 0.1  # seconds before a commit is tried again
 
@@ -73,7 +73,7 @@ class CommitSender:
             self._sending = False
         self._feed(_nothing)
 
-    async def _send_request(self, identity: Any, offsets: Offsets) -> bool:
+    async def _send_request(self, identity: Identity, offsets: Offsets) -> bool:
         """Send one request; return whether any of its commits goes back to be tried again."""
         try:
             answer = await self._network.commit(identity, offsets)
@@ -82,9 +82,9 @@ class CommitSender:
             self._feed(self._membership.commit_unanswered)
         else:
             again = self._queue.answered(answer.errors, time.monotonic())
-            # What concerns the membership is the same for every partition.
-            code = next(iter(answer.errors.values()), ErrorCode.NONE)
-            self._feed(self._membership.commit_answered, identity, code)
+            # One partition may be refused for its topic's sake, and the others for the member's.
+            for code in set(answer.errors.values()):
+                self._feed(self._membership.commit_answered, identity, code)
         return again
 
 

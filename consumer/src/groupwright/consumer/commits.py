@@ -5,6 +5,7 @@ that wait meanwhile are merged into the next request, the later offset of a part
 may be repeated goes back to the front of the queue, until its deadline.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -26,8 +27,9 @@ RETRIABLE = COORDINATOR_MOVED | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
-NO_ANSWER = -1
-"""The code of a commit that the coordinator did not answer, or could not be sent at all."""
+NO_ANSWER = -185
+"""The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's `_TIMED_OUT`,
+which no broker sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,9 @@ class PendingCommit:
         self._result = result
         self._settled.set()
 
-    def wait(self) -> CommitResult:
-        """Return the result, or after the deadline that there was none."""
-        self._settled.wait(max(0.0, self.deadline - self._clock()))
+    def wait(self, seconds: float = math.inf) -> CommitResult:
+        """Return the result, or after the deadline (or so many `seconds`, if that is sooner) that there is none."""
+        self._settled.wait(max(0.0, min(seconds, self.deadline - self._clock())))
         return self._result or CommitResult(dict.fromkeys(self._offsets, NO_ANSWER), "no answer in time")
 
 

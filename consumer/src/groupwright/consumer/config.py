@@ -4,11 +4,12 @@ Every key goes to librdkafka, which checks it, except those that would make it a
 membership's own connections need is translated; a key that they cannot honour is refused, never ignored.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name
+from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
 from groupwright.consumer.errors import ConfigurationError
 from groupwright.consumer.network import NetworkConfig
 from groupwright.consumer.timing import Timing
@@ -17,6 +18,8 @@ DEFAULT_STRATEGY = "range,roundrobin"
 
 _STRATEGY = "partition.assignment.strategy"
 _OURS = (_STRATEGY, "on_commit", "enable.auto.commit")
+
+_SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 
 _TRUE = frozenset({"true", "t", "1"})
 _FALSE = frozenset({"false", "f", "0"})
@@ -70,7 +73,7 @@ class _Reader:
 class ConsumerConfig:
     """A consumer's configuration, read and checked."""
 
-    native: Mapping[str, Any]
+    native: Mapping[str, Any] = field(repr=False)  # may hold a password
     """What librdkafka gets."""
     network: NetworkConfig
     timing: Timing
@@ -98,16 +101,15 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     group = reader.text("group.id")
     if not group:
         raise ValueError("Failed to create consumer: group.id must be set")
-    servers = reader.text("bootstrap.servers") or reader.text("metadata.broker.list")
-    if not servers:
-        raise ConfigurationError(
-            'bootstrap.servers must be set, to "host:port" or a comma-separated list of them'
-        )
+    servers = _servers(reader.text("bootstrap.servers") or reader.text("metadata.broker.list"))
     if reader.text("group.protocol", "classic").lower() != "classic":
         raise ConfigurationError(
             "group.protocol=consumer lets the broker assign partitions, so assignors do not apply to it, and this "
             "consumer does not serve it yet: leave group.protocol out, or use confluent_kafka.Consumer"
         )
+    on_commit = config.get("on_commit")
+    if on_commit is not None and not callable(on_commit):
+        raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
     timing = _timing(reader)
     return ConsumerConfig(
         native=_native(config),
@@ -129,8 +131,22 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         auto_commit_interval=reader.seconds("auto.commit.interval.ms", 5_000),
         store_by_hand=not reader.flag("enable.auto.offset.store", default=True),
         offset_reset=reader.text("auto.offset.reset", "largest").lower(),
-        on_commit=config.get("on_commit"),
+        on_commit=on_commit,
     )
+
+
+def _servers(value: str) -> str:
+    servers = [server.strip() for server in value.split(",") if server.strip()]
+    if not servers:
+        raise ConfigurationError(
+            'bootstrap.servers must be set, to "host:port" or a comma-separated list of them'
+        )
+    for server in servers:
+        if not _SERVER.fullmatch(server):
+            raise ConfigurationError(
+                f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of an IPv6 address'
+            )
+    return ",".join(servers)
 
 
 def read_strategy(value: object) -> dict[str, Assignor]:
@@ -142,7 +158,7 @@ def read_strategy(value: object) -> dict[str, Assignor]:
     items: Sequence[object]
     if isinstance(value, str):
         items = [name.strip() for name in value.split(",") if name.strip()]
-    elif isinstance(value, Assignor):
+    elif isinstance(value, (Assignor, type)):
         items = [value]
     elif isinstance(value, (list, tuple)):
         items = value
@@ -158,7 +174,18 @@ def read_strategy(value: object) -> dict[str, Assignor]:
         assignors[assignor.name] = assignor
     if not assignors:
         raise ConfigurationError(f"{_STRATEGY} is empty; leave it out for {DEFAULT_STRATEGY!r}")
+    _refuse_cooperative(assignors)
     return assignors
+
+
+def _refuse_cooperative(assignors: Mapping[str, Assignor]) -> None:
+    """Refuse a list whose assignors are all cooperative: as in Kafka, it asks for cooperative rebalances."""
+    if all(RebalanceProtocol.COOPERATIVE in assignor.protocols for assignor in assignors.values()):
+        names = ", ".join(map(repr, assignors))
+        raise ConfigurationError(
+            f"{_STRATEGY} {names} asks for cooperative rebalances, and this consumer rebalances eagerly for now: "
+            "choose 'sticky', which balances and moves as 'cooperative-sticky' does, or add an eager assignor to the list"
+        )
 
 
 def _read_assignor(item: object) -> Assignor:
@@ -166,13 +193,13 @@ def _read_assignor(item: object) -> Assignor:
         raise ConfigurationError(
             f"{_STRATEGY} has the class {item.__name__}; give an object: {item.__name__}()"
         )
-    if isinstance(item, str):
-        try:
-            item = by_name(item)
-        except GroupwrightError as error:
-            raise ConfigurationError(f"{_STRATEGY}: {error}") from error
-    if not isinstance(item, Assignor):
+    if not isinstance(item, (str, Assignor)):
         raise ConfigurationError(f"{_STRATEGY} has {item!r}, which is neither a name nor an Assignor")
+    try:
+        item = by_name(item) if isinstance(item, str) else item
+        check_assignor(item)
+    except GroupwrightError as error:
+        raise ConfigurationError(f"{_STRATEGY}: {error}") from error
     if RebalanceProtocol.EAGER not in item.protocols:
         raise ConfigurationError(
             f"the assignor {item.name!r} is cooperative only, and this consumer rebalances eagerly for now; let its "

@@ -1,13 +1,15 @@
 """`Consumer`: confluent-kafka's consumer, as a member that chooses its own assignors."""
 
+import dataclasses
+import functools
 import logging
 import math
 import os
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaError, Message, TopicPartition
@@ -23,7 +25,7 @@ from groupwright.consumer.log import GroupLog
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker, from_message, from_partitions, to_partitions
-from groupwright.consumer.protocol import ErrorCode, Offset, Offsets, TopicPartitionKey
+from groupwright.consumer.protocol import ErrorCode, Identity, Offset, Offsets, TopicPartitionKey
 from groupwright.consumer.rebalance import Listener
 from groupwright.consumer.subscription import read_assignment, subscription_encoder
 
@@ -32,6 +34,22 @@ _SLICE = 0.05
 
 _CLOSE_TIMEOUT = 10.0
 _STOP_TIMEOUT = 2.0
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _checked(
+    method: Callable[Concatenate[Any, _Arguments], _Result],
+) -> Callable[Concatenate[Any, _Arguments], _Result]:
+    """Return a method of librdkafka's handle that is refused where it would fail, or hang, natively."""
+
+    @functools.wraps(method)
+    def checked(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        consumer._check_usable()  # noqa: SLF001 - the class's own
+        return method(consumer, *args, **kwargs)
+
+    return checked
 
 
 class Consumer(confluent_kafka.Consumer):
@@ -53,7 +71,6 @@ class Consumer(confluent_kafka.Consumer):
         """Create a consumer from a dict, from keywords, or from both; nothing is joined before `subscribe`."""
         config = _merge(args, kwargs)
         self._config: ConsumerConfig = read_config(config)
-        super().__init__(dict(self._config.native))
         network = self._config.network
         logger: logging.Logger | None = config.get("logger")
         log = GroupLog(
@@ -61,13 +78,14 @@ class Consumer(confluent_kafka.Consumer):
             network.client_id,
             network.group_id,
         )
-        self._pid = os.getpid()
-        self._inbox = Inbox()
-        self._poll_clock = PollClock()
         self._offsets = OffsetTracker(by_hand=self._config.store_by_hand)
         self._handover = Handover(
             network.group_id, network.client_id, self._config.offset_reset, self._offsets, log
         )
+        super().__init__(self._handover.guard_callbacks(self._config.native))
+        self._pid = os.getpid()
+        self._inbox = Inbox()
+        self._poll_clock = PollClock()
         self._membership = Membership(
             self._config.timing,
             subscription_encoder(self._config.assignors, self._config.rack, log),
@@ -77,14 +95,18 @@ class Consumer(confluent_kafka.Consumer):
         self._driver = Driver(
             self._membership, Network(network), self._config.assignors, self._inbox, self._poll_clock, log
         )
+        self._identity = Identity()
+        """Who the member was when it was assigned what it has been consuming since."""
         self._held: HeldRevoke | None = None
         self._fatal: ConsumerError | None = None
         self._resume = False
         self._subscribed = False
         self._closing = self._left = self._closed = False
+        self._quiet_until = 0.0
+        """Until then nothing is due, unless an event comes or a callback raises."""
         self._next_auto_commit = time.monotonic() + self._config.auto_commit_interval
         # The driver knows nothing of this object, so that one dropped without close() can be collected.
-        self._finalizer = weakref.finalize(self, _abandon, self._driver, self._membership)
+        self._finalizer = weakref.finalize(self, self._driver.abandon, _STOP_TIMEOUT)
         self._driver.start()
 
     # --- Subscribing --------------------------------------------------------------------------------
@@ -107,11 +129,12 @@ class Consumer(confluent_kafka.Consumer):
             on_lost: called with partitions that others may own already; without it, `on_revoke` is.
 
         Raises:
-            TypeError: `topics` is not a list of strings.
+            TypeError: `topics` is not a list of strings, or a callback is no function.
             ConsumerError: a topic is a regular expression, which is not served yet.
         """
         self._check_usable()
         wanted = _check_topics(topics)
+        _check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         handover = self._handover
         handover.on_assign, handover.on_revoke, handover.on_lost = on_assign, on_revoke, on_lost
         if wanted:
@@ -121,13 +144,14 @@ class Consumer(confluent_kafka.Consumer):
             self.unsubscribe()
 
     def unsubscribe(self) -> None:
-        """Leave the group; the next poll gives the partitions up, callbacks included."""
+        """Leave the group; the next poll gives the partitions up, callbacks included.
+
+        As with confluent-kafka, partitions that were assigned by hand stay.
+        """
         self._check_usable()
         if self._subscribed:
             self._subscribed = False
             self._driver.call(self._membership.unsubscribe)
-        else:
-            super().unassign()
 
     def add_listener(self, listener: Listener) -> None:
         """Tell `listener` of every rebalance, on the thread that polls."""
@@ -144,15 +168,29 @@ class Consumer(confluent_kafka.Consumer):
             GroupError: the coordinator refuses this member, or its assignor failed.
             RuntimeError: the consumer is closed, or this is called from a rebalance callback.
         """
+        now = self._poll_clock.last = time.monotonic()
+        if (
+            now < self._quiet_until
+            and not self._inbox.events
+            and self._handover.error is None
+            and os.getpid() == self._pid
+        ):
+            # What nearly every call finds; each further step here would be felt at 200,000 messages a second.
+            short = 0 <= timeout <= _SLICE
+            message = super().poll(timeout if short else _SLICE)
+            if short or message is not None:
+                return message
+        return self._poll(math.inf if timeout < 0 else now + timeout)
+
+    def _poll(self, deadline: float) -> Message | None:
         self._check_may_poll()
-        deadline = _deadline(timeout)
         while True:
             error_message = self._serve()
             if error_message is not None:
                 return error_message
             remaining = deadline - time.monotonic()
             if self._held is not None:
-                self._wait(min(_SLICE, remaining))
+                self._held.wait(min(_SLICE, remaining))
             else:
                 message = super().poll(max(0.0, min(_SLICE, remaining)))
                 if message is not None:
@@ -173,14 +211,18 @@ class Consumer(confluent_kafka.Consumer):
         deadline = _deadline(timeout)
         messages: list[Message] = []
         while True:
-            if messages and self._inbox:
+            # What is due waits until the messages in hand have been returned: their partitions may be given up by it,
+            # and what it raises would lose them.
+            if not messages:
+                error_message = self._serve()
+                if error_message is not None:
+                    return [error_message]
+            elif self._inbox or self._handover.error is not None:
                 return messages
-            error_message = self._serve(commit=not messages)
-            if error_message is not None:
-                return [*messages, error_message]
+            self._poll_clock.last = time.monotonic()
             remaining = deadline - time.monotonic()
             if self._held is not None:
-                self._wait(min(_SLICE, remaining))
+                self._held.wait(min(_SLICE, remaining))
             else:
                 wanted = num_messages - len(messages)
                 messages += super().consume(wanted, max(0.0, min(_SLICE, remaining)))
@@ -220,10 +262,13 @@ class Consumer(confluent_kafka.Consumer):
             if asynchronous:
                 return None
             raise CommitError(KafkaError._NO_OFFSET, "there is no offset to commit")  # noqa: SLF001 - public code
-        pending = self._commit(wanted, self._config.network.request_timeout, repeat=not asynchronous)
+        timeout = self._config.network.request_timeout
         if asynchronous:
+            self._commit(wanted, timeout, repeat=False)
             return None
-        error = self._error_of(pending.wait())
+        # Its result is for the caller, and not for on_commit.
+        result = self._commit(wanted, timeout, repeat=True, report=False).wait()
+        error = self._note_commit(wanted, result)
         if error is not None:
             raise error
         return to_partitions(wanted)
@@ -238,7 +283,7 @@ class Consumer(confluent_kafka.Consumer):
             self._offsets.store(from_message(message))
         elif offsets is not None:
             super().store_offsets(offsets=offsets)
-            assigned = {(p.topic, p.partition) for p in super().assignment()}
+            assigned = self._assigned()
             self._offsets.store({k: v for k, v in from_partitions(offsets).items() if k in assigned})
         else:
             super().store_offsets()
@@ -251,13 +296,20 @@ class Consumer(confluent_kafka.Consumer):
         if self._handover.in_callback:
             self._handover.assign_in_callback(self, partitions)
         else:
+            assigned = self._assigned()
+            self._commit_by_hand()
             super().assign(partitions)
+            self._offsets.dropped(assigned)
+            self._note_own_choice()
 
     def unassign(self) -> None:
         """Give up all partitions assigned by hand, or in a callback."""
         self._check_usable()
-        self._handover.note_applied()
+        assigned = self._assigned()
+        self._commit_by_hand()
         super().unassign()
+        self._offsets.dropped(assigned)
+        self._handover.note_applied()
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Add partitions to the assignment."""
@@ -266,34 +318,63 @@ class Consumer(confluent_kafka.Consumer):
             self._handover.incremental_assign(self, partitions)
         else:
             super().incremental_assign(partitions)
+            self._note_own_choice()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Take partitions out of the assignment."""
         self._check_usable()
-        self._handover.note_applied()
+        self._commit_by_hand()
         super().incremental_unassign(partitions)
+        self._offsets.dropped((p.topic, p.partition) for p in partitions)
+        self._handover.note_applied()
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Stop delivering these partitions until `resume`, or until they are given up."""
+        self._check_usable()
         self._handover.pause(self, partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Deliver these partitions again."""
+        self._check_usable()
         self._handover.resume(self, partitions)
+
+    def _commit_by_hand(self) -> None:
+        """Do what librdkafka does before partitions are given up by hand: commit what was consumed of them."""
+        if self._config.auto_commit and not self._handover.in_callback:
+            self._auto_commit(time.monotonic())
+
+    def _note_own_choice(self) -> None:
+        if not self._subscribed:
+            self._identity = Identity()  # what is consumed from now on was assigned by no group
+
+    # --- librdkafka's own ---------------------------------------------------------------------------
+
+    assignment = _checked(confluent_kafka.Consumer.assignment)
+    cluster_id = _checked(confluent_kafka.Consumer.cluster_id)
+    committed = _checked(confluent_kafka.Consumer.committed)
+    get_watermark_offsets = _checked(confluent_kafka.Consumer.get_watermark_offsets)
+    list_topics = _checked(confluent_kafka.Consumer.list_topics)
+    offsets_for_times = _checked(confluent_kafka.Consumer.offsets_for_times)
+    position = _checked(confluent_kafka.Consumer.position)
+    seek = _checked(confluent_kafka.Consumer.seek)
+    set_sasl_credentials = _checked(confluent_kafka.Consumer.set_sasl_credentials)
 
     # --- Who it is ----------------------------------------------------------------------------------
 
     def memberid(self) -> str | None:  # type: ignore[override] # the stub omits that it may be None
         """Return the member id that the coordinator gave, or None outside a group."""
+        self._check_usable()
         return self._membership.identity.member_id or None
 
     def consumer_group_metadata(self) -> bytes:
         """Return what `Producer.send_offsets_to_transaction` wants, so that it fences a zombie.
 
-        It holds this member's id and generation: the broker refuses offsets from an earlier one.
+        It holds the member id and the generation of the last assignment, also after that was lost: the broker then
+        refuses the offsets. (Without any, it would take them.)
         """
+        self._check_usable()
         network = self._config.network
-        return group_metadata.encode(self._membership.identity, network.group_id, network.group_instance_id)
+        return group_metadata.encode(self._identity, network.group_id, network.group_instance_id)
 
     @property
     def group_id(self) -> str:
@@ -315,17 +396,20 @@ class Consumer(confluent_kafka.Consumer):
     def close(self) -> None:
         """Commit if ``enable.auto.commit``, give the partitions up (callbacks run), leave the group, stop.
 
-        It takes 10 s at most if the coordinator does not answer. A second call does nothing.
+        It takes 10 s at most if the coordinator does not answer. A second call does nothing, and neither does one in
+        a forked child: the member is its parent's.
         """
         if self._closed:
+            return
+        if os.getpid() != self._pid:
+            self._closed = True
             return
         if self._handover.in_callback:
             raise RuntimeError("close() cannot be called from a rebalance callback; return from it first")
         self._closing = True
-        deadline = time.monotonic() + _CLOSE_TIMEOUT
+        self._quiet_until = 0.0
         try:
-            if os.getpid() == self._pid:
-                self._leave(deadline)
+            self._leave(time.monotonic() + _CLOSE_TIMEOUT)
         finally:
             self._closed = True
             self._finalizer.detach()
@@ -345,33 +429,42 @@ class Consumer(confluent_kafka.Consumer):
 
     def _leave(self, deadline: float) -> None:
         if self._config.auto_commit and not self._subscribed:
-            offsets = self._offsets.pending(
-                self._position
-            )  # partitions assigned by hand: nothing revokes them
+            # Partitions assigned by hand: nothing revokes them.
+            offsets = self._offsets.pending(self._position)
             if offsets:
                 self._commit(offsets, deadline - time.monotonic(), repeat=True).wait()
         self._driver.call(self._membership.close)
         while not self._left and time.monotonic() < deadline:
             self._serve_events()
-            if not self._left:
-                self._wait(min(_SLICE, deadline - time.monotonic()))
+            remaining = deadline - time.monotonic()
+            if self._held is not None:
+                self._held.wait(remaining)
+            elif not self._left:
+                self._inbox.wait(remaining)
+        if self._held is not None:
+            self._finish_revoke(self._held.event)
 
     # --- The membership's events --------------------------------------------------------------------
 
-    def _serve(self, *, commit: bool = True) -> Message | None:
+    def _serve(self) -> Message | None:
         """Do what is due before messages are handed out; return an error to hand out instead."""
+        self._quiet_until = 0.0
         now = self._poll_clock.last = time.monotonic()
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)
         message = self._serve_events() if self._inbox or self._held is not None else None
+        if message is not None:
+            return message
         if self._handover.error is not None:
             self._raise_callback_error()
         if self._fatal is not None:
             raise self._fatal
-        if commit and now >= self._next_auto_commit:
+        if now >= self._next_auto_commit:
             self._auto_commit(now)
-        return message
+        if self._held is None:
+            self._quiet_until = self._next_auto_commit
+        return None
 
     def _serve_events(self) -> Message | None:
         """Take events until the inbox is empty, one has to wait, or one has to be told to the caller."""
@@ -390,6 +483,7 @@ class Consumer(confluent_kafka.Consumer):
             case Assign() if self._closing:
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
+                self._identity = event.identity
                 self._handover.assign(self, event)
                 self._next_auto_commit = time.monotonic() + self._config.auto_commit_interval
                 self._driver.call(self._membership.applied, event.ticket)
@@ -421,13 +515,10 @@ class Consumer(confluent_kafka.Consumer):
 
     def _finish_revoke(self, event: Revoke) -> None:
         self._held = None
+        if not self._membership.identity.valid:
+            event = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
         self._handover.revoke(self, event)
         self._driver.call(self._membership.applied, event.ticket)
-
-    def _wait(self, seconds: float) -> None:
-        """Wait for an event without polling messages."""
-        held = self._held
-        self._inbox.wait(seconds, until=lambda: held is not None and held.ready)
 
     def _raise_callback_error(self) -> None:
         error = self._handover.take_error()
@@ -445,26 +536,30 @@ class Consumer(confluent_kafka.Consumer):
         if offsets:
             self._commit(offsets, self._config.network.request_timeout, repeat=False)
 
-    def _commit(self, offsets: Offsets, timeout: float, *, repeat: bool) -> PendingCommit:
+    def _commit(
+        self, offsets: Offsets, timeout: float, *, repeat: bool, report: bool = True
+    ) -> PendingCommit:
+        """Send a commit; with `report`, a later poll notes what came of it, and calls on_commit."""
         pending = PendingCommit(offsets, time.monotonic() + timeout)
         inbox = self._inbox
 
         def done(result: CommitResult) -> None:
             pending.settle(result)
-            inbox.put(Committed(offsets, result))
+            if report:
+                inbox.put(Committed(offsets, result))
 
         self._driver.commit(offsets, pending.deadline, done, repeat=repeat)
         return pending
 
     def _finish_commit(self, event: Committed) -> None:
-        result = event.result
-        stored = {
-            key: offset for key, offset in event.offsets.items() if result.errors.get(key) == ErrorCode.NONE
-        }
-        self._offsets.committed(stored)
-        error = self._error_of(result)
+        error = self._note_commit(event.offsets, event.result)
         if self._config.on_commit is not None:
             self._call_on_commit(error, event.offsets)
+
+    def _note_commit(self, offsets: Offsets, result: CommitResult) -> CommitError | None:
+        stored = {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
+        self._offsets.committed(stored)
+        return self._error_of(result)
 
     def _call_on_commit(self, error: CommitError | None, offsets: Mapping[TopicPartitionKey, Offset]) -> None:
         assert self._config.on_commit is not None  # noqa: S101 - for the type checker
@@ -481,12 +576,15 @@ class Consumer(confluent_kafka.Consumer):
         (topic, number), code = next(iter(failed.items()))
         if code == NO_ANSWER:
             text = result.message or "the coordinator did not answer"
-            return CommitError(KafkaError._TIMED_OUT, f"the commit failed: {text}")  # noqa: SLF001 - public code
+            return CommitError(NO_ANSWER, f"the commit failed: {text}")
         text = result.message or KafkaError(code).str()
         return CommitError(code, f"the commit of {topic} [{number}] failed: {text}")
 
     def _position(self) -> list[TopicPartition]:
         return super().position(super().assignment())
+
+    def _assigned(self) -> set[TopicPartitionKey]:
+        return {(p.topic, p.partition) for p in super().assignment()}
 
     # --- Guards -------------------------------------------------------------------------------------
 
@@ -521,11 +619,11 @@ def _check_topics(topics: object) -> tuple[str, ...]:
     return tuple(sorted(set(topics)))
 
 
+def _check_callbacks(**callbacks: object) -> None:
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise TypeError(f"{name} takes a function, not {callback!r}")
+
+
 def _deadline(timeout: float) -> float:
     return math.inf if timeout < 0 else time.monotonic() + timeout
-
-
-def _abandon(driver: Driver, membership: Membership) -> None:
-    """Leave the group as well as can be done without the consumer, which is gone."""
-    driver.call(membership.abandon)
-    driver.stop(_STOP_TIMEOUT)

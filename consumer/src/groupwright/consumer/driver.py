@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from groupwright.assignors import Assignor, TopicPartitions
 from groupwright.consumer import actions as act
 from groupwright.consumer.commit_sender import CommitSender
@@ -83,26 +85,38 @@ class Driver:
         self._network.call_soon(lambda: self._commits.add(offsets, deadline, done, repeat=repeat))
 
     def stop(self, timeout: float) -> None:
-        """End the thread, whatever is under way; the membership's `close` comes before, if there is time."""
-        self._network.stop(timeout)
+        """End the thread, whatever is under way, and wait at most `timeout` seconds for that."""
+        self._network.call_soon(self._network.end)
+        self._network.join_thread(timeout)
+
+    def abandon(self, timeout: float) -> None:
+        """Leave the group without the application, which is gone, and end the thread; both by `timeout` seconds."""
+        self.call(self._membership.abandon)
+        self._network.call_soon(lambda: self._network.call_at(time.monotonic() + timeout, self._network.end))
+        self._network.join_thread(timeout)
 
     # --- Feeding ------------------------------------------------------------------------------------
 
     def _feed(self, method: Callable[..., list[act.Action]], *args: object) -> None:
         before = self._membership.state
-        for action in method(*args, time.monotonic()):
-            self._do(action)
+        # One time for all: what gets due while the actions are done must not fall between the two questions.
+        now = time.monotonic()
+        try:
+            for action in method(*args, now):
+                self._do(action)
+        except Exception as error:  # noqa: BLE001 - see `_fail`
+            self._fail(error)
         after = self._membership.state
         if after is not before:
             self._log.debug("%s -> %s as %s", before.name, after.name, self._membership.identity)
-        self._arm_timer()
+        self._arm_timer(now)
         self._commits.pump()
 
-    def _arm_timer(self) -> None:
+    def _arm_timer(self, now: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = (self._membership.next_tick(time.monotonic()), self._commits.next_deadline)
+        due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
         if times and not self._membership.closed:
             self._timer = self._network.call_at(min(times), self._tick)
@@ -117,6 +131,7 @@ class Driver:
             case act.Deliver(event):
                 if isinstance(event, Closed):
                     self._commits.expire(float("inf"))
+                    self._network.end()
                 self._inbox.put(event)
             case act.Withdraw(ticket):
                 if self._inbox.withdraw(ticket):
@@ -126,7 +141,7 @@ class Driver:
             case act.NotifyAssignor():
                 self._notify_assignor(action)
             case _:
-                self._network.spawn(self._guarded(self._requests[type(action)](action)))
+                self._network.spawn(self._guarded(self._requests[type(action)], action))
 
     def _notify_assignor(self, action: act.NotifyAssignor) -> None:
         assignment = TopicPartitions(action.assignment)
@@ -137,14 +152,17 @@ class Driver:
                 "on_assignment of the assignor %r raised; going on without it", action.protocol
             )
 
-    async def _guarded(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine; a defect of ours becomes an error that the application sees, not a silent stop."""
+    async def _guarded(self, request: Callable[[Any], Coroutine[Any, Any, None]], action: act.Action) -> None:
         try:
-            await coroutine
-        except Exception as error:  # noqa: BLE001 - whatever it is, the application must hear of it
-            self._log.exception("the membership failed unexpectedly")
-            message = f"the membership failed unexpectedly, please report it: {error!r}"
-            self._inbox.put(Failed(GroupError(ErrorCode.NONE, message)))
+            await request(action)
+        except Exception as error:  # noqa: BLE001 - see `_fail`
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Make a defect of ours an error that the application sees, not a silent stop."""
+        self._log.error("the membership failed unexpectedly", exc_info=error)
+        message = f"the membership failed unexpectedly, please report it: {error!r}"
+        self._inbox.put(Failed(GroupError(KafkaError._FAIL, message)))  # noqa: SLF001 - librdkafka's public code
 
     # --- Requests -----------------------------------------------------------------------------------
 
@@ -168,6 +186,8 @@ class Driver:
     async def _join(self, action: act.SendJoin) -> None:
         # The coordinator would answer a commit sent behind a parked JoinGroup only after the rebalance.
         await self._commits.drained()
+        if not self._membership.awaits(action.attempt):
+            return  # given up meanwhile: sent now, it would bring a member back that is about to leave
         try:
             answer = await self._network.join(action.request)
         except DisconnectedError as error:

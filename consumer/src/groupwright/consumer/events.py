@@ -7,7 +7,6 @@ confluent-kafka expect). So the membership never touches either: it puts events 
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from groupwright.consumer.commits import CommitResult
@@ -75,39 +74,35 @@ class Inbox:
 
     def __init__(self) -> None:
         """Make an empty inbox."""
-        self._events: deque[Event] = deque()
+        self.events: deque[Event] = deque()
+        """What waits, oldest first. Its truth may be asked without the lock; the rest is for the methods."""
         self._changed = threading.Condition()
 
     def __bool__(self) -> bool:
         """Whether anything waits; takes no lock, since every poll asks."""
-        return bool(self._events)
+        return bool(self.events)
 
     def put(self, event: Event) -> None:
         """Add an event, and wake whoever waits for one."""
         with self._changed:
-            self._events.append(event)
+            self.events.append(event)
             self._changed.notify_all()
 
     def take(self) -> Event | None:
         """Return the oldest event, or None."""
         with self._changed:
-            return self._events.popleft() if self._events else None
+            return self.events.popleft() if self.events else None
 
     def withdraw(self, ticket: int) -> bool:
         """Take an event back that nobody has taken yet; return whether that succeeded."""
         with self._changed:
-            for event in self._events:
+            for event in self.events:
                 if getattr(event, "ticket", None) == ticket:
-                    self._events.remove(event)
+                    self.events.remove(event)
                     return True
         return False
 
-    def wait(self, timeout: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Return when an event is there, `until` holds, or `timeout` seconds are over."""
+    def wait(self, timeout: float) -> None:
+        """Return when an event is there, or `timeout` seconds are over."""
         with self._changed:
-            self._changed.wait_for(lambda: bool(self._events) or until(), max(0.0, timeout))
-
-    def wake(self) -> None:
-        """Let a waiter look at its condition again."""
-        with self._changed:
-            self._changed.notify_all()
+            self._changed.wait_for(lambda: bool(self.events), max(0.0, timeout))

@@ -34,6 +34,7 @@ _RESETS = {
     "end": OFFSET_END,
 }
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+_NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Handover:
@@ -77,7 +78,7 @@ class Handover:
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, consumer, gained)
         if not self._applied:
-            self._natively(self.incremental_assign, consumer, _partitions(gained))
+            self._natively(self.assign_in_callback, consumer, _partitions(gained))
         now = self._clock()
         event.timeline.end(Phase.ASSIGN, now)
         self._tell(lambda listener: listener.partitions_assigned(event.partitions, seconds))
@@ -125,8 +126,7 @@ class Handover:
         return self._in_callback
 
     def assign_in_callback(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Do what `assign` asks for, with committed offsets where the user has chosen none."""
-        self._applied = True
+        """Replace the assignment, each partition from its committed offset unless another is given."""
         current = Native.assignment(consumer)
         if current:
             Native.incremental_unassign(consumer, current)
@@ -134,8 +134,8 @@ class Handover:
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
-        self._applied = True
         Native.incremental_assign(consumer, [self._with_start(partition) for partition in partitions])
+        self._applied = True
 
     def note_applied(self) -> None:
         """Note that the user's callback took the assignment into its own hands."""
@@ -150,6 +150,13 @@ class Handover:
         """Resume natively."""
         Native.resume(consumer, partitions)
         self._paused.difference_update((p.topic, p.partition) for p in partitions)
+
+    def guard_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return librdkafka's configuration with its callbacks wrapped: what they raise is remembered."""
+        return {
+            key: self._guarded(value) if key in _NATIVE_CALLBACKS and callable(value) else value
+            for key, value in config.items()
+        }
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""
@@ -183,6 +190,16 @@ class Handover:
         finally:
             self._in_callback = False
         return self._clock() - started
+
+    def _guarded(self, callback: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            try:
+                return callback(*args)
+            except BaseException as error:  # noqa: BLE001 - as for the rebalance callbacks
+                self.error = self.error or error
+                return None
+
+        return call
 
     def _natively(
         self,
@@ -250,6 +267,10 @@ class HeldRevoke:
     def ready(self) -> bool:
         """Whether the commit has ended, well or not."""
         return self.commit.ready
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the commit, at most so many seconds."""
+        self.commit.wait(seconds)
 
 
 def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

@@ -77,8 +77,10 @@ class Leader:
         def run() -> None:
             try:
                 result = work()
-            except BaseException as error:  # noqa: BLE001 - it is raised again, on the loop
+            except Exception as error:  # noqa: BLE001 - it is raised again, on the loop
                 self._network.call_soon(future.failure, error)
+            except BaseException as error:  # noqa: BLE001 - sys.exit() in an assignor ends no loop
+                self._network.call_soon(future.failure, AssignorError(f"it raised {error!r}"))
             else:
                 self._network.call_soon(future.success, result)
 

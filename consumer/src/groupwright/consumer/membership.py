@@ -134,7 +134,6 @@ class Membership:
         if topics != self.subscription and not self._closing:
             first = self.subscription is None
             self.subscription = topics
-            self._last_poll = max(self._last_poll, now)
             self._request_rejoin("the consumer subscribed" if first else "the subscription changed", now)
         return self._advance(now)
 
@@ -183,7 +182,6 @@ class Membership:
     def resume(self, now: float) -> list[act.Action]:
         """Join again: the application polls, and knows of the error or the expiry that stopped it."""
         self._gated = False
-        self._last_poll = max(self._last_poll, now)
         return self._advance(now)
 
     def want_coordinator(self, now: float) -> list[act.Action]:
@@ -196,10 +194,8 @@ class Membership:
     def tick(self, now: float, last_poll: float) -> list[act.Action]:
         """Let time pass; `last_poll` is when the application last polled."""
         self._last_poll = max(self._last_poll, last_poll)
-        if self._in_generation and not self._leaving:
-            silent = now - self._last_poll
-            if silent >= self._timing.max_poll_interval:
-                self._stop_for_silence(silent, now)
+        if self._must_poll and now >= self._poll_ends:
+            self._stop_for_silence(now)
         if self._may_beat and now >= self._heartbeat.session_ends:
             # The coordinator has given the partitions to others by now, or is about to.
             self._lose_coordinator(now)
@@ -209,26 +205,30 @@ class Membership:
 
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
-        times = []
-        if self._in_generation:
-            times.append(self._last_poll + self._timing.max_poll_interval)
+        limits = []
+        if self._must_poll:
+            limits.append(self._poll_ends)
         if self._may_beat:
-            times.append(self._heartbeat.session_ends)
-            if self.coordinator.known and not self._heartbeat.under_way:
-                times.append(self._heartbeat.next_at)
+            limits.append(self._heartbeat.session_ends)
+        plans = []
+        if self._may_beat and self.coordinator.known and not self._heartbeat.under_way:
+            plans.append(self._heartbeat.next_at)
         if self._needs_coordinator and self.coordinator.wanted:
-            times.append(self.coordinator.next_at)
+            plans.append(self.coordinator.next_at)
         if self._rejoin is not None or self._step is Step.OFFSETS:
-            times.append(self._retry_at)
-        # What is due by now waits for something else than the time, or `_advance` would have done it.
-        return min((time for time in times if time > now), default=None)
+            plans.append(self._retry_at)
+        # A limit that has passed is `tick`'s to judge. A plan that is due waits for something else than the time, or
+        # `_advance` would have carried it out.
+        times = limits + [time for time in plans if time > now]
+        return None if self.closed or not times else max(now, min(times))
 
     # --- The coordinator ----------------------------------------------------------------------------
 
     def coordinator_found(self, now: float) -> list[act.Action]:
         """Note that the coordinator is known and can be reached."""
         self.coordinator.found()
-        self._heartbeat.soon(now)
+        # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in a loop.
+        self._heartbeat.soon(max(now, self._retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
@@ -257,10 +257,7 @@ class Membership:
                 self.identity = Identity(member_id=answer.member_id)
             elif answer.error != ErrorCode.NONE:
                 self._judge_answer(Api.JOIN_GROUP, answer.error, now)
-            elif answer.protocol_type not in {None, PROTOCOL_TYPE}:
-                detail = f"the group's protocol type is {answer.protocol_type!r}, not {PROTOCOL_TYPE!r}"
-                self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
-            else:
+            elif self._is_consumer_group(answer.protocol_type, now):
                 self._enter_generation(answer, now)
         return self._advance(now)
 
@@ -288,7 +285,7 @@ class Membership:
             elif answer.protocol not in {None, self.identity.protocol}:
                 detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {self.identity.protocol!r}"
                 self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
-            else:
+            elif self._is_consumer_group(answer.protocol_type, now):
                 self._take_assignment(answer.assignment, now)
         return self._advance(now)
 
@@ -312,7 +309,6 @@ class Membership:
         """Take LeaveGroup's end, whatever it was."""
         if self._awaits(Step.LEAVE, attempt):
             self._step = None
-            self._finish_leaving(now)
         return self._advance(now)
 
     def awaits(self, attempt: int) -> bool:
@@ -324,9 +320,10 @@ class Membership:
     def heartbeat_answered(self, identity: Identity, error: int, now: float) -> list[act.Action]:
         """Take Heartbeat's answer; one to a former identity says nothing about this one."""
         same = identity == self.identity
-        self._heartbeat.answered(
-            now, alive=not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
-        )
+        alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
+        self._heartbeat.answered(now, alive=alive)
+        if alive:
+            self._backoff.reset()
         if same:
             self._judge_from_aside(Api.HEARTBEAT, error, now)
         return self._advance(now)
@@ -363,7 +360,9 @@ class Membership:
     # --- What follows -------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> list[act.Action]:
-        if not self.closed:
+        if self.closed:
+            self._out.clear()  # late answers have nothing to say to a member that is gone
+        else:
             if self._needs_coordinator and self.coordinator.start(now):
                 self._out.append(act.LookUpCoordinator())
             if self._may_beat and self.coordinator.known and self._heartbeat.due(now):
@@ -383,7 +382,7 @@ class Membership:
             return
         if self._leaving:
             self._leave(now)
-        elif (self._rejoin is not None or self._fenced) and not self._prepare(now):
+        if not self._leaving and (self._rejoin is not None or self._fenced) and not self._prepare(now):
             self._join(now)
 
     def _prepare(self, now: float) -> bool:
@@ -421,13 +420,20 @@ class Membership:
         timeline = self._timeline_at(now)
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
-        leads = bool(answer.leader) and answer.leader == answer.member_id
-        if leads and not answer.skip_assignment:
+        if answer.leader == answer.member_id and not answer.skip_assignment:
             self._open(Step.PLAN)
             self._out.append(act.Plan(self._attempt, answer.protocol or "", answer.members))
         else:
             self._open(Step.SYNC)
             self._out.append(act.SendSync(self._attempt, self.identity, {}))
+
+    def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
+        """Return whether an answer's type of group is ours (old brokers name none); refuse if not (KIP-559)."""
+        if protocol_type in {None, PROTOCOL_TYPE}:
+            return True
+        detail = f"the group's protocol type is {protocol_type!r}, not {PROTOCOL_TYPE!r}"
+        self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
+        return False
 
     def _take_assignment(self, data: bytes, now: float) -> None:
         try:
@@ -443,7 +449,6 @@ class Membership:
             self._back_off(now)
             return
         self._rejoin = None
-        self._backoff.reset()
         if self._joining != self.subscription:
             self._request_rejoin("the subscription changed", now)
             return
@@ -486,7 +491,6 @@ class Membership:
 
     def _leave(self, now: float) -> None:
         if self.owned:
-            self._prepared = True
             self._deliver(Revoke(self._attempt + 1, self.owned, not self.identity.valid))
         elif self.identity.member_id and not self._static and self.coordinator.known:
             self._open(Step.LEAVE)
@@ -497,7 +501,7 @@ class Membership:
             self._finish_leaving(now)
 
     def _finish_leaving(self, now: float) -> None:
-        self._leaving = False
+        self._leaving = self._gated = False
         self._prepared = True
         self._reset(Identity())
         if self._closing:
@@ -506,10 +510,10 @@ class Membership:
         elif self.subscription is not None:
             self._request_rejoin("the consumer subscribed", now)
 
-    def _stop_for_silence(self, silent: float, now: float) -> None:
+    def _stop_for_silence(self, now: float) -> None:
         limit = self._timing.max_poll_interval
         message = (
-            f"the application did not poll for {silent:.1f} s, which is more than max.poll.interval.ms "
+            f"the application did not poll for {now - self._last_poll:.1f} s, which is more than max.poll.interval.ms "
             f"({limit * 1000:.0f}); the consumer has left the group, and joins again now that it polls. Process "
             "fewer messages between polls, or raise max.poll.interval.ms"
         )
@@ -531,12 +535,6 @@ class Membership:
         """Judge an answer that came beside the steps."""
         if self._step in {Step.JOIN, Step.SYNC}:
             return  # sent before them on the same connection; their own answers say what holds now
-        if (
-            api is Api.HEARTBEAT
-            and error == ErrorCode.REBALANCE_IN_PROGRESS
-            and self.state is not State.STABLE
-        ):
-            return  # the rebalance that this member is in
         if verdict(api, error) is Verdict.LATER:
             self._heartbeat.soon(now + self._timing.retry_backoff)
         elif verdict(api, error) is not Verdict.FINE:
@@ -553,7 +551,6 @@ class Membership:
                 self._back_off(now)
             case Verdict.ELSEWHERE:
                 self._lose_coordinator(now)
-                self._back_off(now)
             case Verdict.NEW_GENERATION:
                 self._reset(Identity(member_id=self.identity.member_id))
                 self._lose(reason, now)
@@ -596,9 +593,18 @@ class Membership:
         return self._in_generation and self._step is not Step.SYNC
 
     @property
+    def _poll_ends(self) -> float:
+        return self._last_poll + self._timing.max_poll_interval
+
+    @property
+    def _must_poll(self) -> bool:
+        # One that unsubscribed gives its partitions up in a poll; close() serves itself.
+        return self._in_generation and not self._closing
+
+    @property
     def _needs_coordinator(self) -> bool:
-        wanted = self.subscription is not None or self._wants_coordinator
-        return wanted and not (self._leaving or self._fenced or self._gated)
+        wanted = self.subscription is not None or self._in_generation or self._wants_coordinator
+        return wanted and not self._gated
 
     def _awaits(self, step: Step, attempt: int) -> bool:
         return self._step is step and self._attempt == attempt
@@ -620,7 +626,7 @@ class Membership:
         self.state = State.UNJOINED
 
     def _request_rejoin(self, reason: str, now: float) -> None:
-        if not self._leaving and not self._fenced:
+        if not self._leaving:
             self._rejoin = self._rejoin or reason
             self._timeline_at(now)
 
@@ -632,6 +638,7 @@ class Membership:
     def _lose_coordinator(self, now: float) -> None:
         if self.coordinator.lost(now):
             self._out.append(act.DropConnection())
+            self._back_off(now)
 
     def _back_off(self, now: float) -> None:
         self._retry_at = now + self._backoff.pause()

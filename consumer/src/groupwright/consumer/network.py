@@ -7,6 +7,7 @@ holds back whatever is sent behind it.
 """
 
 import os
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -109,20 +110,30 @@ class Network:
         )
         self._bootstrapped = False
         self._coordinator: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"groupwright-{config.client_id}", daemon=True)
 
     # --- The loop -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread."""
-        self._net.start()
+        self._thread.start()
 
-    def stop(self, timeout: float) -> None:
-        """Close all connections and end the thread, waiting at most `timeout` seconds for it."""
-        if os.getpid() != self._pid:
-            return  # after a fork the thread is the parent's
-        self.call_soon(self._manager.close)
-        self._net.stop(timeout_ms=_ms(timeout))
-        self._net.close()
+    def _run(self) -> None:
+        try:
+            self._net.run_forever()
+        finally:
+            self._net.close()
+
+    def end(self) -> None:
+        """Close all connections and end the thread; only from the loop's own thread."""
+        self._manager.close()
+        self._net._stop = True  # noqa: SLF001 - its `stop` also waits for the thread, which here would be for itself
+
+    def join_thread(self, timeout: float) -> None:
+        """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself."""
+        # The collector may run a finalizer on any thread, this one too; after a fork the thread is the parent's.
+        if threading.current_thread() is not self._thread and os.getpid() == self._pid:
+            self._thread.join(timeout)
 
     def call_soon(self, function: Callable[..., object], *args: object) -> None:
         """Run `function` on the loop; callable from any thread. Nothing happens once it is stopped."""
@@ -163,6 +174,7 @@ class Network:
             AccessError: the brokers refuse this client.
         """
         if not self._bootstrapped:
+            await self._knock()
             timeout = min(self._config.request_timeout, 10.0)
             await self._await(self._manager.bootstrap_async(timeout_ms=_ms(timeout)))
             self._bootstrapped = True
@@ -180,6 +192,19 @@ class Network:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
         return 0, ""
+
+    async def _knock(self) -> None:
+        """Connect to one of the configured servers: bootstrapping says only that it failed, and this says why."""
+        failures: list[DisconnectedError] = []
+        servers = [server.node_id for server in self._manager.cluster.bootstrap_brokers()]
+        for server in sorted(servers, key=self._manager.connection_delay):
+            try:
+                await self._await_connection(server)
+            except DisconnectedError as error:
+                failures.append(error)
+            else:
+                return
+        raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
 
     async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the partition count of each topic that exists.
@@ -377,6 +402,7 @@ class Network:
         return self._manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
 
     async def _await_connection(self, node: str) -> None:
+        await self.sleep(self._manager.connection_delay(node))
         await self._await(lambda: self._manager.get_connection(node))
 
     async def _await(self, awaitable: Any) -> Any:
@@ -387,8 +413,8 @@ class Network:
             raise AccessError(error.errno, f"the broker refused the connection: {error}") from error
         except kafka_errors.UnsupportedVersionError as error:
             raise AccessError(error.errno, f"the broker is too old for this consumer: {error}") from error
-        except (kafka_errors.KafkaError, OSError) as error:
-            raise DisconnectedError(str(error)) from error
+        except Exception as error:  # inner layers promise nothing; the caller logs it, and tries again
+            raise DisconnectedError(str(error) or type(error).__name__) from error
 
 
 def _ms(seconds: float) -> int:

@@ -49,8 +49,10 @@ class Timeline:
     _open: tuple[Phase, float] | None = None
 
     def begin(self, phase: Phase, now: float) -> None:
-        """Start a phase; one that is begun again (a retry) goes on from its first begin."""
-        if self._open is None or self._open[0] is not phase:
+        """Start a phase, which ends one that was cut short; begun again (a retry), it goes on from its first begin."""
+        if self._open is not None and self._open[0] is not phase:
+            self.end(self._open[0], now)
+        if self._open is None:
             self._open = (phase, now)
 
     def end(self, phase: Phase, now: float) -> None:

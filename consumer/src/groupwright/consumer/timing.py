@@ -78,7 +78,8 @@ class Heartbeat:
         """The answer came; when `alive`, it keeps the session up."""
         sent, self._sent_at = self._sent_at, None
         if alive:
-            self.session_ends = (now if sent is None else sent) + self._timing.session_timeout
+            heard = now if sent is None else sent
+            self.session_ends = max(self.session_ends, heard + self._timing.session_timeout)
 
     def unanswered(self) -> None:
         """No answer will come."""

@@ -74,8 +74,12 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, Verdict], Verdict]] = {
     Api.JOIN_GROUP: (_MEMBERS, Verdict.REFUSED),
     # The Java client has no branch for a loading coordinator here, and fails.
     Api.SYNC_GROUP: (_MEMBERS, Verdict.REFUSED),
-    # The Java client only counts what it does not know; an authorization that was withdrawn stays unsaid there.
-    Api.HEARTBEAT: (_MEMBERS, Verdict.REFUSED),
+    # What is unknown here is tried again: if it stays, the session ends, and JoinGroup's answer says why. The Java client
+    # keeps silent about an authorization that was withdrawn, too.
+    Api.HEARTBEAT: (
+        {**_MEMBERS, ErrorCode.GROUP_AUTHORIZATION_FAILED: Verdict.REFUSED},
+        Verdict.LATER,
+    ),
     Api.OFFSET_FETCH: (
         {
             **_EVERYWHERE,
@@ -89,7 +93,14 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, Verdict], Verdict]] = {
         Verdict.REFUSED,
     ),
     # Any other error of a commit is the business of whoever committed.
-    Api.OFFSET_COMMIT: ({**_MEMBERS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.FINE}, Verdict.FINE),
+    Api.OFFSET_COMMIT: (
+        {
+            **_MEMBERS,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.FINE,
+            ErrorCode.REQUEST_TIMED_OUT: Verdict.ELSEWHERE,
+        },
+        Verdict.FINE,
+    ),
 }
 
 

@@ -1,0 +1,450 @@
+"""What the tests share: a player that stands for everything around a membership, and a scene on a real broker."""
+
+import contextlib
+import gc
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+
+from groupwright.assignors import JoinedMember, MalformedBytesError
+from groupwright.consumer import Consumer
+from groupwright.consumer import actions as act
+from groupwright.consumer.events import Assign, Event, Revoke
+from groupwright.consumer.membership import Membership, State
+from groupwright.consumer.network import Network, NetworkConfig
+from groupwright.consumer.protocol import (
+    Identity,
+    JoinAnswer,
+    Offset,
+    OffsetsAnswer,
+    Partitions,
+    SyncAnswer,
+    keys,
+)
+from groupwright.consumer.timing import Timing
+from groupwright.testing import LocalKafka
+
+_Action = TypeVar("_Action", bound=act.Action)
+_Answer = TypeVar("_Answer")
+
+_PATIENCE_SECONDS = 30.0
+
+TIMING = Timing(session_timeout=10.0, heartbeat_interval=3.0, max_poll_interval=30.0)
+
+
+def encode_subscription(
+    topics: tuple[str, ...], owned: Partitions, generation: int
+) -> tuple[tuple[str, bytes], ...]:
+    """Write a subscription so that a test can read it."""
+    return (("range", f"{','.join(topics)} owns {keys(owned)} of generation {generation}".encode()),)
+
+
+def encode_assignment(partitions: Partitions) -> bytes:
+    return ";".join(
+        f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in partitions.items()
+    ).encode()
+
+
+def decode_assignment(data: bytes) -> Partitions:
+    if data == b"!":
+        raise MalformedBytesError("assignment", 0, "a version", "!")
+    return {
+        topic: tuple(map(int, numbers.split(",")))
+        for topic, numbers in (part.split(":") for part in data.decode().split(";"))
+    }
+
+
+@dataclass(eq=False)
+class Player:
+    """Plays the network, the application and the clock to one membership.
+
+    What the membership asks for waits in `asked` until the test answers it. Events wait in `inbox` until the
+    test lets the application `serve` them. A dropped connection fails what is under way on it, as a real one does.
+    """
+
+    member: Membership
+    timing: Timing = TIMING
+    now: float = 1000.0
+    polled: float = 1000.0
+    asked: list[act.Action] = field(default_factory=list)
+    inbox: deque[Event] = field(default_factory=deque)
+    served: list[Event] = field(default_factory=list)
+    refused: list[act.Refuse] = field(default_factory=list)
+    noted: list[act.NotifyAssignor] = field(default_factory=list)
+    drops: int = 0
+    _later: deque[tuple[Callable[..., list[act.Action]], tuple[Any, ...]]] = field(default_factory=deque)
+
+    # --- The driver's part
+
+    def feed(self, method: Callable[..., list[act.Action]], *args: Any) -> None:
+        """Call an input, do what it asks for, and what follows at once from that."""
+        for action in method(*args, self.now):
+            self._do(action)
+        while self._later:
+            later, with_args = self._later.popleft()
+            self.feed(later, *with_args)
+
+    def _do(self, action: act.Action) -> None:
+        match action:
+            case act.Deliver(event):
+                self.inbox.append(event)
+            case act.Withdraw(ticket):
+                self._withdraw(ticket)
+            case act.DropConnection():
+                self.drops += 1
+                self._fail_requests()
+            case act.Refuse():
+                self.refused.append(action)
+            case act.NotifyAssignor():
+                self.noted.append(action)
+            case _:
+                self.asked.append(action)
+
+    def _withdraw(self, ticket: int) -> None:
+        for event in self.inbox:
+            if isinstance(event, Assign | Revoke) and event.ticket == ticket:
+                self.inbox.remove(event)
+                self._later.append((self.member.withdrawn, (ticket,)))
+                return
+
+    def _fail_requests(self) -> None:
+        for action in list(self.asked):
+            if isinstance(action, act.SendJoin | act.SendSync | act.FetchOffsets):
+                self._later.append((self.member.disconnected, (action.attempt,)))
+            elif isinstance(action, act.SendHeartbeat):
+                self._later.append((self.member.heartbeat_unanswered, ()))
+            elif isinstance(action, act.SendLeave):
+                self._later.append((self.member.left, (action.attempt,)))
+            else:
+                continue
+            self.asked.remove(action)
+
+    def take(self, kind: type[_Action]) -> _Action:
+        """Return the one request of this kind that waits for its answer, to answer it."""
+        found = [action for action in self.asked if isinstance(action, kind)]
+        assert len(found) == 1, f"{len(found)} of {kind.__name__} in {self.asked}"
+        self.asked.remove(found[0])
+        return found[0]
+
+    def asks(self, kind: type[act.Action]) -> bool:
+        """Whether a request of this kind waits for its answer."""
+        return any(isinstance(action, kind) for action in self.asked)
+
+    # --- The clock
+
+    def wait(self, seconds: float, *, polling: bool = True) -> None:
+        """Let so much time pass, with a tick whenever the membership wants one."""
+        self.wait_until(self.now + seconds, polling=polling)
+
+    def wait_until(self, end: float, *, polling: bool = True) -> None:
+        """Let time pass until then."""
+        while True:
+            due = self.member.next_tick(self.now)
+            assert due is None or due >= self.now
+            self.now = end if due is None else min(end, due)
+            if polling:
+                self.polled = self.now
+            self.feed(lambda now: self.member.tick(now, self.polled))
+            if self.now >= end:
+                return
+
+    # --- The network
+
+    def find(self) -> None:
+        """Answer the look-up: here is the coordinator."""
+        self.take(act.LookUpCoordinator)
+        self.feed(self.member.coordinator_found)
+
+    def disconnect(self) -> None:
+        """Break the connection to the coordinator: everything under way on it fails."""
+        self._fail_requests()
+        self.feed(lambda _now: [])
+
+    def answer_join(self, error: int = 0, *, leads: bool = False, **fields: Any) -> None:
+        """Answer JoinGroup, by default with the next generation."""
+        sent = self.take(act.SendJoin)
+        if error == 0:
+            member_id = sent.request.member_id or "m-1"
+            usual = {
+                "generation": 1
+                if self.member.identity.generation < 1
+                else self.member.identity.generation + 1,
+                "protocol_type": "consumer",
+                "protocol": "range",
+                "leader": member_id if leads else "another",
+                "member_id": member_id,
+                "members": (JoinedMember(member_id, None, b""),) if leads else (),
+            }
+            fields = usual | fields
+        self.feed(self.member.joined, sent.attempt, JoinAnswer(error=error, **fields))
+
+    def answer_sync(self, partitions: Partitions | bytes = b"", error: int = 0, **fields: Any) -> None:
+        """Answer SyncGroup with an assignment."""
+        sent = self.take(act.SendSync)
+        data = partitions if isinstance(partitions, bytes) else encode_assignment(partitions)
+        usual = {"protocol_type": "consumer", "protocol": "range", "assignment": data if error == 0 else b""}
+        self.feed(self.member.synced, sent.attempt, SyncAnswer(error=error, **(usual | fields)))
+
+    def answer_offsets(self, committed: int = 7, error: int = 0, **fields: Any) -> None:
+        """Answer OffsetFetch with the same committed offset for every partition."""
+        sent = self.take(act.FetchOffsets)
+        offsets = dict.fromkeys(keys(sent.partitions), Offset(committed))
+        usual: dict[str, Any] = {"offsets": offsets, "errors": dict.fromkeys(offsets, 0)}
+        self.feed(self.member.offsets_fetched, sent.attempt, OffsetsAnswer(error=error, **(usual | fields)))
+
+    def answer_heartbeat(self, error: int = 0, identity: Identity | None = None) -> None:
+        """Answer a heartbeat, sent by this member now or by the one of a former `identity`."""
+        sent = self.take(act.SendHeartbeat)
+        self.feed(self.member.heartbeat_answered, identity or sent.identity, error)
+
+    def answer_leave(self) -> None:
+        """Answer LeaveGroup."""
+        self.feed(self.member.left, self.take(act.SendLeave).attempt)
+
+    # --- The application
+
+    def event(self) -> Event:
+        """Take the oldest event, as a poll does; it is under way until `applied`."""
+        event = self.inbox.popleft()
+        self.served.append(event)
+        return event
+
+    def serve(self) -> Event:
+        """Take the oldest event and deal with it at once."""
+        event = self.event()
+        self.apply(event)
+        return event
+
+    def apply(self, event: Event) -> None:
+        """End the callbacks of an event that was taken."""
+        if isinstance(event, Assign | Revoke):
+            self.feed(self.member.applied, event.ticket)
+
+    # --- Whole stretches
+
+    def join(self, partitions: Partitions, topics: tuple[str, ...] = ("t",), member_id: str = "m-1") -> None:
+        """Become a stable member that owns these partitions, from nothing."""
+        self.feed(self.member.subscribe, topics)
+        self.find()
+        self.answer_join(79, member_id=member_id)
+        self.settle(partitions)
+
+    def settle(self, partitions: Partitions) -> None:
+        """Go from JoinGroup's being sent to the assignment's being applied."""
+        self.answer_join()
+        self.answer_sync(partitions)
+        if partitions:
+            self.answer_offsets()
+        assert isinstance(self.serve(), Assign)
+        assert self.member.state is State.STABLE
+        assert self.member.owned == partitions
+
+    def beat(self) -> None:
+        """Let time pass until a heartbeat is due; it then waits for its answer."""
+        self.wait(self.timing.heartbeat_interval)
+        assert self.asks(act.SendHeartbeat)
+
+    def plan(self) -> None:
+        """Lead a group: stop where the assignor runs."""
+        self.feed(self.member.subscribe, ("t",))
+        self.find()
+        self.answer_join(leads=True)
+        assert self.member.state is State.COMPLETING_REBALANCE
+
+
+@dataclass(eq=False)
+class Scene:
+    """A group of the test's own on a real broker, and what a test does with it."""
+
+    kafka: LocalKafka
+    group: str = field(default_factory=lambda: f"group-{uuid.uuid4().hex[:8]}")
+    consumers: list[Consumer] = field(default_factory=list)
+
+    def topic(self, partitions: int = 1, messages: int = 0) -> str:
+        """Create a topic with so many messages in each partition."""
+        name = f"topic-{uuid.uuid4().hex[:8]}"
+        self.kafka.create_topic(name, partitions)
+        self.produce(name, messages, partitions)
+        return name
+
+    def produce(self, topic: str, messages: int, partitions: int = 1, first: int = 0) -> None:
+        """Write so many messages to each partition: their numbers, from `first` on."""
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+        for number in range(first, first + messages):
+            for partition in range(partitions):
+                producer.produce(topic, str(number), partition=partition)
+        assert producer.flush(_PATIENCE_SECONDS) == 0
+
+    def consumer(self, **keys: Any) -> Consumer:
+        """Make a consumer of the group; keys are those of the configuration, with underscores for dots."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "group.id": self.group,
+            "client.id": f"c-{len(self.consumers)}",
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": 100,
+            "fetch.wait.max.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+        }
+        config |= {key if key == "on_commit" else key.replace("_", "."): value for key, value in keys.items()}
+        self.consumers.append(Consumer(config))
+        return self.consumers[-1]
+
+    def poll_until(
+        self, condition: Callable[[], bool], *consumers: Consumer, what: str = "the condition"
+    ) -> list[Message]:
+        """Poll the consumers in turn until the condition holds; return what came, errors included."""
+        messages: list[Message] = []
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: not within {_PATIENCE_SECONDS:.0f} s"
+            for consumer in consumers:
+                message = consumer.poll(0.05)
+                if message is not None:
+                    messages.append(message)
+        return messages
+
+    def own(self, consumer: Consumer, partitions: int, *others: Consumer) -> list[Message]:
+        """Poll, the others too, until the consumer has so many partitions; return what came."""
+        what = f"{partitions} partitions of {consumer.client_id}"
+        return self.poll_until(lambda: len(consumer.assignment()) == partitions, consumer, *others, what=what)
+
+    def poll(self, consumer: Consumer, count: int) -> list[Message]:
+        """Poll so many messages, none of them an error."""
+        messages: list[Message] = []
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while len(messages) < count:
+            assert time.monotonic() < deadline, f"only {len(messages)} of {count} messages"
+            message = consumer.poll(0.5)
+            if message is not None:
+                assert message.error() is None, message.error()
+                messages.append(message)
+        return messages
+
+    def take(self, consumer: Consumer, count: int) -> list[int | None]:
+        """Poll so many messages, none of them an error; return their offsets."""
+        return [message.offset() for message in self.poll(consumer, count)]
+
+    def committed(self, topic: str, partitions: int = 1) -> list[int]:
+        """Return what the group has committed, asked by somebody else; -1001 where it has nothing."""
+        config = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "group.id": self.group,
+            "log_level": 0,
+        }
+        with confluent_kafka.Consumer(config) as other:
+            wanted = [TopicPartition(topic, number) for number in range(partitions)]
+            return [found.offset for found in other.committed(wanted, timeout=_PATIENCE_SECONDS)]
+
+    def members(self) -> int:
+        """Return how many members the coordinator counts."""
+        described = self.kafka.admin().describe_consumer_groups([self.group])[self.group]
+        return len(described.result(_PATIENCE_SECONDS).members)
+
+    def ask(self, request: Callable[[Network], Coroutine[Any, Any, _Answer]]) -> _Answer:
+        """Send a request to the coordinator, over a connection that is no consumer's."""
+        network = Network(NetworkConfig(self.kafka.bootstrap_servers, "the test", self.group))
+        answers: list[_Answer] = []
+        done = threading.Event()
+
+        async def send() -> None:
+            await network.find_coordinator()
+            answers.append(await request(network))
+            done.set()
+
+        network.start()
+        try:
+            network.call_soon(lambda: network.spawn(send()))
+            assert done.wait(_PATIENCE_SECONDS)
+        finally:
+            network.call_soon(network.end)
+            network.join_thread(_PATIENCE_SECONDS)
+        return answers[0]
+
+    def expel(self, consumer: Consumer) -> None:
+        """Take a member out of the group behind its back."""
+        identity = consumer._membership.identity
+        assert self.ask(lambda network: network.leave(identity, "expelled by the test")) == 0
+
+
+@pytest.fixture
+def new_scene() -> Iterator[Callable[[LocalKafka], Scene]]:
+    """Make a scene on a broker; its consumers are closed at the test's end."""
+    scenes: list[Scene] = []
+
+    def make(kafka: LocalKafka) -> Scene:
+        scenes.append(Scene(kafka))
+        return scenes[-1]
+
+    yield make
+    for scene in scenes:
+        for consumer in scene.consumers:
+            with contextlib.suppress(KafkaException):
+                consumer.close()
+
+
+@pytest.fixture
+def scene(new_scene: Callable[[LocalKafka], Scene], local_kafka: LocalKafka) -> Scene:
+    """A scene on the broker that the tests share."""
+    return new_scene(local_kafka)
+
+
+@pytest.fixture
+def new_player() -> Callable[..., Player]:
+    """Make a player, of a static member if told so; backoffs have no jitter."""
+
+    def make(*, static: bool = False, timing: Timing = TIMING) -> Player:
+        member = Membership(timing, encode_subscription, decode_assignment, static=static, jitter=lambda: 0.5)
+        return Player(member, timing)
+
+    return make
+
+
+@pytest.fixture
+def player(new_player: Callable[..., Player]) -> Player:
+    """A player of a dynamic member that has not subscribed yet."""
+    return new_player()
+
+
+@pytest.fixture
+def stable(player: Player) -> Player:
+    """A player of the stable member ``m-1`` of generation 1, which owns t-0 and t-1."""
+    player.join({"t": (0, 1)})
+    assert player.member.identity == Identity(1, "m-1", "range")
+    return player
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool], str], None]:
+    """Wait until a condition holds; fail, saying what did not come, if it does not."""
+    pause = threading.Event()
+
+    def wait(condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what}: not within {_PATIENCE_SECONDS:.0f} s")
+            pause.wait(0.01)
+
+    return wait
+
+
+@pytest.fixture
+def no_thread_stays() -> Iterator[None]:
+    """Every consumer that a test makes ends its thread."""
+    yield
+    gc.collect()
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("groupwright")]
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    assert not [thread.name for thread in threads if thread.is_alive()]

@@ -1,0 +1,179 @@
+"""Commits on their way: in order, merged, tried again, or given up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from groupwright.consumer.commits import NO_ANSWER, Commit, CommitQueue, CommitResult, PendingCommit
+from groupwright.consumer.protocol import Identity, Offset, TopicPartitionKey
+
+ME = Identity(1, "m-1", "range")
+LATER_ME = Identity(2, "m-1", "range")
+
+
+@dataclass
+class Desk:
+    """A queue, and what became of the commits that were put in."""
+
+    queue: CommitQueue = field(default_factory=CommitQueue)
+    results: list[tuple[str, dict[TopicPartitionKey, int], str]] = field(default_factory=list)
+
+    def add(
+        self,
+        name: str,
+        offsets: dict[TopicPartitionKey, int],
+        *,
+        identity: Identity = ME,
+        deadline: float = 100.0,
+        repeat: bool = True,
+    ) -> None:
+        def done(result: CommitResult) -> None:
+            self.results.append((name, dict(result.errors), result.message))
+
+        wanted = {key: Offset(offset) for key, offset in offsets.items()}
+        self.queue.add(Commit(wanted, identity, deadline, repeat, done))
+
+    def next_request(self) -> tuple[Identity, dict[TopicPartitionKey, int]] | None:
+        request = self.queue.next_request()
+        return request and (request[0], {key: offset.offset for key, offset in request[1].items()})
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+A, B = ("t", 0), ("t", 1)
+
+
+def test_one_request_is_under_way_at_a_time(desk: Desk) -> None:
+    """franz-go 416e8269: a second connection overtook the first, and the committed offset went back."""
+    desk.add("first", {A: 1})
+    assert desk.next_request() == (ME, {A: 1})
+
+    desk.add("second", {A: 2})
+    assert desk.next_request() is None
+    desk.queue.answered({A: 0}, now=0)
+    assert desk.next_request() == (ME, {A: 2})
+
+
+def test_commits_that_wait_are_merged_and_the_later_offset_wins(desk: Desk) -> None:
+    desk.add("first", {A: 5, B: 1})
+    desk.add("second", {A: 3})
+
+    assert desk.next_request() == (ME, {A: 3, B: 1})
+    desk.queue.answered({A: 0, B: 29}, now=0)
+    assert desk.results == [("first", {A: 0, B: 29}, ""), ("second", {A: 0}, "")]
+    assert desk.queue.idle
+
+
+def test_commits_of_two_generations_are_not_merged(desk: Desk) -> None:
+    desk.add("old", {A: 1})
+    desk.add("new", {A: 2}, identity=LATER_ME)
+    desk.add("newer", {B: 2}, identity=LATER_ME)
+
+    assert desk.next_request() == (ME, {A: 1})
+    desk.queue.answered({A: 22}, now=0)
+    assert desk.next_request() == (LATER_ME, {A: 2, B: 2})
+
+
+@pytest.mark.parametrize("code", [3, 7, 14, 15, 16])
+def test_a_failure_that_may_pass_is_tried_again_before_anything_later(desk: Desk, code: int) -> None:
+    desk.add("first", {A: 1})
+    desk.next_request()
+    desk.add("second", {A: 2})
+
+    assert desk.queue.answered({A: code}, now=0)
+    assert desk.results == []
+    assert desk.next_request() == (ME, {A: 2})  # both, and the later wins
+    assert not desk.queue.answered({A: 0}, now=0)
+    assert [name for name, _, _ in desk.results] == ["first", "second"]
+
+
+@pytest.mark.parametrize("code", [12, 22, 25, 27, 28, 29, 30, 69, 82, -1, 999])
+def test_a_failure_that_will_not_pass_is_told_at_once(desk: Desk, code: int) -> None:
+    desk.add("first", {A: 1, B: 1})
+    desk.next_request()
+
+    assert not desk.queue.answered({A: code, B: 14}, now=0)
+    assert desk.results == [("first", {A: code, B: 14}, "")]
+
+
+def test_an_asynchronous_commit_is_never_tried_again(desk: Desk) -> None:
+    """It would come after later ones."""
+    desk.add("once", {A: 1}, repeat=False)
+    desk.next_request()
+
+    assert not desk.queue.answered({A: 14}, now=0)
+    assert desk.results == [("once", {A: 14}, "")]
+
+
+def test_nothing_is_tried_again_after_its_deadline(desk: Desk) -> None:
+    desk.add("first", {A: 1}, deadline=10.0)
+    desk.next_request()
+
+    assert not desk.queue.answered({A: 14}, now=10.0)
+    assert desk.results == [("first", {A: 14}, "")]
+
+
+def test_a_broken_connection_is_no_answer(desk: Desk) -> None:
+    desk.add("repeats", {A: 1})
+    desk.add("once", {B: 1}, repeat=False)
+    desk.next_request()
+
+    assert desk.queue.unanswered("it broke", now=0)
+    assert desk.results == [("once", {B: NO_ANSWER}, "it broke")]
+    assert desk.next_request() == (ME, {A: 1})
+
+
+def test_a_partition_that_the_answer_leaves_out_has_no_answer(desk: Desk) -> None:
+    desk.add("first", {A: 1, B: 1})
+    desk.next_request()
+    desk.queue.answered({A: 0}, now=0)
+
+    assert desk.results == [("first", {A: 0, B: NO_ANSWER}, "")]
+
+
+def test_what_waits_too_long_is_given_up(desk: Desk) -> None:
+    desk.add("under way", {A: 1}, deadline=10.0)
+    desk.next_request()
+    desk.add("early", {A: 1}, deadline=10.0)
+    desk.add("late", {A: 1}, deadline=20.0)
+
+    desk.queue.expire(10.0, "too late")
+    assert desk.results == [("early", {A: NO_ANSWER}, "too late")]
+    assert not desk.queue.idle
+
+
+def test_no_broker_sends_the_code_of_no_answer() -> None:
+    """The protocol's UNKNOWN_SERVER_ERROR is -1, and must stay apart from it."""
+    assert NO_ANSWER < -1
+
+
+def clock(times: list[float]) -> Callable[[], float]:
+    return iter(times).__next__
+
+
+def test_a_pending_commit_gives_its_result() -> None:
+    pending = PendingCommit({A: Offset(1)}, deadline=1e9)
+    assert not pending.ready
+    pending.settle(CommitResult({A: 0}))
+
+    assert pending.ready
+    assert pending.wait() == CommitResult({A: 0})
+
+
+def test_a_pending_commit_ends_with_its_deadline() -> None:
+    pending = PendingCommit({A: Offset(1)}, deadline=10.0, clock=clock([9.0, 10.0, 10.0]))
+    assert not pending.ready
+    assert pending.ready
+
+    assert pending.wait() == CommitResult({A: NO_ANSWER}, "no answer in time")
+
+
+def test_a_pending_commit_can_be_waited_for_a_while() -> None:
+    pending = PendingCommit({A: Offset(1)}, deadline=1e9)
+
+    assert pending.wait(0.001).errors == {A: NO_ANSWER}
+    assert not pending.ready

@@ -1,0 +1,536 @@
+"""What can be seen of a consumer without a broker."""
+
+import contextlib
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    DeserializingConsumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from groupwright.assignors import GroupwrightError
+from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
+from groupwright.consumer.commits import PendingCommit
+from groupwright.consumer.events import PollExceeded, Revoke
+from groupwright.consumer.handover import HeldRevoke
+from groupwright.consumer.protocol import Identity, Offset
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+# Reserved and refused at once: nothing is to be reached.
+NOWHERE: dict[str, Any] = {
+    "bootstrap.servers": "127.0.0.1:1",
+    "group.id": "g",
+    "client.id": "nowhere",
+    "log_level": 0,
+}
+
+T0 = TopicPartition("t", 0, 5)
+
+
+def thread_of(consumer: Consumer) -> threading.Thread:
+    return consumer._driver._network._thread
+
+
+# --- Making one -----------------------------------------------------------------------------------------
+
+
+def test_it_is_a_confluent_kafka_consumer() -> None:
+    with Consumer(NOWHERE) as consumer:
+        assert isinstance(consumer, confluent_kafka.Consumer)
+        assert (consumer.group_id, consumer.client_id) == ("g", "nowhere")
+        assert consumer.memberid() is None
+        assert 0 <= consumer.poll_age < 10
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        pytest.param((NOWHERE,), {}, id="a dict"),
+        pytest.param((), NOWHERE, id="keywords"),
+        pytest.param(({**NOWHERE, "client.id": "other"},), {"client.id": "nowhere"}, id="keywords win"),
+    ],
+)
+def test_the_forms_of_its_configuration(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    before = [dict(arg) for arg in args]
+    with Consumer(*args, **kwargs) as consumer:
+        assert (consumer.group_id, consumer.client_id) == ("g", "nowhere")
+    assert list(args) == before
+
+
+@pytest.mark.parametrize("args", [(NOWHERE, NOWHERE), ("bootstrap.servers",), (7,)])
+def test_other_forms_are_refused(args: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match="one configuration dict, keywords, or both"):
+        Consumer(*args)
+
+
+def test_a_missing_group_is_refused_as_confluent_kafka_does() -> None:
+    config = {key: value for key, value in NOWHERE.items() if key != "group.id"}
+
+    with pytest.raises(ValueError, match=r"group\.id must be set"):
+        confluent_kafka.Consumer(config)
+    with pytest.raises(ValueError, match=r"group\.id must be set"):
+        Consumer(config)
+
+
+def test_an_unknown_key_is_refused_by_librdkafka() -> None:
+    threads = threading.active_count()
+    with pytest.raises(KafkaException) as caught:
+        Consumer(NOWHERE | {"no.such.key": 1})
+
+    assert caught.value.args[0].code() == KafkaError._INVALID_ARG
+    assert 'No such configuration property: "no.such.key"' in str(caught.value)
+    assert threading.active_count() == threads
+
+
+def test_an_error_is_both_groupwrights_and_confluent_kafkas() -> None:
+    with pytest.raises(ConsumerError) as caught:
+        Consumer(NOWHERE | {"bootstrap.servers": ""})
+
+    assert isinstance(caught.value, GroupwrightError)
+    assert isinstance(caught.value, KafkaException)
+    assert caught.value.args[0].code() == caught.value.code == KafkaError._INVALID_ARG
+    assert caught.value.args[0].str() == str(caught.value) == caught.value.message
+
+
+def test_it_can_be_one_of_the_bases_of_a_deserializing_consumer() -> None:
+    class Both(Consumer, DeserializingConsumer):
+        pass
+
+    with Both(NOWHERE) as consumer:
+        assert consumer.poll(0) is None
+        thread = thread_of(consumer)
+    assert not thread.is_alive()
+
+
+# --- Subscribing ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topics", ["t", ("t",), ["t", 7], None])
+def test_topics_are_a_list_of_names(topics: Any) -> None:
+    with (
+        Consumer(NOWHERE) as consumer,
+        pytest.raises(TypeError, match="subscribe takes a list of topic names"),
+    ):
+        consumer.subscribe(topics)
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [("^t.*", "the regular expression '\\^t\\.\\*' is not served yet"), ("", "name is empty")],
+)
+def test_topics_that_cannot_be_served_are_refused(topic: str, words: str) -> None:
+    with Consumer(NOWHERE) as consumer, pytest.raises(ConsumerError, match=words):
+        consumer.subscribe(["t", topic])
+
+
+@pytest.mark.parametrize("callback", ["on_assign", "on_revoke", "on_lost"])
+def test_callbacks_are_functions(callback: str) -> None:
+    with Consumer(NOWHERE) as consumer, pytest.raises(TypeError, match=f"{callback} takes a function, not 7"):
+        consumer.subscribe(["t"], **{callback: 7})  # type: ignore[arg-type] # what is refused
+
+
+def test_topics_are_sorted_and_each_is_taken_once() -> None:
+    """KAFKA-12898: the coordinator compares bytes, and an order that changes is a rebalance."""
+    with Consumer(NOWHERE) as consumer:
+        taken = threading.Event()
+        consumer.subscribe(["u", "t", "u"])
+        consumer._driver._network.call_soon(taken.set)
+        assert taken.wait(10)
+        assert consumer._membership.subscription == ("t", "u")
+
+
+def test_unsubscribing_leaves_what_was_assigned_by_hand() -> None:
+    with Consumer(NOWHERE) as consumer:
+        consumer.assign([T0])
+        consumer.unsubscribe()
+
+        assert [(p.topic, p.partition) for p in consumer.assignment()] == [("t", 0)]
+
+
+# --- Polling --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout", [0, 0.01, 0.06])
+def test_polling_ends_with_its_time(timeout: float) -> None:
+    with Consumer(NOWHERE) as consumer:
+        for method in (consumer.poll, consumer.consume):
+            started = time.monotonic()
+            assert not (method(timeout=timeout))
+            assert timeout - 0.005 <= time.monotonic() - started < timeout + 5
+
+
+def test_polling_wants_a_time() -> None:
+    with Consumer(NOWHERE) as consumer, pytest.raises(TypeError):
+        consumer.poll(None)  # type: ignore[arg-type] # what is refused
+
+
+def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
+    def stats_cb(_json: str) -> None:
+        raise ValueError("mine")
+
+    consumer = Consumer(NOWHERE | {"stats_cb": stats_cb, "statistics.interval.ms": 20})
+    with pytest.raises(ValueError, match="mine"):
+        consumer.poll(30)
+    with pytest.raises(ValueError, match="mine"):
+        consumer.consume(10, 30)
+    with contextlib.suppress(ValueError):  # it may be called once more
+        consumer.close()
+
+
+def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> None:
+    with Consumer(NOWHERE) as consumer:
+        consumer._handover.error = ValueError("mine")
+        consumer._inbox.put(PollExceeded("the application did not poll"))
+
+        message = consumer.poll(0)
+        assert message is not None
+        error = message.error()
+        assert error is not None
+        assert (error.code(), error.str()) == (KafkaError._MAX_POLL_EXCEEDED, "the application did not poll")
+        with pytest.raises(ValueError, match="mine"):
+            consumer.poll(0)
+        assert consumer.poll(0) is None
+
+
+def hold_a_revocation(consumer: Consumer, patience: float) -> None:
+    """Have a revocation wait for the commit that comes before it, for so many seconds at most."""
+    commit = PendingCommit({("t", 0): Offset(5)}, time.monotonic() + patience)
+    consumer._held = HeldRevoke(Revoke(1, {"t": (0,)}, lost=False), commit)
+
+
+def test_waiting_for_the_commit_before_a_revocation_is_not_busy() -> None:
+    with Consumer(NOWHERE) as consumer:
+        hold_a_revocation(consumer, 0.5)
+        consumer._inbox.put(PollExceeded("it waits until the revocation is done"))
+        used = time.thread_time()
+        assert consumer.poll(0.3) is None
+
+        assert time.thread_time() - used < 0.15
+        assert consumer.poll(30) is not None
+        assert consumer._held is None
+
+
+def test_what_is_lost_while_its_last_commit_is_under_way_is_told_as_lost() -> None:
+    """librdkafka #5604: the loss during a rebalance went unsaid."""
+    called: list[str] = []
+    with Consumer(NOWHERE) as consumer:
+        consumer.subscribe(
+            ["t"], on_revoke=lambda *_: called.append("revoke"), on_lost=lambda *_: called.append("lost")
+        )
+        assert not consumer._membership.identity.valid
+        hold_a_revocation(consumer, 0.0)
+        consumer.poll(0)
+
+    assert called == ["lost"]
+
+
+# --- Committing -----------------------------------------------------------------------------------------
+
+
+def test_there_must_be_something_to_commit() -> None:
+    with Consumer(NOWHERE) as consumer:
+        for offsets in (None, [], [TopicPartition("t", 0)]):
+            with pytest.raises(CommitError) as caught:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            assert caught.value.args[0].code() == KafkaError._NO_OFFSET
+            consumer.commit(offsets=offsets)
+
+
+def test_a_commit_is_of_a_message_or_of_offsets() -> None:
+    message = Message(topic="t", partition=0, offset=4)
+    with Consumer(NOWHERE) as consumer, pytest.raises(ValueError, match="mutually exclusive"):
+        consumer.commit(message, [T0])
+
+
+def test_a_commit_without_a_coordinator_ends_with_its_time() -> None:
+    """librdkafka blocks for ever there."""
+    with Consumer(NOWHERE | {"socket.timeout.ms": 200}) as consumer:
+        with pytest.raises(CommitError) as caught:
+            consumer.commit(offsets=[T0], asynchronous=False)
+
+        assert caught.value.args[0].code() == KafkaError._TIMED_OUT
+        assert str(caught.value).startswith("the commit failed: ")
+
+
+def test_an_asynchronous_commit_without_a_coordinator_is_told_of_its_failure() -> None:
+    heard: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+
+    def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        heard.append((error, partitions))
+
+    with Consumer(NOWHERE | {"socket.timeout.ms": 200, "on_commit": on_commit}) as consumer:
+        consumer.commit(offsets=[T0])
+        deadline = time.monotonic() + 30
+        while not heard and time.monotonic() < deadline:
+            consumer.poll(0.05)
+
+    ((error, partitions),) = heard
+    assert error is not None
+    assert error.code() == KafkaError._TIMED_OUT
+    assert partitions == [T0]
+
+
+def test_offsets_are_stored_by_hand_only_where_that_is_configured() -> None:
+    with Consumer(NOWHERE) as consumer:
+        consumer.assign([T0])
+        with pytest.raises(KafkaException) as caught:
+            consumer.store_offsets(offsets=[T0])
+        assert caught.value.args[0].code() == KafkaError._INVALID_ARG
+
+
+def test_what_was_stored_goes_with_the_partition() -> None:
+    """librdkafka #2782: an offset stored under a former assignment was committed later."""
+    with Consumer(NOWHERE | {"enable.auto.offset.store": False, "enable.auto.commit": False}) as consumer:
+        for give_up in (
+            consumer.unassign,
+            lambda: consumer.incremental_unassign([T0]),
+            lambda: consumer.assign([TopicPartition("u", 0)]),
+        ):
+            consumer.assign([T0])
+            consumer.store_offsets(offsets=[TopicPartition("t", 0, 9), TopicPartition("other", 0, 9)])
+            assert list(consumer._offsets.pending(consumer._position)) == [("t", 0)]
+            give_up()
+            assert consumer._offsets.pending(consumer._position) == {}
+
+
+def test_the_metadata_of_a_consumer_outside_any_group_is_librdkafkas() -> None:
+    with Consumer(NOWHERE) as consumer, confluent_kafka.Consumer(NOWHERE) as native:
+        assert consumer.consumer_group_metadata() == native.consumer_group_metadata()
+
+
+def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> None:
+    """Without a generation the coordinator would take the offsets of a transaction, from a zombie too."""
+    former = Identity(3, "m-1", "range")
+    with Consumer(NOWHERE) as consumer:
+        consumer._identity = former
+        consumer._subscribed = True
+        assert not consumer._membership.identity.valid
+        assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
+
+        consumer._subscribed = False
+        consumer.assign([T0])
+        assert consumer.consumer_group_metadata() == group_metadata.encode(Identity(), "g", None)
+
+
+# --- Closing --------------------------------------------------------------------------------------------
+
+METHODS: dict[str, tuple[Any, ...]] = {
+    "assign": ([T0],),
+    "assignment": (),
+    "cluster_id": (0.1,),
+    "commit": (),
+    "committed": ([T0], 0.1),
+    "consume": (1, 0),
+    "consumer_group_metadata": (),
+    "get_watermark_offsets": (T0, 0.1),
+    "incremental_assign": ([T0],),
+    "incremental_unassign": ([T0],),
+    "list_topics": ("t", 0.1),
+    "memberid": (),
+    "offsets_for_times": ([T0], 0.1),
+    "pause": ([T0],),
+    "poll": (0,),
+    "position": ([T0],),
+    "resume": ([T0],),
+    "seek": (T0,),
+    "set_sasl_credentials": ("me", "secret"),
+    "store_offsets": (None, [T0]),
+    "subscribe": (["t"],),
+    "unassign": (),
+    "unsubscribe": (),
+}
+
+
+def test_the_list_of_methods_is_whole() -> None:
+    public = {name for name in dir(confluent_kafka.Consumer) if not name.startswith("_")}
+
+    assert public == METHODS.keys() | {"close"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_after_the_close_every_method_says_so(method: str) -> None:
+    consumer = Consumer(NOWHERE)
+    consumer.close()
+
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        getattr(consumer, method)(*METHODS[method])
+
+
+def test_a_second_close_does_nothing() -> None:
+    consumer = Consumer(NOWHERE)
+    consumer.close()
+    consumer.close()
+
+
+def test_a_with_block_closes() -> None:
+    with Consumer(NOWHERE) as consumer:
+        thread = thread_of(consumer)
+        assert thread.is_alive()
+
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
+
+
+def test_a_member_that_found_no_coordinator_closes_at_once() -> None:
+    consumer = Consumer(NOWHERE)
+    consumer.subscribe(["t"])
+    consumer.poll(0.1)
+    started = time.monotonic()
+    consumer.close()
+
+    assert time.monotonic() - started < 5
+
+
+def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An assignor's on_assignment runs there, and may hang: the handle is closed all the same."""
+    monkeypatch.setattr("groupwright.consumer.consumer._CLOSE_TIMEOUT", 0.1)
+    monkeypatch.setattr("groupwright.consumer.consumer._STOP_TIMEOUT", 0.1)
+    consumer = Consumer(NOWHERE)
+    thread, let_go = thread_of(consumer), threading.Event()
+    consumer._driver._network.call_soon(lambda: let_go.wait(30))
+    consumer.close()
+
+    assert thread.is_alive()
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        confluent_kafka.Consumer.assignment(consumer)
+    let_go.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_a_callback_raises_in_close_leaves_close_after_everything_is_done() -> None:
+    consumer = Consumer(NOWHERE)
+    thread = thread_of(consumer)
+    consumer._handover.error = ValueError("mine")
+    with pytest.raises(ValueError, match="mine"):
+        consumer.close()
+
+    assert not thread.is_alive()
+    consumer.close()
+
+
+# --- Being dropped --------------------------------------------------------------------------------------
+
+
+def test_one_that_is_dropped_ends_its_thread(eventually: Callable[[Callable[[], bool], str], None]) -> None:
+    consumer = Consumer(NOWHERE)
+    consumer.subscribe(["t"], on_assign=lambda *_: None)
+    thread, gone = thread_of(consumer), weakref.ref(consumer)
+    del consumer
+    gc.collect()
+
+    assert gone() is None
+    eventually(lambda: not thread.is_alive(), "the end of the thread")
+
+
+def test_one_that_is_collected_by_its_own_thread_ends_it(
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    """The collector runs on any thread. One that is part of a cycle, as with callbacks of its owner, may meet this."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.consumer = Consumer(NOWHERE)
+            self.consumer.subscribe(["t"], on_assign=self.on_assign)
+
+        def on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None: ...
+
+    gc.disable()
+    try:
+        owner = Owner()
+        network, gone = owner.consumer._driver._network, weakref.ref(owner)
+        thread = network._thread
+        del owner
+        assert gone() is not None
+        network.call_soon(gc.collect)
+        eventually(lambda: not thread.is_alive(), "the end of the thread")
+    finally:
+        gc.enable()
+    assert gone() is None
+
+
+def source(value: object) -> str:
+    """Write a method's arguments as Python."""
+    match value:
+        case TopicPartition():
+            return f"TopicPartition({value.topic!r}, {value.partition}, {value.offset})"
+        case tuple() | list():
+            begin, end = "()" if isinstance(value, tuple) else "[]"
+            return begin + "".join(f"{source(item)}, " for item in value) + end
+        case _:
+            return repr(value)
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that has `consumer`, subscribed to a topic of a broker that is nowhere."""
+    begin = (
+        "import os, sys, time\n"
+        "from confluent_kafka import TopicPartition\n"
+        "from groupwright.consumer import Consumer\n"
+        f"consumer = Consumer({NOWHERE!r})\n"
+        "consumer.subscribe(['t'])\n"
+        "consumer.poll(0.05)\n"
+    )
+    command = [sys.executable, "-c", begin + program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_interpreters_end_does_not_wait_for_a_consumer_that_was_not_closed() -> None:
+    ended = run("print('done')")
+
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert "Exception" not in ended.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
+    """librdkafka's threads are the parent's: in the child, its assignment() and close() wait for ever."""
+    ended = run(
+        f"methods = {{{', '.join(f'{name!r}: {source(args)}' for name, args in METHODS.items())}}}\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    for name, args in methods.items():\n"
+        "        try:\n"
+        "            getattr(consumer, name)(*args)\n"
+        "        except RuntimeError as error:\n"
+        "            assert 'made before a fork; make a new one' in str(error), error\n"
+        "        else:\n"
+        "            sys.exit(f'{name} did not refuse')\n"
+        "    consumer.close()\n"
+        "    consumer.close()\n"
+        "    sys.exit(0)\n"
+        "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+        "assert code == 0, code\n"
+        "assert consumer.assignment() == []\n"
+        "consumer.close()\n"
+        "print('done')"
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+
+
+def test_a_manual_assignment_starts_where_it_is_told() -> None:
+    with Consumer(NOWHERE) as consumer:
+        consumer.assign([T0])
+        consumer.incremental_assign([TopicPartition("t", 1, OFFSET_BEGINNING)])
+
+        assert {(p.topic, p.partition): p.offset for p in consumer.assignment()} == {
+            ("t", 0): 5,
+            ("t", 1): OFFSET_BEGINNING,
+        }

@@ -1,0 +1,285 @@
+"""A consumer with a real broker: polling, callbacks, measuring and leaving."""
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from groupwright.consumer import Consumer, Rebalance
+from groupwright.testing import LocalKafka
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
+
+TIMEOUT = 30.0
+
+
+def offsets(messages: list[Message]) -> list[int | None]:
+    return [message.offset() for message in messages]
+
+
+# --- Polling --------------------------------------------------------------------------------------------
+
+
+def test_a_poll_without_a_limit_waits_for_a_message(scene: "Scene") -> None:
+    topic = scene.topic()
+    consumer = scene.consumer()
+    # The message is written only once there is an assignment, which only the poll itself can bring.
+    consumer.subscribe([topic], on_assign=lambda *_: scene.produce(topic, 1))
+
+    message = consumer.poll()
+    assert message is not None
+    assert message.value() == b"0"
+
+
+def test_polls_that_do_not_wait_get_there_too(scene: "Scene") -> None:
+    topic = scene.topic(messages=3)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+    messages: list[Message] = []
+    deadline = time.monotonic() + TIMEOUT
+    while len(messages) < 3 and time.monotonic() < deadline:
+        message = consumer.poll(0)
+        messages += [] if message is None else [message]
+
+    assert offsets(messages) == [0, 1, 2]
+
+
+def test_batches_hold_as_much_as_is_asked_for_or_as_is_there(scene: "Scene") -> None:
+    topic = scene.topic(messages=25)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+
+    batches = [offsets(consumer.consume(10, TIMEOUT)) for _ in range(2)]
+    batches.append(offsets(consumer.consume(10, 1)))
+    assert batches == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert consumer.consume(10, 0) == []
+
+
+def test_a_batch_is_returned_before_a_rebalance_is_dealt_with(scene: "Scene") -> None:
+    """Else the messages in hand would be committed with the revocation, before anyone has seen them."""
+    topic = scene.topic(partitions=2, messages=5)
+    # It hears of the second's join by a heartbeat, a second later: by then, all messages are in its hands.
+    first, second = scene.consumer(heartbeat_interval_ms=1000), scene.consumer()
+    told: list[int] = []
+    first.subscribe([topic], on_revoke=lambda *_: told.append(len(seen)))
+    seen = offsets(first.consume(1, TIMEOUT))
+    joining = threading.Thread(target=lambda: scene.own(second, 1), daemon=True)
+    second.subscribe([topic])
+    joining.start()
+    started = time.monotonic()
+    seen += offsets(first.consume(1000, TIMEOUT))
+    assert time.monotonic() - started < TIMEOUT, "it waited for its batch, and the group for it"
+    assert told == []
+    while not told:
+        seen += offsets(first.consume(1000, 0.1))
+    joining.join(TIMEOUT)
+
+    assert len(seen) == told[0] == 10
+
+
+def test_seeking_pausing_and_resuming(scene: "Scene") -> None:
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+    assert scene.take(consumer, 4) == [0, 1, 2, 3]
+    assert consumer.position([TopicPartition(topic, 0)])[0].offset == 4
+
+    consumer.seek(TopicPartition(topic, 0, 8))
+    assert scene.take(consumer, 1) == [8]
+    consumer.pause([TopicPartition(topic, 0)])
+    assert consumer.poll(0.3) is None
+    consumer.resume([TopicPartition(topic, 0)])
+    assert scene.take(consumer, 1) == [9]
+
+
+def test_a_pause_does_not_outlive_the_assignment(scene: "Scene") -> None:
+    """librdkafka keeps it: a partition that came back stayed silent for ever."""
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+    scene.take(consumer, 4)
+    consumer.pause([TopicPartition(topic, 0)])
+    consumer.unsubscribe()
+    scene.own(consumer, 0)
+    consumer.subscribe([topic])
+
+    assert scene.take(consumer, 6) == [4, 5, 6, 7, 8, 9]
+
+
+def test_a_partition_without_an_offset_is_an_error_where_that_is_configured(scene: "Scene") -> None:
+    topic = scene.topic()
+    consumer = scene.consumer(auto_offset_reset="error")
+    consumer.subscribe([topic])
+    message = consumer.poll(TIMEOUT)
+
+    assert message is not None
+    error = message.error()
+    assert error is not None
+    assert error.code() == KafkaError._AUTO_OFFSET_RESET
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["poll", "consume"])
+def test_what_a_callback_raises_leaves_once_and_no_message_is_lost(scene: "Scene", *, batch: bool) -> None:
+    """Raised inside a native call it would destroy the message that was about to be returned."""
+    topic = scene.topic(partitions=2, messages=20)
+
+    def fail(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        raise ValueError(len(partitions))
+
+    first, second = scene.consumer(), scene.consumer()
+    first.subscribe([topic], on_assign=fail, on_revoke=fail)
+    second.subscribe([topic])
+    raised: list[object] = []
+    seen: list[tuple[int | None, int | None]] = []
+    deadline = time.monotonic() + TIMEOUT
+    while len(seen) < 40:
+        assert time.monotonic() < deadline
+        for consumer in (first, second):
+            try:
+                messages = consumer.consume(7, 0.1) if batch else [consumer.poll(0.1)]
+            except ValueError as error:
+                raised.append(error.args[0])
+            else:
+                seen += [(m.partition(), m.offset()) for m in messages if m is not None]
+
+    assert sorted(seen) == sorted((partition, offset) for partition in range(2) for offset in range(20))
+    # The first joins alone, or with the second: each of its callbacks is told once.
+    assert raised in ([2, 2, 1], [1])
+    first.subscribe([topic])  # and now without them
+
+
+# --- Measuring ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Listener:
+    """Keeps the records of rebalances."""
+
+    rebalances: list[Rebalance] = field(default_factory=list)
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        self.rebalances.append(rebalance)
+
+    def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
+
+    def partitions_revoked(self, partitions: object, seconds: float) -> None: ...
+
+    def partitions_lost(self, partitions: object, seconds: float) -> None: ...
+
+
+def test_a_rebalance_is_measured_in_its_phases(scene: "Scene") -> None:
+    topic = scene.topic(partitions=2)
+    listener = Listener()
+    consumer, other = scene.consumer(), scene.consumer()
+    consumer.add_listener(listener)
+    consumer.subscribe([topic])
+    scene.own(consumer, 2)
+    other.subscribe([topic])
+    scene.poll_until(lambda: len(listener.rebalances) == 2, consumer, other)
+
+    first, second = listener.rebalances
+    assert (first.generation, first.protocol, first.outcome) == (1, "range", "completed")
+    assert first.partitions == {topic: (0, 1)}
+    assert list(map(str, first.phases)) == ["join", "sync", "assign"]
+    assert (second.generation, len(second.partitions[topic])) == (2, 1)
+    assert list(map(str, second.phases)) == ["revoke", "join", "sync", "assign"]
+    assert 0 < sum(second.phases.values()) <= second.duration
+
+
+# --- Leaving --------------------------------------------------------------------------------------------
+
+
+def test_one_that_is_dropped_leaves_its_group(
+    local_kafka: LocalKafka, scene: "Scene", eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    topic = scene.topic()
+    consumer = Consumer({"bootstrap.servers": local_kafka.bootstrap_servers, "group.id": scene.group})
+    consumer.subscribe([topic])
+    scene.own(consumer, 1)
+    assert scene.members() == 1
+
+    del consumer
+    gc.collect()
+    eventually(lambda: scene.members() == 0, "an empty group")
+
+
+def test_one_that_is_not_closed_leaves_at_the_interpreters_end(scene: "Scene") -> None:
+    program = (
+        "from groupwright.consumer import Consumer\n"
+        f"consumer = Consumer({{'bootstrap.servers': {scene.kafka.bootstrap_servers!r}, 'group.id': {scene.group!r}}})\n"
+        f"consumer.subscribe([{scene.topic()!r}])\n"
+        "while not consumer.assignment():\n"
+        "    consumer.poll(0.1)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+    assert scene.members() == 0
+
+
+def test_a_close_during_a_parked_join_leaves_at_once(
+    scene: "Scene", eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """The coordinator answers one request at a time: LeaveGroup must not wait behind JoinGroup."""
+    topic = scene.topic(partitions=2)
+    listener = Listener()
+    owner, visitor = scene.consumer(), scene.consumer()
+    owner.add_listener(listener)
+    owner.subscribe([topic])
+    scene.own(owner, 2)
+    visitor.subscribe([topic])
+    eventually(lambda: scene.members() == 2, "the visitor's JoinGroup")
+
+    started = time.monotonic()
+    visitor.close()
+    assert time.monotonic() - started < 5
+    assert scene.members() == 1
+    scene.poll_until(lambda: len(listener.rebalances) == 2, owner)
+    assert listener.rebalances[1].partitions == {topic: (0, 1)}
+
+
+# --- Security -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(new_scene: Callable[[LocalKafka], "Scene"]) -> Iterator["Scene"]:
+    """A broker that asks for a password."""
+    broker = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="me" password="secret" user_me="secret";'
+        ),
+    }
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "me",
+        "sasl.password": "secret",
+    }
+    with LocalKafka(config=broker, client_config=client) as kafka:
+        yield new_scene(kafka)
+
+
+def test_the_membership_shows_its_password_too(guarded: "Scene") -> None:
+    topic = guarded.topic()
+    consumer = guarded.consumer(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username="me",
+        sasl_password="secret",  # noqa: S106 - the broker's of this test
+    )
+    consumer.subscribe([topic])
+    guarded.own(consumer, 1)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)

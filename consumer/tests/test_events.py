@@ -1,0 +1,52 @@
+"""The queue between the membership's thread and the polling one."""
+
+import threading
+import time
+
+from groupwright.consumer.events import Closed, Inbox, PollExceeded, Revoke
+
+
+def revoke(ticket: int) -> Revoke:
+    return Revoke(ticket, {"t": (0,)}, lost=False)
+
+
+def test_events_come_out_in_order() -> None:
+    inbox = Inbox()
+    assert not inbox
+    inbox.put(revoke(1))
+    inbox.put(Closed())
+
+    assert inbox
+    assert [inbox.take(), inbox.take(), inbox.take()] == [revoke(1), Closed(), None]
+    assert not inbox
+
+
+def test_an_event_can_be_taken_back_until_it_is_taken() -> None:
+    inbox = Inbox()
+    inbox.put(PollExceeded("why"))
+    inbox.put(revoke(1))
+    inbox.put(revoke(2))
+
+    assert inbox.withdraw(1)
+    assert not inbox.withdraw(1)
+    assert [inbox.take(), inbox.take()] == [PollExceeded("why"), revoke(2)]
+    assert not inbox.withdraw(2)
+
+
+def test_waiting_ends_with_an_event() -> None:
+    inbox = Inbox()
+    waiting = threading.Thread(target=lambda: inbox.wait(30.0))
+    waiting.start()
+    inbox.put(Closed())
+    waiting.join(10.0)
+
+    assert not waiting.is_alive()
+
+
+def test_waiting_ends_with_its_time() -> None:
+    inbox = Inbox()
+    started = time.monotonic()
+    inbox.wait(0.01)
+    inbox.wait(-1.0)
+
+    assert 0.01 <= time.monotonic() - started < 5.0

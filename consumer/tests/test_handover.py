@@ -1,0 +1,360 @@
+"""Gaining and giving up partitions on a real handle, whose broker cannot be reached."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, KafkaException, TopicPartition
+
+from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
+from groupwright.consumer.errors import AssignorFailedError
+from groupwright.consumer.events import Assign, Failed, Revoke
+from groupwright.consumer.handover import Handover
+from groupwright.consumer.protocol import Identity, Offset, Partitions
+from groupwright.consumer.rebalance import Timeline
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+ME = Identity(3, "m-1", "range")
+
+
+@dataclass
+class Stage:
+    """A consumer that is in no group, and the events that a membership would bring it."""
+
+    consumer: Consumer
+    told: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+
+    @property
+    def handover(self) -> Handover:
+        return self.consumer._handover
+
+    def gain(
+        self, partitions: Partitions, committed: dict[tuple[str, int], int] | None = None, **fields: Any
+    ) -> None:
+        offsets = {key: Offset(offset) for key, offset in (committed or {}).items()}
+        timeline = fields.pop("timeline", Timeline("why", 0.0))
+        self.handover.assign(self.consumer, Assign(1, partitions, offsets, ME, timeline))
+
+    def give_up(self, partitions: Partitions, *, lost: bool = False) -> None:
+        self.handover.revoke(self.consumer, Revoke(2, partitions, lost))
+
+    def assigned(self) -> dict[tuple[str, int], int]:
+        return {(p.topic, p.partition): p.offset for p in self.consumer.assignment()}
+
+    def tell(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
+        def callback(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            assert consumer is self.consumer
+            self.told.append((name, [(p.topic, p.partition) for p in partitions]))
+
+        return callback
+
+
+@pytest.fixture
+def new_stage() -> Iterator[Callable[..., Stage]]:
+    made: list[Consumer] = []
+
+    def make(**keys: Any) -> Stage:
+        config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "client.id": "c", "log_level": 0}
+        made.append(Consumer(config | {key.replace("_", "."): value for key, value in keys.items()}))
+        return Stage(made[-1])
+
+    yield make
+    for consumer in made:
+        consumer.close()
+
+
+@pytest.fixture
+def stage(new_stage: Callable[..., Stage]) -> Stage:
+    return new_stage(auto_offset_reset="earliest")
+
+
+@pytest.mark.parametrize(
+    ("reset", "start"),
+    [
+        ("earliest", OFFSET_BEGINNING),
+        ("smallest", OFFSET_BEGINNING),
+        ("latest", OFFSET_END),
+        ("largest", OFFSET_END),
+        # librdkafka then looks by itself, finds nothing, and reports it.
+        ("error", OFFSET_STORED),
+    ],
+)
+def test_a_partition_starts_where_the_group_has_committed_or_where_it_is_reset(
+    new_stage: Callable[..., Stage], reset: str, start: int
+) -> None:
+    stage = new_stage(auto_offset_reset=reset)
+    stage.gain({"t": (0, 1), "u": (2,)}, {("t", 0): 7, ("t", 1): -1})
+
+    assert stage.assigned() == {("t", 0): 7, ("t", 1): start, ("u", 2): start}
+
+
+def test_a_callback_that_calls_nothing_gets_the_default(stage: Stage) -> None:
+    stage.handover.on_assign = stage.tell("assign")
+    stage.gain({"t": (0, 1)}, {("t", 0): 7})
+
+    assert stage.told == [("assign", [("t", 0), ("t", 1)])]
+    assert stage.assigned() == {("t", 0): 7, ("t", 1): OFFSET_BEGINNING}
+
+
+def test_a_callback_that_assigns_chooses_the_offsets(stage: Stage) -> None:
+    """Those that it leaves open start where the group has committed."""
+
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        partitions[0].offset = 100
+        partitions[1].offset = OFFSET_END
+        consumer.assign(partitions)
+
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0, 1, 2)}, {("t", 0): 7, ("t", 1): 7, ("t", 2): 7})
+
+    assert stage.assigned() == {("t", 0): 100, ("t", 1): OFFSET_END, ("t", 2): 7}
+
+
+def test_a_callback_may_take_less(stage: Stage) -> None:
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions[:1])
+
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0, 1)})
+
+    assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
+
+
+def test_a_callback_may_take_nothing(stage: Stage) -> None:
+    def on_assign(consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        consumer.unassign()
+
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0, 1)})
+
+    assert stage.assigned() == {}
+
+
+def test_what_was_assigned_by_hand_is_replaced(stage: Stage) -> None:
+    stage.consumer.assign([TopicPartition("t", 0, 5), TopicPartition("mine", 0, 5)])
+    stage.gain({"t": (0, 1)})
+
+    assert stage.assigned() == {("t", 0): OFFSET_BEGINNING, ("t", 1): OFFSET_BEGINNING}
+    assert stage.handover.take_error() is None
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
+def test_a_callback_that_raises_does_not_stop_the_handover(stage: Stage, error: BaseException) -> None:
+    """And what it raised is told once."""
+
+    def fail(_consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        raise error
+
+    stage.handover.on_assign = stage.handover.on_revoke = fail
+    stage.gain({"t": (0,)})
+    assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
+    assert stage.handover.take_error() is error
+    assert stage.handover.take_error() is None
+
+    stage.give_up({"t": (0,)})
+    assert stage.assigned() == {}
+    assert stage.handover.take_error() is error
+
+
+def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: Stage) -> None:
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.assign([*partitions, *partitions])
+
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0,)})
+
+    assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
+    assert isinstance(stage.handover.take_error(), KafkaException)
+
+
+def test_the_first_of_two_errors_is_kept(stage: Stage) -> None:
+    def fail(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        raise ValueError(len(partitions))
+
+    stage.handover.on_assign = stage.handover.on_revoke = fail
+    stage.gain({"t": (0, 1)})
+    stage.give_up({"t": (0,)})
+
+    error = stage.handover.take_error()
+    assert isinstance(error, ValueError)
+    assert error.args == (2,)
+
+
+def test_a_callback_that_revokes_still_owns_what_it_gives_up(stage: Stage) -> None:
+    seen: list[dict[tuple[str, int], int]] = []
+    stage.handover.on_revoke = lambda _consumer, _partitions: seen.append(stage.assigned())
+    stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8})
+    stage.give_up({"t": (0, 1)})
+
+    assert seen == [{("t", 0): 7, ("t", 1): 8}]
+    assert stage.assigned() == {}
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+def test_a_callback_may_give_up_by_itself(stage: Stage, *, incremental: bool) -> None:
+    def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if incremental:
+            consumer.incremental_unassign(partitions[:1])
+        else:
+            consumer.unassign()
+
+    stage.handover.on_revoke = on_revoke
+    stage.gain({"t": (0, 1)})
+    stage.give_up({"t": (0, 1)})
+
+    assert stage.assigned() == {}
+    assert stage.handover.take_error() is None
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "lost", "told"),
+    [
+        (("revoke", "lost"), False, ["revoke"]),
+        (("revoke", "lost"), True, ["lost"]),
+        (("revoke",), True, ["revoke"]),
+        (("lost",), False, []),
+        ((), True, []),
+    ],
+)
+def test_who_hears_of_partitions_that_go(
+    stage: Stage, callbacks: tuple[str, ...], told: list[str], *, lost: bool
+) -> None:
+    """As in librdkafka: on_revoke hears of lost partitions unless there is an on_lost, which hears of nothing else."""
+    stage.handover.on_revoke = stage.tell("revoke") if "revoke" in callbacks else None
+    stage.handover.on_lost = stage.tell("lost") if "lost" in callbacks else None
+    stage.gain({"t": (0,)})
+    stage.give_up({"t": (0,)}, lost=lost)
+
+    assert stage.told == [(name, [("t", 0)]) for name in told]
+    assert stage.assigned() == {}
+
+
+def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
+    refused: list[str] = []
+
+    def on_assign(consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        for method in (consumer.poll, consumer.consume, consumer.close):
+            with pytest.raises(RuntimeError, match="rebalance callback") as caught:
+                method()
+            refused.append(str(caught.value))
+
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0,)})
+
+    assert stage.handover.take_error() is None
+    assert len(refused) == 3
+
+
+@dataclass
+class Listener:
+    """Writes down what it hears."""
+
+    heard: list[tuple[str, Partitions]] = field(default_factory=list)
+    rebalances: list[Rebalance] = field(default_factory=list)
+
+    def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
+        assert seconds >= 0
+        self.heard.append(("assigned", partitions))
+
+    def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
+        assert seconds >= 0
+        self.heard.append(("revoked", partitions))
+
+    def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
+        assert seconds >= 0
+        self.heard.append(("lost", partitions))
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        self.rebalances.append(rebalance)
+
+
+def test_listeners_hear_what_goes_and_what_comes(stage: Stage) -> None:
+    listener = Listener()
+    stage.consumer.add_listener(listener)
+    stage.gain({"t": (0,)})
+    stage.give_up({"t": (0,)})
+    stage.gain({"t": (1,)})
+    stage.give_up({"t": (1,)}, lost=True)
+
+    assert listener.heard == [
+        ("assigned", {"t": (0,)}),
+        ("revoked", {"t": (0,)}),
+        ("assigned", {"t": (1,)}),
+        ("lost", {"t": (1,)}),
+    ]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_rebalance_is_told_when_it_is_over(stage: Stage, *, lost: bool) -> None:
+    listener = Listener()
+    stage.consumer.add_listener(listener)
+    stage.handover._clock = lambda: 12.5
+    timeline = Timeline("the group is rebalancing", 10.0, lost=lost)
+    timeline.begin(Phase.ASSIGN, 12.0)
+    stage.gain({"t": (0, 1)}, timeline=timeline)
+
+    (rebalance,) = listener.rebalances
+    assert (rebalance.group, rebalance.client_id) == ("g", "c")
+    assert (rebalance.member_id, rebalance.generation, rebalance.protocol) == ("m-1", 3, "range")
+    assert rebalance.outcome is (Outcome.LOST if lost else Outcome.COMPLETED)
+    assert rebalance.reason == "the group is rebalancing"
+    assert rebalance.duration == 2.5
+    assert rebalance.phases == {Phase.ASSIGN: 0.5}
+    assert rebalance.partitions == {"t": (0, 1)}
+    assert rebalance.error is None
+
+
+def test_a_rebalance_that_failed_is_told_too(stage: Stage) -> None:
+    listener = Listener()
+    stage.consumer.add_listener(listener)
+    stage.handover._clock = lambda: 12.5
+    error = AssignorFailedError(0, "the assignor 'mine' failed: why")
+    stage.handover.failed(Failed(error, Timeline("the consumer subscribed", 10.0)))
+    stage.handover.failed(Failed(error))
+
+    (rebalance,) = listener.rebalances
+    assert rebalance.outcome is Outcome.FAILED
+    assert (rebalance.generation, rebalance.protocol, rebalance.partitions) == (-1, None, {})
+    assert rebalance.duration == 2.5
+    assert rebalance.error == "the assignor 'mine' failed: why"
+
+
+def test_a_listener_that_raises_is_logged_and_harmless(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Listener):
+        def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
+            raise ValueError(f"of {partitions} after {seconds}")
+
+    later = Listener()
+    stage.consumer.add_listener(Broken())
+    stage.consumer.add_listener(later)
+    with caplog.at_level(logging.ERROR, "groupwright.consumer"):
+        stage.gain({"t": (0,)})
+
+    assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
+    assert later.heard == [("assigned", {"t": (0,)})]
+    assert stage.handover.take_error() is None
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert "[c in g] the listener" in record.message
+    assert "raised; the consumer goes on" in record.message
+
+
+def test_what_librdkafkas_own_callbacks_raise_is_remembered(stage: Stage) -> None:
+    """Raised inside a native call it would destroy a message, and could make close() hang."""
+    error = ValueError("mine")
+
+    def stats_cb(_json: str) -> None:
+        raise error
+
+    def logger(*_: object) -> None: ...
+
+    guarded = stage.handover.guard_callbacks({"stats_cb": stats_cb, "logger": logger, "client.id": "c"})
+
+    assert guarded["stats_cb"]("{}") is None
+    assert stage.handover.take_error() is error
+    assert guarded["logger"] is logger
+    assert guarded["client.id"] == "c"

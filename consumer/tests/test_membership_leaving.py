@@ -1,0 +1,337 @@
+"""Out of the group: by unsubscribing, by closing, or because the application is gone."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupwright.consumer import actions as act
+from groupwright.consumer.events import Assign, Closed, Revoke
+from groupwright.consumer.membership import State
+from groupwright.consumer.protocol import ErrorCode, Identity
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Player
+
+
+def leave(player: "Player") -> act.SendLeave:
+    """Serve what there is to give up, and return LeaveGroup as it is sent; it is answered."""
+    while player.inbox:
+        player.serve()
+    sent = player.take(act.SendLeave)
+    player.asked.append(sent)
+    player.answer_leave()
+    return sent
+
+
+def closed(player: "Player") -> bool:
+    """Whether the member is out for good, and has said so."""
+    assert player.member.closed == any(isinstance(event, Closed) for event in player.inbox)
+    return player.member.closed
+
+
+def test_closing_gives_everything_up_then_leaves(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    event = stable.event()
+    assert isinstance(event, Revoke)
+    assert (event.partitions, event.lost) == ({"t": (0, 1)}, False)
+    assert not stable.asks(act.SendLeave)
+
+    stable.apply(event)
+    sent = leave(stable)
+    assert (sent.identity.member_id, sent.reason) == ("m-1", "the consumer was closed")
+    assert closed(stable)
+
+
+def test_unsubscribing_gives_everything_up_then_leaves(stable: "Player") -> None:
+    """librdkafka before 1.7 unsubscribed without leaving."""
+    stable.feed(stable.member.unsubscribe)
+    sent = leave(stable)
+
+    assert (sent.identity.member_id, sent.reason) == ("m-1", "the consumer unsubscribed")
+    assert isinstance(stable.served[-1], Revoke)
+    assert not closed(stable)
+    assert stable.member.state is State.UNJOINED
+    stable.wait(60)
+    assert stable.asked == []
+
+
+def test_subscribing_again_before_it_has_left_joins_after_that(stable: "Player") -> None:
+    stable.feed(stable.member.unsubscribe)
+    stable.feed(stable.member.subscribe, ("t",))
+    assert not stable.asks(act.SendJoin)
+
+    leave(stable)
+    stable.settle({"t": (0,)})
+    assert [type(event) for event in stable.served] == [Assign, Revoke, Assign]
+
+
+def test_one_that_never_joined_closes_at_once(player: "Player") -> None:
+    player.feed(player.member.close)
+
+    assert closed(player)
+    assert player.asked == []
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["in good order", "after a loss"])
+def test_a_new_subscription_starts_a_rebalance_of_its_own(stable: "Player", *, lost: bool) -> None:
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.feed(stable.member.unsubscribe)
+    if lost:
+        stable.beat()
+        stable.answer_heartbeat(25)
+        stable.serve()
+    else:
+        leave(stable)
+    stable.wait(100)
+    began = stable.now
+    stable.feed(stable.member.subscribe, ("t",))
+    stable.settle({"t": (0,)})
+
+    last = stable.served[-1]
+    assert isinstance(last, Assign)
+    assert (last.timeline.reason, last.timeline.started) == ("the consumer subscribed", began)
+    assert not last.timeline.lost
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["after MEMBER_ID_REQUIRED", "while it was stable"])
+def test_a_parked_join_does_not_hold_back_leaving(player: "Player", *, answered: bool) -> None:
+    """KAFKA-7909: also an id that was only just given must leave, since the group waits for it."""
+    if answered:
+        player.feed(player.member.subscribe, ("t",))
+        player.find()
+        player.answer_join(79, member_id="m-1")
+    else:
+        player.join({"t": (0,)})
+        player.beat()
+        player.answer_heartbeat(27)
+        player.serve()
+    assert player.member.state is State.PREPARING_REBALANCE
+
+    player.feed(player.member.close)
+    assert player.drops == 1
+    assert leave(player).identity.member_id == "m-1"
+    assert closed(player)
+
+
+def test_a_parked_sync_does_not_hold_back_leaving(player: "Player") -> None:
+    player.feed(player.member.subscribe, ("t",))
+    player.find()
+    player.answer_join()
+
+    player.feed(player.member.close)
+    assert player.drops == 1
+    leave(player)
+    assert closed(player)
+
+
+def test_a_leader_that_closes_drops_its_plan(player: "Player") -> None:
+    player.plan()
+    plan = player.take(act.Plan)
+    player.feed(player.member.close)
+    player.feed(player.member.planned, plan.attempt, {"m-1": b""})
+
+    assert [type(action) for action in player.asked] == [act.SendLeave]
+
+
+def test_an_assignment_that_waits_when_it_closes_is_never_seen(player: "Player") -> None:
+    """librdkafka #4527: an assignment that arrived during close() made it hang."""
+    player.feed(player.member.subscribe, ("t",))
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+
+    player.feed(player.member.close)
+    leave(player)
+    assert player.served == []
+    assert closed(player)
+
+
+def test_an_assignment_that_is_being_applied_when_it_closes_is_revoked_after_that(player: "Player") -> None:
+    player.feed(player.member.subscribe, ("t",))
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+    assigned = player.event()
+
+    player.feed(player.member.close)
+    assert not player.inbox
+    player.apply(assigned)
+    leave(player)
+    assert [type(event) for event in player.served] == [Assign, Revoke]
+    assert closed(player)
+
+
+def test_partitions_that_are_lost_while_it_leaves_are_told_as_lost(stable: "Player") -> None:
+    stable.feed(stable.member.unsubscribe)
+    stable.beat()
+    stable.answer_heartbeat(25)
+
+    event = stable.serve()
+    assert isinstance(event, Revoke)
+    assert event.lost
+    assert not stable.asks(act.SendLeave)  # the coordinator knows of no such member
+    assert not stable.inbox
+
+
+def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None:
+    """librdkafka 2.14.2 crashed there. What is owned is given up all the same."""
+    stable.beat()
+    stable.disconnect()
+    stable.feed(stable.member.close)
+    stable.serve()
+
+    assert not stable.asks(act.SendLeave)
+    assert closed(stable)
+
+
+def test_a_coordinator_is_looked_for_while_partitions_are_given_up(stable: "Player") -> None:
+    """The last commit needs it, and so does LeaveGroup."""
+    stable.beat()
+    stable.feed(stable.member.close)
+    stable.disconnect()
+    stable.find()
+
+    leave(stable)
+    assert closed(stable)
+
+
+def test_leaving_is_tried_once(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.disconnect()
+
+    assert closed(stable)
+    assert not stable.asks(act.SendLeave)
+
+
+def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:
+    stable.feed(stable.member.unsubscribe)
+    stable.serve()
+    stable.feed(stable.member.close)
+    assert not closed(stable)
+    stable.answer_leave()
+
+    assert closed(stable)
+    assert not stable.asks(act.SendLeave)
+
+
+def test_a_close_comes_before_the_end_of_the_poll_interval(stable: "Player") -> None:
+    """The application has not polled for almost as long as it may; what it gives up in close() is not lost."""
+    for _ in range(9):
+        stable.wait(3, polling=False)
+        stable.answer_heartbeat()
+    stable.feed(stable.member.close)
+    stable.wait(3.001, polling=False)
+
+    event = stable.serve()
+    assert isinstance(event, Revoke)
+    assert not event.lost
+    leave(stable)
+    assert closed(stable)
+
+
+def test_a_commit_between_the_loss_and_the_leaving_is_not_sent_unfenced(stable: "Player") -> None:
+    """Outside any generation the coordinator of an empty group would take it, from whomever."""
+    stable.feed(stable.member.unsubscribe)
+    stable.beat()
+    stable.answer_heartbeat(25)
+
+    assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+    stable.serve()
+    assert stable.member.commit_identity() == Identity()
+
+
+def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
+    """A request that waits for the commits before it looks, and is not sent."""
+    player.plan()
+    attempt = player.take(act.Plan).attempt
+    assert player.member.awaits(attempt)
+    player.feed(player.member.coordinator_missing, None, "")
+    player.beat()
+    player.answer_heartbeat(25)
+    assert not player.member.awaits(attempt)
+
+    joining = player.take(act.SendJoin).attempt
+    assert player.member.awaits(joining)
+    player.feed(player.member.unsubscribe)
+    assert not player.member.awaits(joining)
+
+
+def test_subscribing_while_it_closes_changes_nothing(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    stable.feed(stable.member.subscribe, ("u",))
+
+    assert stable.member.subscription is None
+    leave(stable)
+    assert closed(stable)
+
+
+def test_a_static_member_stays_in_its_group(new_player: Callable[..., "Player"]) -> None:
+    """KIP-345: its place is kept for a session, so that a restart moves nothing."""
+    player = new_player(static=True)
+    player.join({"t": (0,)})
+    player.feed(player.member.close)
+    player.serve()
+
+    assert not player.asks(act.SendLeave)
+    assert closed(player)
+
+
+def test_one_whose_application_is_gone_leaves_without_it(stable: "Player") -> None:
+    stable.feed(stable.member.abandon)
+    stable.answer_leave()
+
+    assert [type(event) for event in stable.inbox] == [Closed]
+    assert closed(stable)
+
+
+def test_one_whose_application_is_gone_in_the_middle_of_an_event_leaves_too(stable: "Player") -> None:
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.event()
+    stable.feed(stable.member.abandon)
+    stable.answer_leave()
+
+    assert closed(stable)
+
+
+def test_nothing_is_asked_for_after_the_close(stable: "Player") -> None:
+    stable.beat()
+    heartbeat = stable.take(act.SendHeartbeat)
+    identity = stable.member.identity
+    stable.feed(stable.member.close)
+    leave(stable)
+    assert closed(stable)
+    stable.member.coordinator.lost(stable.now)
+    assert stable.member.next_tick(stable.now) is None
+    asked, drops, inbox = list(stable.asked), stable.drops, list(stable.inbox)
+
+    stable.feed(stable.member.heartbeat_answered, heartbeat.identity, 25)
+    stable.feed(stable.member.heartbeat_unanswered)
+    stable.feed(stable.member.commit_answered, identity, 16)
+    stable.feed(stable.member.commit_unanswered)
+    stable.feed(stable.member.coordinator_missing, 30, "not allowed")
+    stable.feed(stable.member.subscribe, ("u",))
+    stable.feed(stable.member.resume)
+    stable.feed(stable.member.want_coordinator)
+    stable.wait(600, polling=False)
+    assert (stable.asked, stable.drops, list(stable.inbox)) == (asked, drops, inbox)
+    assert not stable.refused
+
+
+def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "Player") -> None:
+    player.feed(player.member.subscribe, ("t",))
+    player.find()
+    player.answer_join(30)
+    player.feed(player.member.unsubscribe)
+    player.feed(player.member.coordinator_missing, None, "")
+    player.asked.clear()
+
+    player.member.coordinator.lost(player.now)
+    player.wait(1)
+    player.feed(player.member.want_coordinator)
+    assert player.asks(act.LookUpCoordinator)

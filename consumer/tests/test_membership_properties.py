@@ -1,0 +1,323 @@
+"""What holds in every order of events: the coordinator, the network, the clock and the application at their worst."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from groupwright.consumer import actions as act
+from groupwright.consumer.events import Assign, Closed, Event, PollExceeded, Revoke
+from groupwright.consumer.membership import State
+from groupwright.consumer.protocol import Identity
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Player
+
+CODES = st.sampled_from(
+    [0, 0, 0, 3, 7, 12, 14, 15, 16, 22, 23, 24, 25, 26, 27, 28, 29, 30, 35, 69, 79, 81, 82, 88, -1, 999]
+)
+TOPICS = st.sampled_from([("t",), ("u",), ("t", "u")])
+ASSIGNMENTS = st.sampled_from([b"", b"t:0", b"t:0,1;u:0", b"u:3", b"other:0", b"!"])
+STEPS_TO_PEACE = 60
+
+
+class World(RuleBasedStateMachine):
+    """One member, and everything that may happen to it."""
+
+    new_player: Callable[..., "Player"]
+
+    @initialize(static=st.booleans())
+    def begin(self, *, static: bool) -> None:
+        self.player = self.new_player(static=static)
+        self.member = self.player.member
+        self.under_way: Event | None = None
+        self.abandoned = False
+        self.lost_requests: list[act.Action] = []
+        self.commits: list[Identity] = []
+        self.told: list[Assign | Revoke] = []
+
+    # --- The application
+
+    @rule(topics=TOPICS)
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        if not self.abandoned:
+            self.feed(self.member.subscribe, topics)
+
+    @rule()
+    def unsubscribe(self) -> None:
+        if not self.abandoned:
+            self.feed(self.member.unsubscribe)
+
+    @precondition(lambda self: not self.member._closing)
+    @rule(abandon=st.booleans(), sure=st.integers(0, 5))
+    def close(self, *, abandon: bool, sure: int) -> None:
+        if sure == 0 and abandon:
+            self.abandoned = True
+            self.player.inbox.clear()
+            self.under_way = None
+            self.feed(self.member.abandon)
+        elif sure == 0:
+            self.feed(self.member.close)
+
+    @precondition(lambda self: self.player.inbox and self.under_way is None and not self.abandoned)
+    @rule()
+    def take_event(self) -> None:
+        event = self.player.event()
+        if isinstance(event, Assign | Revoke):
+            self.check_pairing(event)
+            self.under_way = event
+        elif isinstance(event, PollExceeded):
+            self.feed(self.member.resume)
+
+    @precondition(lambda self: self.under_way is not None)
+    @rule()
+    def end_callbacks(self) -> None:
+        event, self.under_way = self.under_way, None
+        assert event is not None
+        self.player.apply(event)
+        self.check()
+
+    @rule()
+    def poll_after_a_refusal(self) -> None:
+        if self.player.refused:
+            self.player.refused.clear()
+            self.feed(self.member.resume)
+
+    @rule(seconds=st.sampled_from([0.001, 0.1, 1.0, 3.0, 9.999, 10.0, 30.0, 100.0]), polling=st.booleans())
+    def time_passes(self, seconds: float, *, polling: bool) -> None:
+        self.player.wait(seconds, polling=polling and self.under_way is None)
+        self.check()
+
+    @rule()
+    def commit(self) -> None:
+        identity = self.member.commit_identity()
+        if isinstance(identity, Identity):
+            if self.member.state is State.STABLE:
+                assert identity == self.member.identity
+            else:
+                assert identity == Identity()
+                assert self.member.subscription is None
+                assert not self.member._leaving
+            self.commits.append(identity)
+            self.feed(self.member.want_coordinator)
+
+    @precondition(lambda self: self.commits)
+    @rule(code=CODES, answered=st.booleans())
+    def end_commit(self, code: int, *, answered: bool) -> None:
+        identity = self.commits.pop(0)
+        if answered:
+            self.feed(self.member.commit_answered, identity, code)
+        else:
+            self.feed(self.member.commit_unanswered)
+
+    # --- The network
+
+    @precondition(lambda self: self.player.asked)
+    @rule(data=st.data())
+    def answer(self, data: st.DataObject) -> None:
+        action = data.draw(st.sampled_from(self.player.asked))
+        match action:
+            case act.LookUpCoordinator():
+                self.end_look_up(data.draw(st.sampled_from(["found", "found", "missing", "refused"])))
+            case act.SendJoin():
+                self.player.answer_join(
+                    data.draw(CODES), leads=data.draw(st.booleans()), **self.odd_join(data)
+                )
+            case act.Plan():
+                self.end_plan(action, works=data.draw(st.booleans()))
+            case act.SendSync():
+                self.player.answer_sync(data.draw(ASSIGNMENTS), data.draw(CODES))
+            case act.FetchOffsets():
+                self.player.answer_offsets(error=data.draw(CODES))
+            case act.SendHeartbeat():
+                self.player.answer_heartbeat(data.draw(CODES))
+            case act.SendLeave():
+                self.player.asked.remove(action)
+                self.feed(self.member.left, action.attempt)
+        self.check()
+
+    def odd_join(self, data: st.DataObject) -> dict[str, Any]:
+        return data.draw(st.sampled_from([{}, {}, {"protocol_type": "connect"}, {"skip_assignment": True}]))
+
+    def end_look_up(self, how: str) -> None:
+        self.player.take(act.LookUpCoordinator)
+        if how == "found":
+            self.feed(self.member.coordinator_found)
+        else:
+            self.feed(self.member.coordinator_missing, 30 if how == "refused" else None, how)
+
+    def end_plan(self, plan: act.Plan, *, works: bool) -> None:
+        self.player.asked.remove(plan)
+        if works:
+            self.feed(self.member.planned, plan.attempt, {"m-1": b"t:0"})
+        else:
+            self.feed(self.member.plan_failed, plan.attempt, "it failed")
+
+    @rule()
+    def the_connection_breaks(self) -> None:
+        self.player.disconnect()
+        self.check()
+
+    @precondition(lambda self: self.player.asked)
+    @rule(data=st.data())
+    def an_old_answer_comes_late(self, data: st.DataObject) -> None:
+        """Such as one to an attempt that was given up: it must change nothing."""
+        old = data.draw(st.integers(0, max(0, self.member._attempt - 1)))
+        before = (self.member.identity, self.member.state, self.member.owned)
+        self.feed(self.member.disconnected, old)
+        self.feed(self.member.left, old)
+        self.feed(self.member.applied, old)
+        self.feed(self.member.plan_failed, old, "late")
+        assert before == (self.member.identity, self.member.state, self.member.owned)
+
+    # --- What must hold
+
+    def feed(self, method: Callable[..., list[act.Action]], *args: Any) -> None:
+        self.player.feed(method, *args)
+        self.check()
+
+    def check_pairing(self, event: Assign | Revoke) -> None:
+        """Each assignment is given up exactly once, whole, before the next (an empty one may end unsaid)."""
+        last = self.told[-1] if self.told else None
+        if isinstance(event, Assign):
+            assert not (isinstance(last, Assign) and last.partitions)
+        else:
+            assert isinstance(last, Assign)
+            assert event.partitions == last.partitions
+        self.told.append(event)
+
+    @invariant()
+    def check(self) -> None:
+        player, member = self.player, self.member
+        waiting = [event for event in player.inbox if isinstance(event, Assign | Revoke)]
+        held = [*waiting, *([self.under_way] if self.under_way is not None else [])]
+        assert len(held) <= 1 or self.abandoned
+
+        rounds = [action for action in player.asked if isinstance(action, act.SendJoin | act.SendSync)]
+        assert len(rounds) <= 1
+        joining = player.asks(act.SendJoin)
+        if joining or player.asks(act.SendSync):
+            assert not held
+            assert member.owned == {}
+            assert not (self.told and isinstance(self.told[-1], Assign) and self.told[-1].partitions)
+        assert joining <= (member.state is State.PREPARING_REBALANCE)
+
+        for action in player.asked:
+            if isinstance(action, act.SendSync):
+                assert action.identity == member.identity
+
+        due = member.next_tick(player.now)
+        assert due is None or due >= player.now
+        if member.closed:
+            assert due is None
+
+    @invariant()
+    def nothing_comes_after_the_end(self) -> None:
+        if self.member.closed:
+            assert not any(isinstance(event, Assign | Revoke) for event in self.player.inbox)
+            assert self.member.owned == {} or self.abandoned
+            assert not any(isinstance(action, act.SendJoin | act.SendSync) for action in self.player.asked)
+
+    # --- What must come about
+
+    def teardown(self) -> None:
+        """From now on everything answers well, and the application polls: it must come to rest where it should."""
+        if not hasattr(self, "player"):
+            return
+        for _ in range(STEPS_TO_PEACE):
+            if self.at_peace():
+                return
+            self.let_go_well()
+        pytest.fail(
+            f"no peace: {self.member.state}, {self.member._step}, {self.player.asked}, {self.player.inbox}"
+        )
+
+    def at_peace(self) -> bool:
+        member, player = self.member, self.player
+        if player.inbox and not self.abandoned:
+            return isinstance(player.inbox[0], Closed)
+        if self.under_way is not None or player.refused:
+            return False
+        if member._closing:
+            return member.closed
+        if member.subscription is None or member._fenced:
+            return member.state is State.UNJOINED and not member._leaving and member.owned == {}
+        last = self.told[-1] if self.told else None
+        return (
+            member.state is State.STABLE
+            and member._step is None
+            and member._rejoin is None
+            and isinstance(last, Assign)
+            and last.partitions == member.owned
+        )
+
+    def let_go_well(self) -> None:
+        player = self.player
+        player.polled = player.now
+        if self.under_way is not None:
+            self.end_callbacks()
+        elif player.inbox and not self.abandoned:
+            self.take_event()
+        elif player.refused:
+            self.poll_after_a_refusal()
+        elif player.asked:
+            self.answer_well(player.asked[0])
+        else:
+            due = self.member.next_tick(player.now)
+            assert due is not None, f"stuck: {self.member.state}, {self.member._step}"
+            player.wait_until(due)
+        self.check()
+
+    def answer_well(self, action: act.Action) -> None:
+        match action:
+            case act.LookUpCoordinator():
+                self.end_look_up("found")
+            case act.SendJoin():
+                self.player.answer_join()
+            case act.Plan():
+                self.end_plan(action, works=True)
+            case act.SendSync():
+                topics = self.member.subscription or ()
+                self.player.answer_sync(dict.fromkeys(topics, (0,)))
+            case act.FetchOffsets():
+                self.player.answer_offsets()
+            case act.SendHeartbeat():
+                self.player.answer_heartbeat()
+            case act.SendLeave():
+                self.player.asked.remove(action)
+                self.feed(self.member.left, action.attempt)
+
+
+def test_a_member_keeps_its_promises_whatever_happens(new_player: Callable[..., "Player"]) -> None:
+    """Whole histories of random answers (every code), breaks, time, callbacks, subscriptions, closes and commits.
+
+    At every moment: one JoinGroup or SyncGroup at most is open, and then the application holds nothing; every
+    assignment is given up exactly once before the next; commits carry the identity of a stable member; the clock
+    never runs backwards; nothing is asked for after the close. And from any moment on: once everything answers well,
+    the member comes to rest, stable or gone, within a bounded number of steps.
+    """
+
+    class WorldOfOne(World):
+        pass
+
+    WorldOfOne.new_player = staticmethod(new_player)
+    run_state_machine_as_test(
+        WorldOfOne,
+        settings=settings(
+            max_examples=120,
+            stateful_step_count=60,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,121 @@
+"""The clocks, told the time."""
+
+import pytest
+
+from groupwright.consumer.timing import Backoff, CoordinatorLookup, Heartbeat, Timing
+
+TIMING = Timing(session_timeout=10.0, heartbeat_interval=3.0)
+
+
+def test_a_backoff_doubles_up_to_its_longest() -> None:
+    """KIP-580."""
+    backoff = Backoff(TIMING, jitter=lambda: 0.5)
+
+    assert [backoff.pause() for _ in range(6)] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+    backoff.reset()
+    assert backoff.pause() == pytest.approx(0.1)
+
+
+def test_a_backoff_is_spread_by_a_fifth_both_ways() -> None:
+    assert Backoff(TIMING, jitter=lambda: 0.0).pause() == pytest.approx(0.08)
+    assert Backoff(TIMING, jitter=lambda: 1.0).pause() == pytest.approx(0.12)
+
+
+def test_a_backoff_stays_a_number_for_years() -> None:
+    backoff = Backoff(TIMING, jitter=lambda: 0.5)
+
+    assert max(backoff.pause() for _ in range(100_000)) == pytest.approx(1.0)
+
+
+def test_a_heartbeat_is_due_an_interval_after_the_last_was_sent() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    assert not heartbeat.due(102.9)
+    assert heartbeat.due(103.0)
+
+    heartbeat.sent(103.5)
+    assert heartbeat.under_way
+    assert not heartbeat.due(200.0)
+    heartbeat.answered(105.0, alive=True)
+    assert not heartbeat.due(106.4)
+    assert heartbeat.due(106.5)
+
+
+def test_a_session_lasts_from_the_sending_of_the_last_heartbeat_that_was_answered() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    assert heartbeat.session_ends == 110.0
+
+    heartbeat.sent(103.0)
+    heartbeat.answered(109.0, alive=True)
+    assert heartbeat.session_ends == 113.0
+
+
+def test_a_heartbeat_that_failed_does_not_prolong_the_session() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    heartbeat.sent(103.0)
+    heartbeat.answered(104.0, alive=False)
+    assert heartbeat.session_ends == 110.0
+
+    heartbeat.soon(104.1)
+    assert heartbeat.due(104.1)
+    heartbeat.sent(104.1)
+    heartbeat.unanswered()
+    assert not heartbeat.under_way
+    assert heartbeat.session_ends == 110.0
+
+
+def test_soon_is_never_later_than_it_would_have_been() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    heartbeat.soon(200.0)
+
+    assert heartbeat.due(103.0)
+
+
+def test_an_answer_from_before_a_join_does_not_shorten_the_new_session() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    heartbeat.sent(103.0)
+    heartbeat.start_session(150.0)
+    heartbeat.answered(150.1, alive=True)
+
+    assert heartbeat.session_ends == 160.0
+
+
+def test_one_look_up_is_under_way_at_a_time() -> None:
+    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    assert lookup.wanted
+    assert lookup.start(100.0)
+    assert not lookup.wanted
+    assert not lookup.start(100.0)
+
+    lookup.missing(100.0)
+    assert lookup.wanted
+    assert not lookup.start(100.09)
+    assert lookup.start(100.1)
+    lookup.found()
+    assert lookup.known
+    assert not lookup.wanted
+
+
+def test_a_coordinator_that_is_lost_is_looked_up_at_once() -> None:
+    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    lookup.start(100.0)
+    lookup.found()
+
+    assert lookup.lost(150.0)
+    assert not lookup.lost(150.0)
+    assert lookup.start(150.0)
+
+
+def test_a_look_up_that_fails_anew_starts_with_the_shortest_pause() -> None:
+    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    for _ in range(5):
+        lookup.missing(100.0)
+    lookup.found()
+    lookup.lost(200.0)
+    lookup.missing(200.0)
+
+    assert lookup.next_at == pytest.approx(200.1)
