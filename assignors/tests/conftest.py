@@ -15,6 +15,7 @@ from groupwright.assignors import (
     JoinedMember,
     Member,
     Subscription,
+    Topic,
     TopicPartitions,
     encode_subscription,
 )
@@ -62,6 +63,13 @@ class Body:
             self.put_string(topic)
             self.put("i", partition)
 
+    def put_topic(self, name: str, topic: Topic) -> None:
+        self.put_string(name)
+        self.put("i", topic.partitions)
+        self.put("b", topic.racks is not None)
+        for racks in topic.racks or ():
+            self.put_strings(sorted(racks))
+
     def number(self) -> int:
         (number,) = struct.unpack_from(">i", self.data, self._at)
         self._at += 4
@@ -99,7 +107,7 @@ class Jvm:
         self._answers = answers
 
     def lead(
-        self, assignor: str, joined: Iterable[JoinedMember], topics: Mapping[str, int]
+        self, assignor: str, joined: Iterable[JoinedMember], topics: Mapping[str, int | Topic]
     ) -> dict[str, bytes]:
         """Return what a Java leader would send in SyncGroup."""
         members = list(joined)
@@ -111,9 +119,8 @@ class Jvm:
             body.put_string(member.instance_id)
             body.put_bytes(member.metadata)
         body.put("i", len(topics))
-        for topic, partitions in topics.items():
-            body.put_string(topic)
-            body.put("i", partitions)
+        for name, topic in topics.items():
+            body.put_topic(name, topic if isinstance(topic, Topic) else Topic(topic))
         answer = self._ask(b"L", body)
         return {answer.string(): answer.nullable_bytes() or b"" for _ in range(answer.number())}
 
@@ -223,6 +230,52 @@ def random_groups(seeded: Callable[[int], random.Random]) -> Callable[[int, int]
     def groups(seed: int, count: int) -> Iterator[Group]:
         rng = seeded(seed)
         return (make_random_group(rng) for _ in range(count))
+
+    return groups
+
+
+def make_random_group_with_racks(rng: random.Random) -> Group:
+    """Return a small group in which racks matter more often than not, and topics of one size are common."""
+    racks = tuple("abcde"[: rng.randint(1, 5)])
+    names = NAMES[: rng.randint(1, 6)]
+    few_sizes = rng.sample((1, 2, 3, 5, 8, 13, 30), rng.randint(1, 3))
+    replicas = rng.randint(1, len(racks))
+
+    def racks_of_partition() -> list[str]:
+        return (
+            rng.sample(racks, replicas)
+            if rng.random() < 0.95
+            else rng.sample(racks, rng.randint(0, len(racks)))
+        )
+
+    def topic() -> Topic:
+        partitions = rng.choice(few_sizes)
+        match rng.randrange(6):
+            case 0:
+                return Topic(partitions)
+            case 1:
+                return Topic(partitions, racks=[racks] * partitions)
+            case _:
+                return Topic(partitions, racks=[racks_of_partition() for _ in range(partitions)])
+
+    def member(number: int) -> Member:
+        rack = rng.choice((*racks, *racks, None, "elsewhere"))
+        instance_id = f"host-{rng.randrange(1000)}-{number}" if rng.random() < 0.3 else None
+        topics = names if everyone or rng.random() < 0.5 else rng.sample(names, rng.randint(0, len(names)))
+        return Member(f"app-{rng.randrange(1000)}-{number}", topics, instance_id=instance_id, rack=rack)
+
+    everyone = rng.random() < 0.5
+    members = [member(number) for number in range(rng.randint(1, 12))]
+    return Group(members, {name: topic() for name in names})
+
+
+@pytest.fixture
+def groups_with_racks(seeded: Callable[[int], random.Random]) -> Callable[[int, int], Iterator[Group]]:
+    """A function of a seed and a count, for groups whose members and partitions have racks."""
+
+    def groups(seed: int, count: int) -> Iterator[Group]:
+        rng = seeded(seed)
+        return (make_random_group_with_racks(rng) for _ in range(count))
 
     return groups
 

@@ -5,11 +5,13 @@ import pytest
 from groupwright.assignors import (
     Assignor,
     AssignorError,
+    CooperativeStickyAssignor,
     Group,
     Plan,
     RangeAssignor,
     RebalanceProtocol,
     RoundRobinAssignor,
+    StickyAssignor,
     TopicPartitions,
     builtin_assignors,
     by_name,
@@ -60,22 +62,16 @@ def test_an_assignor_without_a_protocol_is_refused(protocols: frozenset[Rebalanc
 def test_kafkas_assignors_are_found_by_kafkas_names() -> None:
     assert isinstance(by_name("range"), RangeAssignor)
     assert isinstance(by_name("roundrobin"), RoundRobinAssignor)
-    assert by_name("range") is not by_name("range"), "they may come to remember things"
-    assert [assignor.name for assignor in builtin_assignors()] == ["range", "roundrobin"]
+    assert by_name("range") is not by_name("range"), "some remember things"
+    assert isinstance(by_name("sticky"), StickyAssignor)
+    assert isinstance(by_name("cooperative-sticky"), CooperativeStickyAssignor)
+    assert [a.name for a in builtin_assignors()] == ["range", "roundrobin", "sticky", "cooperative-sticky"]
     for assignor in builtin_assignors():
         check_assignor(assignor)
 
 
-@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_kafkas_other_assignors_are_said_to_be_missing(name: str) -> None:
-    with pytest.raises(AssignorError) as caught:
-        by_name(name)
-    assert (
-        str(caught.value)
-        == f"Kafka's assignor {name!r} is not in this version of Groupwright; it has: range, roundrobin"
-    )
-
-
 def test_a_name_that_is_not_known_is_answered_with_those_that_are() -> None:
-    with pytest.raises(AssignorError, match="no assignor is named 'rnage'; there are: range, roundrobin"):
+    with pytest.raises(
+        AssignorError, match="no assignor is named 'rnage'; there are: cooperative-sticky, range, "
+    ):
         by_name("rnage")

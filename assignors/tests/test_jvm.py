@@ -1,7 +1,7 @@
 """The judge is Kafka's own code: Java's assignors and ConsumerProtocol on the same input."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +11,7 @@ from groupwright.assignors import (
     JoinedMember,
     MalformedBytesError,
     Subscription,
+    Topic,
     TopicPartitions,
     by_name,
     decode_assignment,
@@ -50,8 +51,24 @@ def test_a_java_leader_would_assign_the_same(
     assert given > 20_000
 
 
+def test_a_java_leader_would_assign_the_same_where_racks_matter(
+    jvm: "Jvm",
+    groups_with_racks: Callable[[int, int], Iterator[Group]],
+    joined: Callable[[Group], list[JoinedMember]],
+) -> None:
+    changed_by_racks = 0
+    for group in groups_with_racks(881, 3000):
+        members = joined(group)
+        ours = lead(by_name("range"), members, group.topics)
+        assert ours == in_order(jvm.lead("range", members, group.topics)), group
+        counts = {name: topic.partitions for name, topic in group.topics.items()}
+        changed_by_racks += ours != lead(by_name("range"), members, counts)
+    assert changed_by_racks > 1000
+
+
+@pytest.mark.parametrize("racks", [[], ["a", "b", "c"]], ids=["no racks", "racks"])
 def test_a_thousand_members_get_what_a_java_leader_would_give_them(
-    jvm: "Jvm", seeded: Callable[[int], random.Random]
+    jvm: "Jvm", seeded: Callable[[int], random.Random], racks: list[str]
 ) -> None:
     rng = seeded(4)
     names = [f"topic-{number}" for number in range(50)]
@@ -59,16 +76,20 @@ def test_a_thousand_members_get_what_a_java_leader_would_give_them(
         JoinedMember(
             f"member-{number}",
             f"instance-{number}" if number % 3 else None,
-            encode_subscription(Subscription(tuple(rng.sample(names, 25)))),
+            encode_subscription(
+                Subscription(tuple(rng.sample(names, 25)), rack=rng.choice(racks) if racks else None)
+            ),
         )
         for number in range(1000)
     ]
-    topics = {name: rng.randint(1, 1500) for name in names}
+    sizes = {name: rng.randint(1, 200 if racks else 1500) for name in names}
+    topics = {
+        name: Topic(size, racks=[rng.sample(racks, 2) for _ in range(size)] if racks else None)
+        for name, size in sizes.items()
+    }
     for assignor in ("range", "roundrobin"):
-        ours, javas = lead(by_name(assignor), members, topics), jvm.lead(assignor, members, topics)
-        assert {id_: decode_assignment(data) for id_, data in ours.items()} == {
-            id_: decode_assignment(data) for id_, data in javas.items()
-        }
+        ours = lead(by_name(assignor), members, topics)
+        assert ours == in_order(jvm.lead(assignor, members, topics))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -129,6 +150,12 @@ def test_what_is_read_from_damaged_bytes_is_what_java_reads(
             refused += 1
     assert read > 300
     assert refused > 300
+
+
+def in_order(assignments: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same with topics and partitions in our order: Java leaves them in the one of its assignor."""
+    decoded = {id_: decode_assignment(data) for id_, data in assignments.items()}
+    return {id_: encode_assignment(share.partitions, share.user_data) for id_, share in decoded.items()}
 
 
 def outcome(data: bytes) -> Subscription | MalformedBytesError:

@@ -1,6 +1,7 @@
 """The leader's step, with assignors that do what they should and some that do not."""
 
 import logging
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -22,9 +23,11 @@ from groupwright.assignors import (
     decode_assignment,
     encode_subscription,
     lead,
+    leader,
     subscribed_topics,
     unassigned,
 )
+from groupwright.testing.assignors import random_groups
 
 
 def joining(id_: str, *topics: str, owned: dict[str, list[int]] | None = None) -> JoinedMember:
@@ -162,6 +165,36 @@ def test_partitions_withheld_until_their_owner_gives_them_up_are_not(
     with caplog.at_level(logging.DEBUG):
         lead(Planned({"c-1": {"t": [0]}, "c-2": {"t": [2]}}), joined, {"t": 3})
     assert caplog.messages == []
+
+
+def test_partitions_that_nobody_consumes_are_those_that_nobody_is_given_or_claims(
+    seeded: Callable[[int], random.Random],
+) -> None:
+    rng = seeded(21)
+    found = 0
+    for group in random_groups(seed=21, count=300):
+        wanted = {
+            (topic, partition)
+            for topic in group.subscribers()
+            for partition in range(group.topics[topic].partitions)
+        }
+        given = {place for place in wanted if rng.random() < 0.5}
+        plan: dict[str, dict[str, list[int]]] = {}
+        for topic, partition in given:
+            owner = rng.choice(group.subscribers()[topic])
+            plan.setdefault(owner.id, {}).setdefault(topic, []).append(partition)
+        claimed = {
+            (topic, partition)
+            for member in group.members
+            for topic, partitions in member.owned.items()
+            for partition in partitions.tolist()
+        }
+        orphans = leader._orphans(group, Assignment(plan))
+        assert {
+            (topic, partition) for topic, partitions in orphans.items() for partition in partitions.tolist()
+        } == wanted - given - claimed
+        found += orphans.count
+    assert found > 500
 
 
 def test_checks_tell_what_is_wrong_without_a_leader() -> None:

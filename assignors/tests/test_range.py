@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.assignors import Group, Member, RangeAssignor
+from groupwright.assignors import Group, Member, RangeAssignor, Topic
 
 ALL = ("t1", "t2", "t3")
 SIX = ("t1", "t2", "t3", "t4", "t5", "t6")
@@ -153,6 +153,21 @@ CASES = [
 @pytest.mark.parametrize(("members", "topics", "expected"), CASES)
 def test_range(members: list[Member], topics: dict[str, int], expected: Expected) -> None:
     assert RangeAssignor().assign(Group(members, topics)) == expected
+
+
+@pytest.mark.parametrize(("members", "topics", "expected"), CASES)
+@pytest.mark.parametrize("known_of", ["members", "partitions", "both"])
+def test_range_is_the_same_where_racks_make_no_difference(
+    members: list[Member], topics: dict[str, int], expected: Expected, known_of: str
+) -> None:
+    if known_of != "partitions":
+        members = [
+            Member(member.id, member.topics, instance_id=member.instance_id, rack="abc"[number % 3])
+            for number, member in enumerate(members)
+        ]
+    racks = None if known_of == "members" else ["a", "b", "c"]
+    in_all = {name: Topic(count, racks=racks and [racks] * count) for name, count in topics.items()}
+    assert RangeAssignor().assign(Group(members, in_all)) == expected
 
 
 def test_static_members_keep_their_ranges_while_dynamic_ones_come_and_go() -> None:

@@ -4,6 +4,7 @@ import pickle
 import random
 import tracemalloc
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,10 @@ from groupwright.assignors import (
     MalformedBytesError,
     MemberAssignment,
     Subscription,
-    SubscriptionDecoder,
     TopicPartitions,
     decode_assignment,
     decode_subscription,
+    decode_subscriptions,
     encode_assignment,
     encode_assignments,
     encode_subscription,
@@ -215,46 +216,83 @@ def test_bytes_cut_off_anywhere_are_malformed(version: int) -> None:
             decode_assignment(assignment[:end])
 
 
-def place_of_damage(decode: Callable[[bytes], object], data: bytes) -> int | None:
+Read = TypeVar("Read")
+
+
+def outcome(decode: Callable[[bytes], Read], data: bytes) -> Read | MalformedBytesError:
     try:
-        decode(data)
-    except MalformedBytesError as error:
-        return error.offset
-    return None
+        return decode(data)
+    except MalformedBytesError as caught:
+        error = caught.with_traceback(None)  # which would keep all that was read so far
+    assert 0 <= error.offset <= len(data)
+    return error
 
 
-CODECS: list[tuple[Callable[[bytes], object], bytes]] = [
-    *((decode_subscription, written) for written in WRITTEN.values()),
-    (decode_assignment, encode_assignment(FULL.owned, b"\x01\x02")),
-]
+LARGER = Subscription(
+    topics=tuple(f"topic-{number}" for number in range(9)),
+    owned=TopicPartitions({f"topic-{number}": range(number) for number in range(9)} | {"é" * 140: [3]}),
+    generation=3,
+)
 
 
-def test_damaged_bytes_are_malformed_or_read_and_never_anything_else(
+INPUTS = [*WRITTEN.values(), encode_subscription(LARGER)]
+
+
+def test_100_000_damaged_inputs_are_malformed_or_read_and_never_anything_else(
     seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
 ) -> None:
+    """Those of a group are read together, which must come to the same as reading each by itself."""
     rng = seeded(18)
-    read = 0
+    read = refused = 0
+    for _ in range(200):
+        group = [damage(rng, rng.choice(INPUTS)) for _ in range(480)]
+        outcomes = [outcome(decode_subscription, data) for data in group]
+        good = [number for number, one in enumerate(outcomes) if isinstance(one, Subscription)]
+        bad = [number for number, one in enumerate(outcomes) if isinstance(one, MalformedBytesError)]
+        together = decode_subscriptions((f"{number}", group[number]) for number in good)
+        assert together == [outcomes[number] for number in good]
+        number = rng.choice(bad)
+        with pytest.raises(MalformedBytesError) as caught:
+            decode_subscriptions((f"{number}", group[number]) for number in sorted([*good, number]))
+        alone = outcomes[number]
+        assert isinstance(alone, MalformedBytesError)
+        assert caught.value.args == (f"subscription of member '{number}'", *alone.args[1:])
+        read += len(good)
+        refused += len(bad)
+        for _ in range(20):
+            outcome(decode_assignment, damage(rng, b"\x00\x03" + OWNED + USER_DATA))
+    assert read > 5_000
+    assert refused > 50_000
+
+
+def test_a_length_that_lies_is_not_allocated(
+    seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
+) -> None:
+    rng = seeded(19)
     tracemalloc.start()
     try:
-        for number in range(20_000):
-            decode, written = CODECS[number % len(CODECS)]
-            data = damage(rng, written)
-            place = place_of_damage(decode, data)
-            assert place is None or 0 <= place <= len(data)
-            read += place is None
+        for _ in range(3_000):
+            data = damage(rng, rng.choice(INPUTS))
+            outcome(decode_subscription, data)
+            outcome(decode_assignment, data)
+            outcome(lambda data: decode_subscriptions([("a", data)])[0], data)
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert 1000 < read < 19_000
-    assert most_bytes < 2**21, "a length that lies must not be allocated"
+    assert most_bytes < 2**21
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_malformed_or_read(data: bytes) -> None:
-    for decode in (decode_subscription, decode_assignment):
-        place = place_of_damage(decode, data)
-        assert place is None or 0 <= place <= len(data)
+    outcome(decode_assignment, data)
+    alone = outcome(decode_subscription, data)
+    together = outcome(lambda data: decode_subscriptions([("a", data)])[0], data)
+    if isinstance(alone, MalformedBytesError):
+        assert isinstance(together, MalformedBytesError)
+        assert together.args[1:] == alone.args[1:]
+    else:
+        assert together == alone
 
 
 TOPIC_PARTITIONS = st.dictionaries(
@@ -306,9 +344,9 @@ def test_writing_all_assignments_at_once_makes_no_difference(seeded: Callable[[i
 
 
 def test_decoding_a_group_shares_what_its_members_have_in_common() -> None:
-    decoder = SubscriptionDecoder()
-    first, second = (
-        decoder.decode(encode_subscription(Subscription(("a", "b"), user_data))) for user_data in (b"1", b"2")
+    first, second = decode_subscriptions(
+        (user_data.decode(), encode_subscription(Subscription(("a", "b"), user_data)))
+        for user_data in (b"1", b"2")
     )
     assert first.topics is second.topics
     assert (first.user_data, second.user_data) == (b"1", b"2")
@@ -316,8 +354,10 @@ def test_decoding_a_group_shares_what_its_members_have_in_common() -> None:
 
 def test_decoding_a_group_does_not_confuse_what_its_members_have_in_part_in_common() -> None:
     """Each differs from all the others somewhere, and there are more than are kept in mind."""
-    decoder = SubscriptionDecoder()
-    for start in range(40):
-        for end in range(start, min(start + 4, 40)):
-            topics = tuple(f"topic-{number:02}" for number in range(start, end))
-            assert decoder.decode(encode_subscription(Subscription(topics))).topics == topics
+    lists = [
+        tuple(f"topic-{number:02}" for number in range(start, end))
+        for start in range(40)
+        for end in range(start, min(start + 4, 40))
+    ]
+    metadata = [(f"{topics}", encode_subscription(Subscription(topics))) for topics in lists]
+    assert [subscription.topics for subscription in decode_subscriptions(metadata)] == lists

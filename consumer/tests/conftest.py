@@ -295,7 +295,8 @@ class Scene:
             "reconnect.backoff.max.ms": 500,
             "log_level": 0,
         }
-        config |= {key if key == "on_commit" else key.replace("_", "."): value for key, value in keys.items()}
+        callbacks = {"on_commit", "stats_cb"}
+        config |= {key if key in callbacks else key.replace("_", "."): value for key, value in keys.items()}
         self.consumers.append(Consumer(config))
         return self.consumers[-1]
 

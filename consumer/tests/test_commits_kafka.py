@@ -1,5 +1,6 @@
 """What a real coordinator stores, from whom, and when."""
 
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -108,12 +109,17 @@ def test_one_refused_partition_fails_the_commit_and_the_others_are_stored(scene:
 
 
 def test_what_was_consumed_is_committed_at_intervals(scene: "Scene") -> None:
-    topic = scene.topic(messages=10)
-    consumer = scene.consumer(auto_commit_interval_ms=50)
+    topic = scene.topic()
+    told: list[float] = []
+    consumer = scene.consumer(auto_commit_interval_ms=100, on_commit=lambda *_: told.append(time.monotonic()))
     consumer.subscribe([topic])
-    scene.take(consumer, 10)
+    written = 0
+    while len(told) < 4:
+        scene.produce(topic, 1, first=written)
+        written += len(scene.take(consumer, 1))
+    assert told[3] - told[0] > 0.2
 
-    scene.poll_until(lambda: scene.committed(topic) == [10], consumer, what="the commit")
+    scene.poll_until(lambda: scene.committed(topic) == [written], consumer, what="the last commit")
 
 
 def test_what_was_consumed_is_committed_at_the_close_before_it_is_given_up(scene: "Scene") -> None:

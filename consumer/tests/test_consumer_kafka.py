@@ -1,5 +1,6 @@
 """A consumer with a real broker: polling, callbacks, measuring and leaving."""
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -156,6 +157,30 @@ def test_what_a_callback_raises_leaves_once_and_no_message_is_lost(scene: "Scene
     # The first joins alone, or with the second: each of its callbacks is told once.
     assert raised in ([2, 2, 1], [1])
     first.subscribe([topic])  # and now without them
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["poll", "consume"])
+def test_what_librdkafkas_own_callbacks_raise_costs_no_message(scene: "Scene", *, batch: bool) -> None:
+    """librdkafka destroys a message for it, and its close() then hangs."""
+    raised = 0
+
+    def stats_cb(_json: str) -> None:
+        raise ValueError("mine")
+
+    topic = scene.topic()
+    consumer = scene.consumer(stats_cb=stats_cb, statistics_interval_ms=5)
+    consumer.subscribe([topic], on_revoke=lambda *_: None)
+    seen: list[int | None] = []
+    while raised < 20 or len(seen) < 200:
+        scene.produce(topic, 10 if len(seen) < 200 else 0, first=len(seen))
+        try:
+            seen += offsets(consumer.consume(10, 0.1) if batch else scene.poll(consumer, 1))
+        except ValueError:
+            raised += 1
+    with contextlib.suppress(ValueError):
+        consumer.close()
+
+    assert seen == list(range(len(seen)))
 
 
 # --- Measuring ------------------------------------------------------------------------------------------

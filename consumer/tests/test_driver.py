@@ -127,7 +127,8 @@ def test_a_server_that_refuses_the_connection_is_named(rig: Rig, caplog: pytest.
         assert noticed.wait(PATIENCE)
         rig.log.logger.removeHandler(handler)
 
-    assert "could not be looked up: KafkaConnectionError: 111 ECONNREFUSED" in caplog.text
+    assert "could not be looked up: KafkaConnectionError: " in caplog.text
+    assert "ECONNREFUSED" in caplog.text
 
 
 class Notice(logging.Handler):

@@ -17,8 +17,10 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
@@ -97,6 +99,8 @@ public final class Driver {
         ConsumerPartitionAssignor assignor = switch (readString()) {
             case "range" -> new RangeAssignor();
             case "roundrobin" -> new RoundRobinAssignor();
+            case "sticky" -> new StickyAssignor();
+            case "cooperative-sticky" -> new CooperativeStickyAssignor();
             default -> throw new IOException("no such assignor");
         };
         Map<String, Subscription> subscriptions = new HashMap<>();
@@ -107,21 +111,46 @@ public final class Driver {
             subscription.setGroupInstanceId(instance);
             subscriptions.put(member, subscription);
         }
-        Node node = new Node(0, "localhost", 9092);
+        Nodes nodes = new Nodes();
         List<PartitionInfo> partitions = new ArrayList<>();
         for (int left = in.readInt(); left > 0; left--) {
             String topic = readString();
             int count = in.readInt();
-            for (int partition = 0; partition < count; partition++)
-                partitions.add(new PartitionInfo(topic, partition, node, new Node[] {node}, new Node[] {node}));
+            boolean hasRacks = in.readByte() != 0;
+            for (int partition = 0; partition < count; partition++) {
+                Node[] replicas = nodes.in(hasRacks ? readStrings() : List.of());
+                partitions.add(new PartitionInfo(topic, partition, replicas[0], replicas, replicas));
+            }
         }
-        Cluster cluster = new Cluster("cluster", List.of(node), partitions, Set.of(), Set.of());
+        Cluster cluster = new Cluster("cluster", nodes.all(), partitions, Set.of(), Set.of());
         Map<String, Assignment> assignments =
             assignor.assign(cluster, new GroupSubscription(subscriptions)).groupAssignment();
         out.writeInt(assignments.size());
         for (Map.Entry<String, Assignment> assigned : assignments.entrySet()) {
             writeString(assigned.getKey());
             writeBuffer(ConsumerProtocol.serializeAssignment(assigned.getValue()));
+        }
+    }
+
+    /** One node a rack, and one that has none. */
+    private static final class Nodes {
+        private final Node elsewhere = new Node(0, "localhost", 9092);
+        private final Map<String, Node> byRack = new HashMap<>();
+
+        List<Node> all() {
+            List<Node> all = new ArrayList<>(byRack.values());
+            all.add(elsewhere);
+            return all;
+        }
+
+        Node[] in(List<String> racks) {
+            if (racks.isEmpty())
+                return new Node[] {elsewhere};
+            return racks.stream().map(rack -> byRack.computeIfAbsent(rack, this::inNewRack)).toArray(Node[]::new);
+        }
+
+        private Node inNewRack(String rack) {
+            return new Node(byRack.size() + 1, "localhost", 9092, rack);
         }
     }
 

@@ -2,10 +2,11 @@
 
 - The model: a `Group` of `Member`s and `Topic`s goes in, an `Assignment` comes out. It maps member ids to
   `TopicPartitions`, which map topics to ascending arrays of partitions.
-- The assignors: `RangeAssignor`, `RoundRobinAssignor`, by Kafka's name from `by_name`. One's own is a
-  subclass of `Assignor`, with a name and a method `assign`. The function `assign` runs any of them and checks
-  the result; `unassigned` tells what it gives to nobody.
+- The assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor`, by
+  Kafka's name from `by_name`. One's own is a subclass of `Assignor`, with a name and a method `assign`. The
+  function `assign` runs any of them and checks the result; `unassigned` tells what it gives to nobody.
 - The leader's step: `lead` takes what JoinGroup brings and returns what SyncGroup wants, in bytes.
+- `measure` tells how good an assignment is, and how good the best one would be.
 - The wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
 All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own.
@@ -30,18 +31,21 @@ from groupwright.assignors.errors import (
     InvalidInputError,
     MalformedBytesError,
 )
+from groupwright.assignors.handover import withhold_claimed
 from groupwright.assignors.leader import JoinedMember, lead, subscribed_topics
+from groupwright.assignors.measures import Measures, measure
 from groupwright.assignors.model import NO_GENERATION, Group, Member, Topic
 from groupwright.assignors.partitions import PartitionArray, TopicPartitions
 from groupwright.assignors.range import RangeAssignor
 from groupwright.assignors.roundrobin import RoundRobinAssignor
+from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
 from groupwright.assignors.wire import (
     NEWEST_VERSION,
     MemberAssignment,
     Subscription,
-    SubscriptionDecoder,
     decode_assignment,
     decode_subscription,
+    decode_subscriptions,
     encode_assignment,
     encode_assignments,
     encode_subscription,
@@ -54,11 +58,13 @@ __all__ = [
     "Assignment",
     "Assignor",
     "AssignorError",
+    "CooperativeStickyAssignor",
     "Group",
     "GroupwrightError",
     "InvalidInputError",
     "JoinedMember",
     "MalformedBytesError",
+    "Measures",
     "Member",
     "MemberAssignment",
     "PartitionArray",
@@ -66,8 +72,8 @@ __all__ = [
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
+    "StickyAssignor",
     "Subscription",
-    "SubscriptionDecoder",
     "Topic",
     "TopicPartitions",
     "assign",
@@ -77,10 +83,13 @@ __all__ = [
     "check_assignor",
     "decode_assignment",
     "decode_subscription",
+    "decode_subscriptions",
     "encode_assignment",
     "encode_assignments",
     "encode_subscription",
     "lead",
+    "measure",
     "subscribed_topics",
     "unassigned",
+    "withhold_claimed",
 ]

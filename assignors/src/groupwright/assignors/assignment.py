@@ -12,7 +12,6 @@ from groupwright.assignors.partitions import (
     Offsets,
     PartitionArray,
     TopicPartitions,
-    numbers_in_slices,
     partition_array,
 )
 
@@ -21,6 +20,7 @@ NOBODY = -1
 
 _Numbers = npt.NDArray[np.integer]
 _SHOWN_MEMBERS = 16
+_RADIX = 2**16
 
 
 class Assignment(Mapping[str, TopicPartitions]):
@@ -87,15 +87,14 @@ class Assignment(Mapping[str, TopicPartitions]):
         topic = np.repeat(np.array([number for _, number, _ in runs], np.int64), sizes)
         partition = np.concatenate([np.empty(0, np.int32), *(array for _, _, array in runs)])
         order = np.lexsort((owner, partition, topic))
-        owner, topic, partition = owner[order], topic[order], partition[order]
-        twice = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
+        twice = np.flatnonzero((np.diff(topic[order]) == 0) & (np.diff(partition[order]) == 0))
         if twice.size:
-            first, second = ids[owner[twice[0]]], ids[owner[twice[0] + 1]]
+            one, other = order[twice[0]], order[twice[0] + 1]
+            first, second = ids[owner[one]], ids[owner[other]]
             given = f"to {first!r} twice" if first == second else f"both to {first!r} and to {second!r}"
-            raise AssignorError(
-                f"partition {partition[twice[0]]} of {topics[topic[twice[0]]]!r} is given {given}"
-            )
-        self._set(ids, topics, owner, topic, partition)
+            raise AssignorError(f"partition {partition[one]} of {topics[topic[one]]!r} is given {given}")
+        order = np.lexsort((partition, topic, owner))
+        self._set(ids, topics, owner[order], topic[order], partition[order])
 
     @classmethod
     def from_owners(
@@ -114,28 +113,51 @@ class Assignment(Mapping[str, TopicPartitions]):
         Raises:
             InvalidInputError: An owner is not a place in `members`, or members are repeated.
         """
-        ids, topics = sorted_names(members), sorted_names(owners)
-        if len(set(ids)) != len(ids):
-            raise InvalidInputError("members are repeated")
+        topics = sorted_names(owners)
         columns = [_owners(topic, owners[topic]) for topic in topics]
-        owner = np.concatenate([np.empty(0, np.int64), *columns])
         starts = np.cumsum([0, *(column.size for column in columns)])
-        topic = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))
-        partition = numbers_in_slices(starts)
+        owner = np.concatenate([np.empty(0, np.int64), *columns])
+        return cls.from_column(members, topics, starts, owner)
+
+    @classmethod
+    def from_column(
+        cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: _Numbers
+    ) -> "Assignment":
+        """Return the assignment that names an owner for every partition of all topics on end.
+
+        Args:
+            members: The members' ids, in any order.
+            topics: The topics, in Kafka's order.
+            starts: Where the partitions of each topic start, and, last, how many partitions there are.
+            owner: For each partition the owner's place in `members`, or `NOBODY`.
+
+        Raises:
+            InvalidInputError: An owner is not a place in `members`, or members are repeated.
+        """
+        ids = sorted_names(members)
         places = {member: place for place, member in enumerate(ids)}
-        place_of = np.array([places[member] for member in members], np.int32)
-        strange = np.flatnonzero((owner < NOBODY) | (owner >= len(ids)))
-        if strange.size:
-            row = strange[0]
+        if len(places) != len(ids):
+            raise InvalidInputError("members are repeated")
+        if owner.size and not NOBODY <= owner.min() <= owner.max() < len(ids):
+            strange = int(np.flatnonzero((owner < NOBODY) | (owner >= len(ids)))[0])
+            topic = np.searchsorted(starts, strange, side="right") - 1
             raise InvalidInputError(
-                f"partition {partition[row]} of {topics[topic[row]]!r} has owner {owner[row]}, which is neither "
-                f"NOBODY nor one of {len(ids)} members, numbered from 0"
+                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, which is "
+                f"neither NOBODY nor one of {len(ids)} members, numbered from 0"
             )
-        given = owner != NOBODY
-        if not given.all():
-            owner, topic, partition = owner[given], topic[given], partition[given]
+        # numpy sorts numbers of 16 bits by radix: it takes the same time, and not long, for every assignment.
+        kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32
+        place_of = np.array(
+            [*(places[member] for member in members), len(ids)], kind
+        )  # the last one is NOBODY's
+        sortable = place_of[owner]
+        row = np.argsort(sortable, kind="stable")
+        if (owner == NOBODY).any():
+            row = row[: np.count_nonzero(owner != NOBODY)]
+        topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))[row]
+        partition = (row - starts[topic_of]).astype(np.int32)
         made = cls.__new__(cls)
-        made._set(ids, topics, place_of[owner], topic, partition)  # noqa: SLF001 - its own class
+        made._set(ids, topics, sortable[row], topic_of, partition)  # noqa: SLF001 - its own class
         return made
 
     def _set(
@@ -144,12 +166,9 @@ class Assignment(Mapping[str, TopicPartitions]):
         topics: tuple[str, ...],
         owner: _Numbers,
         topic: _Numbers,
-        partition: _Numbers,
+        partition: PartitionArray,
     ) -> None:
-        """Keep the columns, whose rows come by topic, then by partition, in runs."""
-        # numpy sorts numbers of 16 bits by radix: it takes the same time, and not long, for every assignment.
-        by_owner = np.argsort(owner.astype(np.uint16 if len(members) <= 2**16 else np.int32), kind="stable")
-        owner, topic = owner[by_owner], topic[by_owner]
+        """Keep the columns, whose rows come by owner, then by topic, then by partition, in runs."""
         opens = np.ones(owner.size, np.bool_)
         opens[1:] = (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])
         first = np.flatnonzero(opens)
@@ -160,7 +179,7 @@ class Assignment(Mapping[str, TopicPartitions]):
         self.member_starts = np.searchsorted(owner[first], np.arange(len(members) + 1)).astype(np.int64)
         self.run_topics = (np.cumsum(used) - 1)[topic[first]].astype(np.int32)
         self.run_starts = np.append(first, owner.size).astype(np.int64)
-        self.partitions = partition[by_owner].astype(np.int32)
+        self.partitions = partition
         self._numbers = {member: number for number, member in enumerate(members)}
         for column in (self.member_starts, self.run_topics, self.run_starts, self.partitions):
             column.flags.writeable = False
@@ -175,8 +194,9 @@ class Assignment(Mapping[str, TopicPartitions]):
         number = self._numbers[member]
         first, end = self.member_starts[number], self.member_starts[number + 1]
         starts = self.run_starts[first : end + 1]
-        return TopicPartitions.from_slices(
-            tuple(self.topics[topic] for topic in self.run_topics[first:end]),
+        return TopicPartitions.from_numbers(
+            self.topics,
+            self.run_topics[first:end],
             starts - starts[0],
             self.partitions[starts[0] : starts[-1]],
         )

@@ -1,18 +1,26 @@
 """Kafka's primitive types as bytes: a reader that believes no length, and writers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
 from groupwright.assignors.order import sorted_names, strictly_ascending
-from groupwright.assignors.partitions import NO_PARTITIONS, Offsets, PartitionArray, TopicPartitions
+from groupwright.assignors.partitions import (
+    NO_PARTITIONS,
+    Offsets,
+    PartitionArray,
+    TopicPartitions,
+    ascend_in_slices,
+)
 
 NULL_BYTES = b"\xff\xff\xff\xff"
 _NULL_STRING = b"\xff\xff"
 _MAX_STRING = 2**15 - 1
 _WORD = 8
+_CHUNK = 2**14  # runs at a time, so that what is computed of them stays in the processor's cache
 
 
 class Reader:
@@ -23,17 +31,17 @@ class Reader:
     """
 
     def __init__(self, data: bytes, what: str, names: dict[bytes, str] | None = None) -> None:
-        """Start at the first byte.
+        """Start at the first byte. What follows `offset` in `data` is still to be read.
 
         Args:
             data: What to read.
             what: What it is, for error messages.
             names: Strings read so far, by their bytes. Readers that share one share equal strings too.
         """
-        self._data = data
-        self._what = what
-        self._names = {} if names is None else names
+        self.data = data
+        self.names = {} if names is None else names
         self.offset = 0
+        self._what = what
 
     def int16(self, what: str) -> int:
         """Read an INT16."""
@@ -46,9 +54,9 @@ class Reader:
     def string(self, what: str) -> str:
         """Read a STRING."""
         raw = self._sized(2, what)
-        text = self._names.get(raw)
+        text = self.names.get(raw)
         if text is None:
-            text = self._names[raw] = self._utf8(raw, what)
+            text = self.names[raw] = self._utf8(raw, what)
         return text
 
     def nullable_string(self, what: str) -> str | None:
@@ -81,14 +89,14 @@ class Reader:
 
     def skip(self, known: bytes) -> bool:
         """Go past the bytes given, if they come next."""
-        comes_next = self._data.startswith(known, self.offset)
+        comes_next = self.data.startswith(known, self.offset)
         if comes_next:
             self.offset += len(known)
         return comes_next
 
     def since(self, offset: int) -> bytes:
         """Return the bytes read since an earlier offset."""
-        return self._data[offset : self.offset]
+        return self.data[offset : self.offset]
 
     def malformed(self, expected: str, found: str, *, back: int = 0) -> MalformedBytesError:
         """Return the error that says so, of the value `back` bytes ago."""
@@ -96,32 +104,32 @@ class Reader:
 
     def _take(self, size: int, what: str) -> bytes:
         end = self.offset + size
-        if end > len(self._data):
+        if end > len(self.data):
             raise self.malformed(f"{size} bytes of {what}", self._left())
-        taken = self._data[self.offset : end]
+        taken = self.data[self.offset : end]
         self.offset = end
         return taken
 
     def _count(self, least: int, what: str) -> int:
         """Read an array's length. Each element takes `least` bytes or more."""
         count = self.int32(what)
-        if not 0 <= count * least <= len(self._data) - self.offset:
+        if not 0 <= count * least <= len(self.data) - self.offset:
             raise self.malformed(f"a count in {what}", f"{count} with {self._left()}", back=4)
         return count
 
     def _sized(self, width: int, what: str, unit: int = 1) -> bytes:
         """Read a length, of `width` bytes and in units of bytes, and return as much."""
         start = self.offset + width
-        length = int.from_bytes(self._data[self.offset : start], "big", signed=True)
+        length = int.from_bytes(self.data[self.offset : start], "big", signed=True)
         end = start + length * unit
-        if not start <= end <= len(self._data):
+        if not start <= end <= len(self.data):
             self._take(width, what)
             raise self.malformed(f"a length in {what}", f"{length} with {self._left()}", back=width)
         self.offset = end
-        return self._data[start:end]
+        return self.data[start:end]
 
     def _left(self) -> str:
-        return f"{len(self._data) - self.offset} bytes left"
+        return f"{len(self.data) - self.offset} bytes left"
 
     def _utf8(self, raw: bytes, what: str) -> str:
         try:
@@ -184,19 +192,15 @@ def strings(texts: Sequence[str], what: str) -> bytes:
 
 def topic_partitions(partitions: TopicPartitions) -> bytes:
     """Write an array of a topic and an array of its partitions."""
-    topics = np.arange(len(partitions.topics), dtype=np.int32)
+    topics = np.arange(len(partitions), dtype=np.int32)
     runs, _ = pack_runs(partitions.topics, topics, partitions.starts, partitions.partitions)
-    return int32(len(partitions.topics), "topics") + runs
+    return int32(len(partitions), "topics") + runs
 
 
 def pack_runs(
     topics: Sequence[str], run_topics: npt.NDArray[np.int32], run_starts: Offsets, partitions: PartitionArray
-) -> tuple[bytes, Offsets]:
+) -> tuple[memoryview, Offsets]:
     """Write runs, each a topic and the array of its partitions, on end.
-
-    Works on all runs at once: first all names, in words of 8 bytes, then all counts and partitions. The last
-    word of a name may reach beyond it, but not beyond the count and the first partition behind, which are
-    written later.
 
     Args:
         topics: The names.
@@ -211,43 +215,61 @@ def pack_runs(
     words = -(-max(map(len, names), default=0) // _WORD)
     padded = np.frombuffer(b"".join(name.ljust(words * _WORD, b"\0") for name in names), np.uint64)
     name_words = padded.reshape(len(names), words)
-    name_sizes = np.array([len(name) for name in names], np.int64)[run_topics]
+    name_sizes = np.array([len(name) for name in names], np.int64)
     counts = np.diff(run_starts)
-    run_ends = np.cumsum(name_sizes + 4 + 4 * counts)
-    starts = np.concatenate([[0], run_ends]).astype(np.int64)
-    count_at = starts[:-1] + name_sizes
+    starts = np.concatenate([[0], np.cumsum(name_sizes[run_topics] + 4 + 4 * counts)]).astype(np.int64)
     packed = np.empty(starts[-1], np.uint8)
-    for word in range(words):
-        reaching = np.flatnonzero(name_sizes > word * _WORD)
-        _at_any_byte(packed, "u8")[starts[reaching] + word * _WORD] = name_words[run_topics[reaching], word]
-    int32s = _at_any_byte(packed, ">i4")
-    int32s[count_at] = counts
-    int32s[np.repeat(count_at + 4 - 4 * run_starts[:-1], counts) + 4 * np.arange(partitions.size)] = (
-        partitions
-    )
-    return packed.tobytes(), starts
+    for first in range(0, counts.size, _CHUNK):
+        runs = slice(first, min(first + _CHUNK, counts.size))
+        of = run_topics[runs]
+        _pack_names(packed, starts[runs], name_sizes[of], name_words, of)
+        numbers = partitions[run_starts[runs.start] : run_starts[runs.stop]]
+        _pack_counted(packed, starts[runs] + name_sizes[of], counts[runs], numbers)
+    return packed.data, starts
 
 
-def _at_any_byte(buffer: npt.NDArray[np.uint8], kind: str) -> npt.NDArray[np.integer]:
+def _pack_names(
+    packed: npt.NDArray[np.uint8],
+    at: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    words: npt.NDArray[np.uint64],
+    topics: npt.NDArray[np.int32],
+) -> None:
+    """Write names in words of 8 bytes.
+
+    The last word of a name may reach beyond it, but not beyond the count and the first partition behind, which
+    are written later.
+    """
+    places = at_any_byte(packed, "u8")
+    for word in range(words.shape[1]):
+        reaching = np.flatnonzero(sizes > word * _WORD)
+        places[at[reaching] + word * _WORD] = words[topics[reaching], word]
+
+
+def _pack_counted(
+    packed: npt.NDArray[np.uint8],
+    at: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    partitions: PartitionArray,
+) -> None:
+    """Write counts, each followed by so many partitions."""
+    places = at_any_byte(packed, ">i4")
+    places[at] = counts
+    before = np.cumsum(counts) - counts
+    places[np.repeat(at + 4 - 4 * before, counts) + 4 * np.arange(partitions.size)] = partitions
+
+
+def at_any_byte(buffer: bytes | npt.NDArray[np.uint8], kind: str) -> npt.NDArray[Any]:
     """Return a view of the buffer in which element i is the number that starts at byte i."""
     dtype = np.dtype(kind)
-    return np.ndarray(max(0, buffer.size - dtype.itemsize + 1), dtype, buffer, strides=(1,))
+    return np.ndarray(max(0, len(buffer) - dtype.itemsize + 1), dtype, buffer, strides=(1,))
 
 
 def _normalised(topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray) -> TopicPartitions:
     """Return the partitions, ascending and once, of topics that may be repeated or without any."""
-    if _ascending_in_slices(starts, partitions) and strictly_ascending(topics):
+    if ascend_in_slices(starts, partitions) and strictly_ascending(topics):
         return TopicPartitions.from_slices(topics, starts, partitions)
     gathered: dict[str, list[int]] = {}
     for topic, chunk in zip(topics, np.split(partitions, starts[1:-1]), strict=True):
         gathered.setdefault(topic, []).extend(chunk.tolist())
     return TopicPartitions(gathered)
-
-
-def _ascending_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
-    """Tell whether no slice is empty, and each is strictly ascending."""
-    if (starts[1:] == starts[:-1]).any():
-        return False
-    ascends = partitions[1:] > partitions[:-1]
-    ascends[starts[1:-1] - 1] = True
-    return bool(ascends.all())

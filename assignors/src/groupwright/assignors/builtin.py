@@ -4,13 +4,12 @@ from groupwright.assignors.assignor import Assignor
 from groupwright.assignors.errors import AssignorError
 from groupwright.assignors.range import RangeAssignor
 from groupwright.assignors.roundrobin import RoundRobinAssignor
-
-_KAFKAS_OTHERS = frozenset({"sticky", "cooperative-sticky"})
+from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
 
 
 def builtin_assignors() -> tuple[Assignor, ...]:
     """Return a new instance of each."""
-    return RangeAssignor(), RoundRobinAssignor()
+    return RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor()
 
 
 def by_name(name: str) -> Assignor:
@@ -23,10 +22,6 @@ def by_name(name: str) -> Assignor:
     if name in assignors:
         return assignors[name]
     known = ", ".join(sorted(assignors))
-    if name in _KAFKAS_OTHERS:
-        raise AssignorError(
-            f"Kafka's assignor {name!r} is not in this version of Groupwright; it has: {known}"
-        )
     raise AssignorError(
         f"no assignor is named {name!r}; there are: {known}. Pass one of your own as an object"
     )

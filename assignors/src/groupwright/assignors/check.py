@@ -1,12 +1,14 @@
 """Whether what an assignor returns is an assignment of its group."""
 
 from collections.abc import Collection
+from itertools import pairwise
 
 import numpy as np
 
 from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor, check_assignor
 from groupwright.assignors.errors import AssignorError, InvalidInputError
+from groupwright.assignors.layout import distinct_subscriptions, topic_numbers
 from groupwright.assignors.model import Group
 from groupwright.assignors.order import sorted_names
 from groupwright.assignors.partitions import TopicPartitions
@@ -56,7 +58,10 @@ def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
         group: The group.
         assignment: An assignment that `check_assignment` lets pass.
     """
-    subscribed = {name for names in {member.topics for member in group.members} for name in names}
+    if assignment.count == sum(topic.partitions for topic in group.topics.values()):
+        return TopicPartitions()
+    subscriptions, _ = distinct_subscriptions(group.members)
+    subscribed = frozenset().union(*subscriptions)
     topics = sorted_names(name for name in group.topics if name in subscribed)
     starts = np.cumsum([0, *(group.topics[name].partitions for name in topics)])
     if assignment.count == starts[-1]:
@@ -90,20 +95,22 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 
 
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
-    subscription_of = {member.id: member.topics for member in group.members}
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for number, member in enumerate(assignment.members):
-        alike.setdefault(subscription_of[member], []).append(number)
-    for subscription, numbers in alike.items():
-        wanted = set(subscription)
-        may_have = np.array([topic in wanted for topic in assignment.topics], np.bool_)
-        for number in numbers:
+    members = {member.id: member for member in group.members}
+    subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
+    order = np.argsort(subscription_of, kind="stable")
+    bounds = np.searchsorted(subscription_of[order], np.arange(len(subscriptions) + 1)).tolist()
+    for alike, wanted in zip(pairwise(bounds), topic_numbers(assignment.topics, subscriptions), strict=True):
+        may_have = np.zeros(len(assignment.topics) + 1, np.bool_)
+        may_have[wanted] = True
+        if may_have[:-1].all():
+            continue
+        for number in order[slice(*alike)].tolist():
             topics = assignment.run_topics[
                 assignment.member_starts[number] : assignment.member_starts[number + 1]
             ]
-            strange = topics[~may_have[topics]]
-            if strange.size:
+            if not may_have[topics].all():
+                strange = topics[~may_have[topics]][0]
                 raise AssignorError(
                     f"member {assignment.members[number]!r} is given partitions of "
-                    f"{assignment.topics[strange[0]]!r}, which it does not subscribe to"
+                    f"{assignment.topics[strange]!r}, which it does not subscribe to"
                 )

@@ -1,7 +1,7 @@
 """The leader's step: everybody's subscriptions in, everybody's assignments out."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +9,9 @@ import numpy as np
 from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor
 from groupwright.assignors.check import assign, unassigned
-from groupwright.assignors.errors import MalformedBytesError
 from groupwright.assignors.model import Group, Member, Topic
-from groupwright.assignors.partitions import PartitionArray, TopicPartitions
-from groupwright.assignors.wire import Subscription, SubscriptionDecoder, encode_assignments
+from groupwright.assignors.partitions import TopicPartitions, partition_keys
+from groupwright.assignors.wire import Subscription, decode_subscriptions, decode_topics, encode_assignments
 
 _log = logging.getLogger(__name__)
 
@@ -33,13 +32,12 @@ class JoinedMember:
 
 
 def subscribed_topics(joined: Iterable[JoinedMember]) -> frozenset[str]:
-    """Return the topics that the leader must know the partitions of.
+    """Return the topics that the leader must know the partitions of. Nothing else of a subscription is looked at.
 
     Raises:
-        MalformedBytesError: A subscription cannot be read; the message names the member.
+        MalformedBytesError: A subscription's topics cannot be read; the message names the member.
     """
-    lists = {subscription.topics for _, subscription in _subscriptions(joined)}
-    return frozenset().union(*lists)
+    return frozenset().union(*{id(topics): topics for topics in decode_topics(_metadata(joined))}.values())
 
 
 def lead(
@@ -64,24 +62,19 @@ def lead(
         InvalidInputError: Two members have one id, or a partition count cannot be.
         MalformedBytesError: A subscription cannot be read; the message names the member.
     """
-    group = Group([_member(member, read) for member, read in _subscriptions(joined)], topics)
+    subscriptions = decode_subscriptions(_metadata(joined))
+    group = Group(map(_member, joined, subscriptions), topics)
     assignment = assign(assignor, group)
     _warn_of_orphans(assignor, group, assignment)
     return encode_assignments(assignment)
 
 
-def _subscriptions(joined: Iterable[JoinedMember]) -> Iterable[tuple[JoinedMember, Subscription]]:
-    decoder = SubscriptionDecoder()
-    for member in joined:
-        try:
-            yield member, decoder.decode(member.metadata)
-        except MalformedBytesError as error:
-            whose = f"{error.what} of member {member.id!r}"
-            raise MalformedBytesError(whose, error.offset, error.expected, error.found) from error
+def _metadata(joined: Iterable[JoinedMember]) -> Iterator[tuple[str, bytes]]:
+    return ((member.id, member.metadata) for member in joined)
 
 
 def _member(joined: JoinedMember, subscription: Subscription) -> Member:
-    return Member(
+    return Member.from_fields(
         id=joined.id,
         topics=subscription.topics,
         owned=subscription.owned,
@@ -108,12 +101,11 @@ def _orphans(group: Group, assignment: Assignment) -> TopicPartitions:
 
     A partition that somebody says it owns may be withheld until that member has given it up (KIP-429).
     """
-    owners = [member.owned for member in group.members if member.owned]
-
-    def without_owner(topic: str, partitions: PartitionArray) -> PartitionArray:
-        claimed = [owned[topic] for owned in owners if topic in owned]
-        return np.setdiff1d(partitions, np.concatenate(claimed)) if claimed else partitions
-
-    return TopicPartitions(
-        {topic: without_owner(topic, free) for topic, free in unassigned(group, assignment).items()}
-    )
+    free = unassigned(group, assignment)
+    if not free:
+        return free
+    claimed = partition_keys([member.owned for member in group.members], free.topics)
+    orphaned = np.setdiff1d(partition_keys([free], free.topics), claimed)
+    bounds = np.searchsorted(orphaned, np.arange(len(free) + 1) << 32)
+    by_topic = np.split((orphaned & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
+    return TopicPartitions(dict(zip(free.topics, by_topic, strict=True)))

@@ -135,14 +135,41 @@ class Member:
         """
         if not id or not isinstance(id, str):
             raise InvalidInputError(f"a member's id must be a string that is not empty, not {id!r}")
+        claims = owned if isinstance(owned, TopicPartitions) else TopicPartitions(owned)
+        self._set(id, _names(id, topics), claims, generation, instance_id, rack or None, user_data)
+
+    @classmethod
+    def from_fields(
+        cls,
+        id: str,  # noqa: A002 - as in the constructor
+        topics: tuple[str, ...],
+        owned: TopicPartitions,
+        generation: int,
+        instance_id: str | None,
+        rack: str | None,
+        user_data: bytes | None,
+    ) -> "Member":
+        """Return the member of fields that already are what the attributes say. Nothing is checked."""
+        made = cls.__new__(cls)
+        made._set(id, topics, owned, generation, instance_id, rack, user_data)  # noqa: SLF001 - its own class
+        return made
+
+    def _set(
+        self,
+        id: str,  # noqa: A002 - as in the constructor
+        topics: tuple[str, ...],
+        owned: TopicPartitions,
+        generation: int,
+        instance_id: str | None,
+        rack: str | None,
+        user_data: bytes | None,
+    ) -> None:
         object.__setattr__(self, "id", id)
-        object.__setattr__(self, "topics", _names(id, topics))
-        object.__setattr__(
-            self, "owned", owned if isinstance(owned, TopicPartitions) else TopicPartitions(owned)
-        )
+        object.__setattr__(self, "topics", topics)
+        object.__setattr__(self, "owned", owned)
         object.__setattr__(self, "generation", generation)
         object.__setattr__(self, "instance_id", instance_id)
-        object.__setattr__(self, "rack", rack or None)
+        object.__setattr__(self, "rack", rack)
         object.__setattr__(self, "user_data", user_data)
 
 

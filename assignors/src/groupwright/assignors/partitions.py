@@ -1,6 +1,6 @@
 """Partitions by topic, held as one array of numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as brief
 from types import MappingProxyType
 
@@ -15,6 +15,9 @@ PartitionArray = npt.NDArray[np.int32]
 
 Offsets = npt.NDArray[np.int64]
 """Where the slices of an array start, and, last, where the last one ends."""
+
+TopicNumbers = npt.NDArray[np.int32]
+"""Topics, as places in a tuple of names."""
 
 _INT32 = np.iinfo(np.int32)
 _SHOWN_PARTITIONS = 20
@@ -50,6 +53,15 @@ def numbers_in_slices(starts: Offsets) -> PartitionArray:
     return (np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
 
 
+def ascend_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
+    """Tell whether no slice is empty, and each is strictly ascending."""
+    if (starts[1:] == starts[:-1]).any():
+        return False
+    ascends = partitions[1:] > partitions[:-1]
+    ascends[starts[1:-1] - 1] = True
+    return bool(ascends.all())
+
+
 class TopicPartitions(Mapping[str, PartitionArray]):
     """Some partitions of some topics: each topic's partitions are an ascending, read-only int32 array.
 
@@ -58,17 +70,21 @@ class TopicPartitions(Mapping[str, PartitionArray]):
     they exist is not its business: a member's claims may be out of date.
 
     Attributes:
-        topics: The topics' names in Kafka's order (see `order.utf16_order`).
+        names: Names in Kafka's order (see `order.utf16_order`), among them all topics here. What is read or
+            made for a whole group shares one tuple.
+        numbers: The topics that have partitions here, as places in `names`, ascending.
         partitions: The partitions of all topics on end.
-        starts: The partitions of `topics[i]` are `partitions[starts[i]:starts[i + 1]]`.
+        starts: The partitions of topic `names[numbers[i]]` are `partitions[starts[i]:starts[i + 1]]`.
     """
 
-    __slots__ = ("_numbers", "partitions", "starts", "topics")
+    __slots__ = ("_places", "_topics", "names", "numbers", "partitions", "starts")
 
-    topics: tuple[str, ...]
+    names: tuple[str, ...]
+    numbers: TopicNumbers
     partitions: PartitionArray
     starts: Offsets
-    _numbers: dict[str, int] | None
+    _topics: tuple[str, ...] | None
+    _places: dict[str, int] | None
 
     def __init__(self, partitions: Mapping[str, Iterable[int]] = MappingProxyType({})) -> None:
         """Take partitions by topic.
@@ -80,29 +96,53 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         topics = sorted_names(topic for topic, array in arrays.items() if array.size)
         sizes = [arrays[topic].size for topic in topics]
         flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
-        self._set(topics, np.cumsum([0, *sizes], dtype=np.int64), flat)
+        self._set(topics, _all_of(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
     def from_slices(
         cls, topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray
     ) -> "TopicPartitions":
+        """Return the partitions of arrays that already are what the attributes say. Nothing is checked.
+
+        Args:
+            topics: The topics' names, in order.
+            starts: As the attribute.
+            partitions: As the attribute.
+        """
+        return cls.from_numbers(topics, _all_of(topics), starts, partitions)
+
+    @classmethod
+    def from_numbers(
+        cls, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
+    ) -> "TopicPartitions":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
         made = cls.__new__(cls)
-        made._set(topics, starts, partitions)  # noqa: SLF001 - its own class
+        made._set(names, numbers, starts, partitions)  # noqa: SLF001 - its own class
         return made
 
-    def _set(self, topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray) -> None:
-        self.topics = topics
+    def _set(
+        self, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
+    ) -> None:
+        self.names = names
+        self.numbers = numbers
         self.starts = starts
         self.partitions = partitions
-        self._numbers = None
-        partitions.flags.writeable = False
-        starts.flags.writeable = False
+        self._topics = names if len(names) == numbers.size else None
+        self._places = None
+        for column in (numbers, starts, partitions):
+            column.flags.writeable = False
 
-    def _number_of(self) -> dict[str, int]:
-        if self._numbers is None:
-            self._numbers = {name: number for number, name in enumerate(self.topics)}
-        return self._numbers
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the topics that have partitions here, in Kafka's order."""
+        if self._topics is None:
+            self._topics = tuple(map(self.names.__getitem__, self.numbers.tolist()))
+        return self._topics
+
+    def _place_of(self) -> dict[str, int]:
+        if self._places is None:
+            self._places = {name: place for place, name in enumerate(self.topics)}
+        return self._places
 
     @property
     def count(self) -> int:
@@ -111,12 +151,12 @@ class TopicPartitions(Mapping[str, PartitionArray]):
 
     def __getitem__(self, topic: str) -> PartitionArray:
         """Return the topic's partitions, ascending."""
-        number = self._number_of()[topic]
-        return self.partitions[self.starts[number] : self.starts[number + 1]]
+        place = self._place_of()[topic]
+        return self.partitions[self.starts[place] : self.starts[place + 1]]
 
     def __contains__(self, topic: object) -> bool:
         """Tell whether the topic has partitions here."""
-        return topic in self._number_of()
+        return topic in self._place_of()
 
     def __iter__(self) -> Iterator[str]:
         """Go through the topics that have partitions, by name."""
@@ -124,14 +164,14 @@ class TopicPartitions(Mapping[str, PartitionArray]):
 
     def __len__(self) -> int:
         """Return the number of topics."""
-        return len(self.topics)
+        return self.numbers.size
 
     def __eq__(self, other: object) -> bool:
         """Tell whether the other mapping names the same partitions."""
         if isinstance(other, TopicPartitions):
             return (
-                self.topics == other.topics
-                and np.array_equal(self.starts, other.starts)
+                np.array_equal(self.starts, other.starts)
+                and self.topics == other.topics
                 and np.array_equal(self.partitions, other.partitions)
             )
         if not isinstance(other, Mapping):
@@ -154,6 +194,28 @@ class TopicPartitions(Mapping[str, PartitionArray]):
             for topic, array in self.items()
         )
         return f"{{{', '.join(shown)}}}"
+
+
+def partition_keys(lists: Sequence[TopicPartitions], topics: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return, as one number each, those partitions of all the lists that are of these topics, and not negative.
+
+    Returns:
+        2³² times the topic's place in `topics`, plus the partition, in the order of the lists.
+    """
+    place_of = {topic: place for place, topic in enumerate(topics)}
+    tables: dict[int, npt.NDArray[np.int64]] = {}  # lists of one group mostly share their names
+    for listed in lists:
+        if id(listed.names) not in tables:
+            tables[id(listed.names)] = np.array([place_of.get(name, -1) for name in listed.names], np.int64)
+    places = [np.repeat(tables[id(listed.names)][listed.numbers], np.diff(listed.starts)) for listed in lists]
+    place = np.concatenate([np.empty(0, np.int64), *places])
+    partition = np.concatenate([np.empty(0, np.int64), *(listed.partitions for listed in lists)])
+    keys: npt.NDArray[np.int64] = ((place << 32) + partition)[(place >= 0) & (partition >= 0)]
+    return keys
+
+
+def _all_of(names: tuple[str, ...]) -> TopicNumbers:
+    return np.arange(len(names), dtype=np.int32)
 
 
 NO_PARTITIONS = TopicPartitions()

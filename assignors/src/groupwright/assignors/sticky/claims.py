@@ -1,0 +1,126 @@
+"""Which of the members' claims to partitions hold."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from groupwright.assignors.assignment import NOBODY
+from groupwright.assignors.layout import Layout
+from groupwright.assignors.partitions import TopicPartitions
+from groupwright.assignors.sticky.userdata import Owned
+
+_log = logging.getLogger(__name__)
+
+Owners = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.int64]
+
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What the members' claims come to.
+
+    Attributes:
+        owner: For each partition of the layout the member whose claim holds, or `NOBODY`. A member whose
+            claim holds subscribes to the topic.
+        claimed: For each partition whether any member claims it, rightly or not.
+    """
+
+    owner: Owners
+    claimed: Flags
+
+
+def settle_claims(layout: Layout, owned: Sequence[Owned]) -> Claims:
+    """Return which claims hold.
+
+    A partition that one member claims is its own, whatever the generation; of several claimants, it is the
+    one's with the highest generation, and nobody's if two claim it in that one. Claims to what does not exist
+    are passed over. A claim to a topic that the member does not subscribe to is none either, though it may
+    show that an older one is out of date.
+
+    Args:
+        layout: The group.
+        owned: For each of the layout's members what it claims.
+    """
+    member, place = _claimed_places(layout, owned)
+    owner = np.full(layout.starts[-1], NOBODY, np.int32)
+    owner[place] = member
+    claimed = owner != NOBODY
+    if np.count_nonzero(claimed) < place.size:
+        generation = np.array([claims.generation for claims in owned], np.int64)[member]
+        contested = _decide(owner, member, place, generation)
+        _log.warning(
+            "%d partitions are claimed by more than one member; the highest generation keeps them, and where "
+            "two claim one in the same generation, nobody does",
+            contested,
+        )
+    held = np.flatnonzero(owner != NOBODY)
+    owner[held[~_subscribe(layout, owner[held], layout.topic[held])]] = NOBODY
+    return Claims(owner, claimed)
+
+
+def _subscribe(layout: Layout, member: Owners, topic: Owners) -> Flags:
+    """Tell, pair by pair, whether the member subscribes to the topic."""
+    everybody = len(layout.members)
+    if all(audience.size == everybody for audience in layout.audiences):
+        return np.ones(member.size, np.bool_)
+    seats = np.concatenate(
+        [audience.astype(np.int64) + number * everybody for number, audience in enumerate(layout.audiences)]
+    )
+    sought = layout.audience_of[topic].astype(np.int64) * everybody + member
+    found: Flags = seats[np.minimum(np.searchsorted(seats, sought), seats.size - 1)] == sought
+    return found
+
+
+def _claimed_places(layout: Layout, owned: Sequence[Owned]) -> tuple[Owners, _Numbers]:
+    """Return the claims to partitions that exist: who claims, and which place in the layout."""
+    lists = [claims.partitions for claims in owned]
+    topics = _topics_claimed(layout, lists)
+    known = topics != _UNKNOWN
+    first_of = np.where(known, layout.starts[topics], 0)
+    size_of = np.where(known, layout.starts[topics + known] - layout.starts[topics], 0)
+    runs = np.concatenate([claims.starts[1:] - claims.starts[:-1] for claims in lists])
+    member = np.repeat(np.arange(len(lists), dtype=np.int32), [claims.count for claims in lists])
+    partition = np.concatenate([claims.partitions for claims in lists])
+    exists = (partition >= 0) & (partition < np.repeat(size_of, runs))
+    place = np.repeat(first_of, runs)
+    place += partition
+    return (member, place) if exists.all() else (member[exists], place[exists])
+
+
+def _topics_claimed(layout: Layout, lists: Sequence[TopicPartitions]) -> _Numbers:
+    """Return the layout's number of each topic in the lists, on end; `_UNKNOWN` if it is not there."""
+    number_of = {topic: number for number, topic in enumerate(layout.topics)}
+    tables: dict[int, _Numbers] = {}
+    topics = []
+    for claims in lists:
+        table = tables.get(id(claims.names))
+        if table is None:
+            table = tables[id(claims.names)] = np.array(
+                [number_of.get(name, _UNKNOWN) for name in claims.names], np.int64
+            )
+        topics.append(table[claims.numbers])
+    return np.concatenate(topics)
+
+
+def _decide(
+    owner: Owners,
+    member: Owners,
+    place: _Numbers,
+    generation: _Numbers,
+) -> int:
+    """Set the owners of partitions that are claimed more than once, and return how many those are."""
+    contested = np.bincount(place, minlength=owner.size) > 1
+    rows = np.flatnonzero(contested[place])
+    rows = rows[np.lexsort((generation[rows], place[rows]))]
+    last = np.append(place[rows[1:]] != place[rows[:-1]], True)
+    highest = rows[last]
+    before = rows[np.flatnonzero(last) - 1]
+    is_tie = generation[before] == generation[highest]
+    owner[place[highest]] = np.where(is_tie, NOBODY, member[highest])
+    return int(highest.size)

@@ -1,0 +1,24 @@
+"""Pouring: units go to whoever has the least."""
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def pour(levels: Ints, units: int) -> Ints:
+    """Return how many units each gets if each one goes to whoever has the least by then, the first of equals.
+
+    Args:
+        levels: What each has; at least one.
+        units: How many units there are.
+    """
+    order = np.argsort(levels, kind="stable")
+    lowest = levels[order]
+    before = np.cumsum(lowest) - lowest
+    wet = int(np.searchsorted(np.arange(levels.size) * lowest - before, units, side="right"))
+    level, more = divmod(units + int(before[wet - 1] + lowest[wet - 1]), wet)
+    gained = np.zeros(levels.size, np.int64)
+    gained[order[:wet]] = level - lowest[:wet]
+    gained[order[:more]] += 1
+    return gained

@@ -1,0 +1,173 @@
+"""What members of `sticky` and `cooperative-sticky` say they own, in Kafka's bytes, and what leaders read."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from groupwright.assignors import (
+    Assignment,
+    Assignor,
+    CooperativeStickyAssignor,
+    Group,
+    Member,
+    RebalanceProtocol,
+    StickyAssignor,
+    TopicPartitions,
+    assign,
+)
+from groupwright.assignors.sticky.userdata import (
+    NOTHING,
+    Owned,
+    decode_generation,
+    decode_owned,
+    encode_owned,
+)
+
+V1 = bytes.fromhex(
+    "00000002"  # two topics
+    "0001"
+    "61"
+    "00000002"
+    "00000000"
+    "00000003"  # a: 0, 3
+    "0001"
+    "62"
+    "00000001"
+    "00000001"  # b: 1
+    "00000007"  # generation 7
+)
+V0 = V1[:-4]
+OWNED = Owned(TopicPartitions({"a": [0, 3], "b": [1]}), 7)
+
+TOPICS = frozenset({"a", "b"})
+
+
+def test_sticky_writes_kafkas_version_1() -> None:
+    assignor = StickyAssignor()
+    assert assignor.user_data(TOPICS) is None, "as Java's, before the first assignment"
+    assignor.on_assignment(OWNED.partitions, 7)
+    assert assignor.user_data(TOPICS) == V1
+
+
+def test_sticky_forgets_what_it_had_when_it_gets_something_else() -> None:
+    assignor = StickyAssignor()
+    assignor.on_assignment(OWNED.partitions, 7)
+    assignor.on_assignment(TopicPartitions(), 8)
+    assert assignor.user_data(TOPICS) == bytes.fromhex("00000000 00000008")
+
+
+def test_cooperative_sticky_writes_the_generation_alone() -> None:
+    assignor = CooperativeStickyAssignor()
+    assert assignor.user_data(TOPICS) == b"\xff\xff\xff\xff"
+    assignor.on_assignment(OWNED.partitions, 10)
+    assert assignor.user_data(TOPICS) == b"\x00\x00\x00\x0a"
+
+
+def test_members_do_not_share_what_they_remember() -> None:
+    first, second = StickyAssignor(), StickyAssignor()
+    first.on_assignment(OWNED.partitions, 7)
+    assert second.user_data(TOPICS) is None
+
+
+def test_the_protocols_are_kafkas() -> None:
+    assert StickyAssignor().protocols == {RebalanceProtocol.EAGER}
+    assert CooperativeStickyAssignor().protocols == {RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE}
+
+
+@pytest.mark.parametrize(
+    ("data", "owned"),
+    [
+        pytest.param(V1, OWNED, id="version 1"),
+        pytest.param(V0, Owned(OWNED.partitions), id="version 0 has no generation"),
+        pytest.param(V1 + b"more", OWNED, id="what follows is not looked at"),
+        pytest.param(V1[:-1], Owned(OWNED.partitions), id="half a generation is none"),
+        pytest.param(None, NOTHING, id="none"),
+        pytest.param(b"", NOTHING, id="no bytes"),
+        pytest.param(V0[:-1], NOTHING, id="cut off"),
+        pytest.param(b"\x7f\xff\xff\xff" + V1[4:], NOTHING, id="a count that cannot be"),
+        pytest.param(b"\xff\xff\xff\xff", NOTHING, id="a negative count"),
+        pytest.param(V1.replace(b"a", b"\xff"), NOTHING, id="not UTF-8"),
+        pytest.param(b"\x00\x00\x00\x07", NOTHING, id="a generation alone, as cooperative-sticky writes"),
+    ],
+)
+def test_sticky_reads_what_it_can(data: bytes | None, owned: Owned) -> None:
+    assert decode_owned([data]) == [owned]
+    assert decode_owned([V1, data, V1]) == [OWNED, owned, OWNED]
+
+
+@pytest.mark.parametrize(
+    ("data", "generation"), [(b"\x00\x00\x00\x0a", 10), (None, -1), (b"", -1), (b"\x00\x00\x0a", -1)]
+)
+def test_cooperative_sticky_reads_what_it_can(data: bytes | None, generation: int) -> None:
+    assert decode_generation(data) == generation
+
+
+def test_damaged_user_data_says_something_else_or_nothing_and_harms_nobody(
+    seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
+) -> None:
+    rng = seeded(1)
+    nothing = 0
+    for _ in range(1500):
+        data = damage(rng, encode_owned(OWNED))
+        nothing += decode_owned([data]) == [NOTHING]
+        group = Group([Member("c1", ["a"], user_data=data), Member("c2", ["a", "b"])], {"a": 4, "b": 2})
+        for assignor in (StickyAssignor(), CooperativeStickyAssignor()):
+            assert sorted(share.count for share in assign(assignor, group).values()) == [3, 3]
+    assert 150 < nothing < 1350
+
+
+def owners(assignor: Assignor, *members: Member) -> Assignment:
+    return assign(assignor, Group(members, {"a": 4, "b": 2}))
+
+
+def test_sticky_believes_the_user_data_and_not_the_subscription() -> None:
+    """Its members give up everything before they join, so what they had stands nowhere else."""
+    c1 = Member(
+        "c1",
+        ["a"],
+        owned={"a": [1]},
+        generation=9,
+        user_data=encode_owned(Owned(TopicPartitions({"a": [0]}))),
+    )
+    c2 = Member(
+        "c2",
+        ["a"],
+        owned={"a": [0]},
+        generation=9,
+        user_data=encode_owned(Owned(TopicPartitions({"a": [1]}))),
+    )
+    assignment = owners(StickyAssignor(), c1, c2)
+    assert 0 in assignment["c1"]["a"]
+    assert 1 in assignment["c2"]["a"]
+
+
+def test_cooperative_sticky_believes_the_subscription() -> None:
+    c1 = Member("c1", ["a"], owned={"a": [0]}, user_data=encode_owned(Owned(TopicPartitions({"a": [1]}))))
+    c2 = Member("c2", ["a"], owned={"a": [1]}, user_data=encode_owned(Owned(TopicPartitions({"a": [0]}))))
+    assignment = owners(CooperativeStickyAssignor(), c1, c2)
+    assert 0 in assignment["c1"]["a"]
+    assert 1 in assignment["c2"]["a"]
+
+
+@pytest.mark.parametrize(
+    ("generation", "keeper"), [(9, "c1"), (-1, "c2")], ids=["subscription 9", "no generation there"]
+)
+def test_the_user_datas_generation_counts_where_the_subscription_has_none(
+    generation: int, keeper: str
+) -> None:
+    """Before version 2 of the subscription (KIP-792) it stood there alone."""
+    c1 = Member("c1", ["b"], owned={"b": [0, 1]}, generation=generation, user_data=b"\x00\x00\x00\x07")
+    c2 = Member("c2", ["b"], owned={"b": [0, 1]}, generation=-1, user_data=b"\x00\x00\x00\x08")
+    assert owners(CooperativeStickyAssignor(), c1, c2)[keeper].count == 1
+    assert sum(share.count for share in owners(CooperativeStickyAssignor(), c1, c2).values()) == 1
+
+
+def test_members_of_old_and_new_subscriptions_keep_what_they_own() -> None:
+    had = StickyAssignor()
+    had.on_assignment(TopicPartitions({"a": [0]}), 1)
+    old = Member("c1", ["a"], user_data=had.user_data(TOPICS))
+    v0 = Member("c2", ["a"], user_data=encode_owned(Owned(TopicPartitions({"a": [1]})))[:-4])
+    assignment = owners(StickyAssignor(), old, v0, Member("c3", ["a"]))
+    assert 0 in assignment["c1"]["a"]
+    assert 1 in assignment["c2"]["a"]

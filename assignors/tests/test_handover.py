@@ -1,0 +1,85 @@
+"""Any assignor becomes a cooperative one if it withholds what others still claim."""
+
+import pytest
+
+from groupwright.assignors import (
+    Assignment,
+    Assignor,
+    AssignorError,
+    Group,
+    InvalidInputError,
+    Member,
+    RangeAssignor,
+    RebalanceProtocol,
+    RoundRobinAssignor,
+    withhold_claimed,
+)
+from groupwright.testing.assignors import check
+
+
+class Cooperative(Assignor):
+    """Makes another assignor's plans come true in two rebalances."""
+
+    protocols = frozenset({RebalanceProtocol.COOPERATIVE})
+
+    def __init__(self, planner: Assignor) -> None:
+        self.name = f"cooperative-{planner.name}"
+        self._planner = planner
+
+    def assign(self, group: Group) -> Assignment:
+        return withhold_claimed(group, self._planner.assign(group))
+
+
+@pytest.mark.parametrize("planner", [RangeAssignor(), RoundRobinAssignor()], ids=lambda planner: planner.name)
+def test_plans_come_true_in_two_rebalances(planner: Assignor) -> None:
+    report = check(Cooperative(planner), seed=5)
+    assert report.most_rounds == 2
+    eager = check(planner, seed=5)
+    assert (report.balanced, report.moved, report.far) == (eager.balanced, eager.moved, eager.far)
+
+
+def owner(id_: str, generation: int, *owned: int, topics: tuple[str, ...] = ("t",)) -> Member:
+    return Member(id_, topics, owned={"t": owned}, generation=generation)
+
+
+@pytest.mark.parametrize(
+    ("members", "given"),
+    [
+        pytest.param([owner("a", 1), owner("b", 1)], {"a": [0], "b": [1]}, id="nobody has anything"),
+        pytest.param(
+            [owner("a", 1, 0), owner("b", 1, 1)], {"a": [0], "b": [1]}, id="all have what is theirs"
+        ),
+        pytest.param([owner("a", 1, 1), owner("b", 1, 0)], {}, id="both have what is the other's"),
+        pytest.param([owner("a", 1, 0, 1), owner("b", 1)], {"a": [0]}, id="one has what is the other's"),
+        pytest.param(
+            [owner("a", 2, 0), owner("b", 1, 0)], {"a": [0], "b": [1]}, id="another's claim is older"
+        ),
+        pytest.param([owner("a", 1, 0), owner("b", 2, 0)], {"b": [1]}, id="another's claim is newer"),
+        pytest.param(
+            [owner("a", 1, 0), owner("b", 1, 0)], {"b": [1]}, id="two claims are as new as each other"
+        ),
+        pytest.param(
+            [owner("a", 1), owner("b", 1), owner("c", 1, 0, topics=())],
+            {"b": [1]},
+            id="one has what it no longer wants",
+        ),
+        pytest.param([owner("a", 1, 7), owner("b", -1, 0)], {"b": [1]}, id="what does not exist is claimed"),
+    ],
+)
+def test_what_another_may_have_is_withheld(members: list[Member], given: dict[str, list[int]]) -> None:
+    group = Group(members, {"t": 2})
+    assert withhold_claimed(group, {"a": {"t": [0]}, "b": {"t": [1]}}) == {
+        member.id: {"t": given[member.id]} if member.id in given else {} for member in members
+    }
+
+
+def test_a_group_with_nothing_to_give_gets_nothing() -> None:
+    assert withhold_claimed(Group([Member("a", ["none"])], {}), {}) == {"a": {}}
+
+
+def test_a_plan_that_is_none_is_refused() -> None:
+    group = Group([Member("a", ["t"])], {"t": 1})
+    with pytest.raises(AssignorError, match="member 'b' is in the assignment, but not in the group"):
+        withhold_claimed(group, {"b": {"t": [0]}})
+    with pytest.raises(InvalidInputError, match="a plan must map"):
+        withhold_claimed(group, {"a": None})  # type: ignore[dict-item]  # what is refused here too

@@ -1,0 +1,249 @@
+"""How good an assignment is, counted in plain loops, and how good one could be, found by trying all."""
+
+import itertools
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from groupwright.assignors import (
+    Assignment,
+    AssignorError,
+    Group,
+    InvalidInputError,
+    Measures,
+    Member,
+    Topic,
+    assign,
+    builtin_assignors,
+    by_name,
+    measure,
+)
+from groupwright.testing.assignors import random_groups
+
+Partition = tuple[str, int]
+Owners = dict[Partition, str]
+
+CHAIN = Group(
+    [
+        Member("a", ["orders"], owned={"orders": range(9)}),
+        Member("b", ["orders", "audit"], owned={"orders": range(9, 15), "audit": range(4)}),
+        Member("c", ["audit"], owned={"audit": range(4, 15)}),
+    ],
+    {"orders": 15, "audit": 15},
+)
+
+
+def test_a_chain_that_other_assignors_leave_as_it_is_could_be_even() -> None:
+    """Loads of 9, 10 and 11: no single move helps, two of them, by way of the member in the middle, do."""
+    stays = {member.id: member.owned for member in CHAIN.members}
+    measures = measure(CHAIN, stays)
+    assert measures == Measures(
+        partitions=30,
+        unassigned=0,
+        imbalance=2,
+        best_imbalance=0,
+        deviation=measures.deviation,
+        squares=302,
+        best_squares=300,
+        far=0,
+        best_far=0,
+        moved=0,
+        best_moved=2,
+        spreads={"audit": 7, "orders": 3},
+    )
+    assert measures.deviation == pytest.approx(math.sqrt(2 / 3))
+    assert measures.widest_spread == 7
+
+
+def test_the_best_may_have_to_be_uneven() -> None:
+    group = Group([Member("a", ["t"]), Member("b", ["t", "u"]), Member("c", [])], {"t": 1, "u": 6})
+    measures = measure(group, {"a": {"t": [0]}, "b": {"u": range(6)}})
+    assert (measures.imbalance, measures.best_imbalance) == (6, 6)
+    assert (measures.squares, measures.best_squares) == (37, 37)
+    assert measures.spreads == {"t": 1, "u": 0}
+
+
+def test_partitions_that_nobody_is_given_are_counted_and_moved_if_somebody_had_them() -> None:
+    group = Group([Member("a", ["t"], owned={"t": [0, 1, 2]}), Member("b", ["t"])], {"t": 4})
+    measures = measure(group, {"a": {"t": [0, 1]}})
+    assert (measures.partitions, measures.unassigned) == (4, 2)
+    assert (measures.moved, measures.best_moved) == (1, 1)
+
+
+def test_what_leaves_a_member_that_could_not_have_kept_it_is_not_moved() -> None:
+    """It no longer subscribes, or is gone, or the partition is; or another's claim is newer."""
+    group = Group(
+        [
+            Member("a", ["t"], owned={"t": [0, 7], "u": [0], "gone": [0]}, generation=3),
+            Member("b", ["t", "u"], owned={"t": [0]}, generation=2),
+        ],
+        {"t": 2, "u": 1},
+    )
+    assert measure(group, {"a": {"t": [0]}, "b": {"t": [1], "u": [0]}}).moved == 0
+    assert measure(group, {"a": {"t": [1]}, "b": {"t": [0], "u": [0]}}).moved == 1
+
+
+def test_what_was_before_may_be_said_instead_of_claimed() -> None:
+    group = Group([Member("a", ["t"], owned={"t": [0, 1]}), Member("b", ["t"])], {"t": 2})
+    now = {"a": {"t": [0]}, "b": {"t": [1]}}
+    before = Assignment({"b": {"t": [1]}, "left": {"t": [0]}})
+    assert measure(group, now).moved == 1
+    assert measure(group, now, before).moved == 0
+    assert measure(group, now, {}).best_moved == 0
+
+
+def test_far_is_who_is_in_a_rack_without_a_replica() -> None:
+    group = Group(
+        [
+            Member("a", ["t", "u"], rack="here"),
+            Member("b", ["t", "u"], rack="there"),
+            Member("c", ["t", "u"]),
+        ],
+        {"t": Topic(4, racks=[["here"], ["here", "there"], ["nowhere"], []]), "u": 2},
+    )
+    far = measure(group, {"a": {"t": [2], "u": [0]}, "b": {"t": [0, 3]}, "c": {"t": [1], "u": [1]}})
+    assert (far.far, far.best_far) == (2, 0)
+
+
+def test_a_group_with_nothing_to_give_is_measured() -> None:
+    for group in (Group([], {}), Group([Member("a", ["none"]), Member("b", [])], {"t": 3})):
+        measures = measure(group, {})
+        assert (measures.partitions, measures.squares, measures.spreads, measures.widest_spread) == (
+            0,
+            0,
+            {},
+            0,
+        )
+
+
+def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
+    group = Group([Member("a", ["t"])], {"t": 1})
+    with pytest.raises(AssignorError, match="partition 1 of 't', which has 1 partitions"):
+        measure(group, {"a": {"t": [1]}})
+    with pytest.raises(InvalidInputError, match="a plan must map"):
+        measure(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
+
+
+def test_measures_are_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
+    rng = seeded(1)
+    moved = far = 0
+    for group in random_groups(seed=1, count=400):
+        plan: dict[str, dict[str, list[int]]] = {member.id: {} for member in group.members}
+        for (topic, partition), able in able_members(group).items():
+            if rng.random() < 0.9:
+                plan[rng.choice(able).id].setdefault(topic, []).append(partition)
+        measures = measure(group, plan)
+        assert measures == counted(group, plan, measures)
+        moved += measures.moved
+        far += measures.far
+    assert moved > 500
+    assert far > 500
+
+
+def test_the_best_is_the_best_of_all_assignments() -> None:
+    tried = 0
+    for group in random_groups(seed=2, count=1000):
+        able = able_members(group)
+        if 1 < math.prod(map(len, able.values())) <= 2000:
+            best = min(score(group, owners) for owners in all_assignments(able))
+            measures = measure(group, {})
+            assert (measures.best_squares, measures.best_far, measures.best_moved) == best
+            tried += 1
+    assert tried > 100
+
+
+def test_no_assignor_is_better_than_the_best() -> None:
+    for group in random_groups(seed=3, count=200):
+        for assignor in builtin_assignors():
+            measures = measure(group, assign(assignor, group))
+            if not measures.unassigned:
+                assert (measures.squares, measures.far, measures.moved) >= (
+                    measures.best_squares,
+                    measures.best_far,
+                    measures.best_moved,
+                )
+
+
+def test_a_million_partitions_are_measured() -> None:
+    topics = {f"topic-{number:04}": 1000 for number in range(1000)}
+    group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)
+    measures = measure(group, by_name("roundrobin").assign(group))
+    assert (measures.squares, measures.best_squares) == (500_000_000, 500_000_000)
+    assert measures.widest_spread == 1
+
+
+def able_members(group: Group) -> dict[Partition, list[Member]]:
+    """Who may have each partition."""
+    return {
+        (topic, partition): subscribers
+        for topic, subscribers in group.subscribers().items()
+        for partition in range(group.topics[topic].partitions)
+    }
+
+
+def all_assignments(able: dict[Partition, list[Member]]) -> Iterator[Owners]:
+    for owners in itertools.product(*able.values()):
+        yield {place: owner.id for place, owner in zip(able, owners, strict=True)}
+
+
+def owned_before(group: Group) -> Owners:
+    claims: dict[Partition, list[Member]] = {}
+    for member in group.members:
+        for topic, partitions in member.owned.items():
+            for partition in partitions.tolist():
+                claims.setdefault((topic, partition), []).append(member)
+    owners = {}
+    for place, able in able_members(group).items():
+        claimants = claims.get(place, [])
+        newest = [m for m in claimants if m.generation == max(other.generation for other in claimants)]
+        if len(newest) == 1 and newest[0] in able:
+            owners[place] = newest[0].id
+    return owners
+
+
+def loads(group: Group, owners: Owners) -> list[int]:
+    return [sum(owner == member.id for owner in owners.values()) for member in group.members]
+
+
+def score(group: Group, owners: Owners) -> tuple[int, int, int]:
+    rack_of = {member.id: member.rack for member in group.members}
+    far = 0
+    for (topic, partition), owner in owners.items():
+        racks = (group.topics[topic].racks or {partition: None})[partition]
+        far += bool(racks and rack_of[owner] and rack_of[owner] not in racks)
+    moved = sum(owners.get(place) != owner for place, owner in owned_before(group).items())
+    return sum(load**2 for load in loads(group, owners)), far, moved
+
+
+def counted(group: Group, plan: dict[str, dict[str, list[int]]], measures: Measures) -> Measures:
+    owners = {
+        (topic, partition): id_
+        for id_, share in plan.items()
+        for topic in share
+        for partition in share[topic]
+    }
+    squares, far, moved = score(group, owners)
+    able = able_members(group)
+    of_members = loads(group, owners)
+    assert measures.deviation == pytest.approx(statistics.pstdev(of_members))
+    spreads = {}
+    for topic, subscribers in group.subscribers().items():
+        shares = [len(plan[member.id].get(topic, [])) for member in subscribers]
+        spreads[topic] = max(shares) - min(shares)
+    return Measures(
+        partitions=len(able),
+        unassigned=len(able) - len(owners),
+        imbalance=max(of_members) - min(of_members),
+        best_imbalance=measures.best_imbalance,
+        deviation=measures.deviation,
+        squares=squares,
+        best_squares=measures.best_squares,
+        far=far,
+        best_far=measures.best_far,
+        moved=moved,
+        best_moved=measures.best_moved,
+        spreads=spreads,
+    )

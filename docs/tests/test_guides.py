@@ -1,0 +1,25 @@
+"""What the guides show, runs: each guide's programs in their order, and then the tests among them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1]
+GUIDES = [guide for guide in sorted(DOCS.glob("*.md")) if "```python\n" in guide.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_the_programs_of_a_guide_run(guide: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What they print stands in the guide too, how long things took apart."""
+    text = guide.read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    for number, program in enumerate(programs):
+        exec(compile(program, f"{guide.name}, program {number}", "exec"), names)  # noqa: S102 - that is what a reader will do
+    for name, test in list(names.items()):
+        if name.startswith("test_"):
+            test()
+    printed = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("Speed")]
+    assert [line for line in printed if f"    {line}\n" not in text] == []
