@@ -1,5 +1,6 @@
 """Kafka's `sticky` and `cooperative-sticky` assignors."""
 
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -22,6 +23,8 @@ from groupwright.assignors.sticky.userdata import (
     encode_owned,
 )
 
+_log = logging.getLogger(__name__)
+
 
 class _StickyAssignor(Assignor):
     """What both assignors do: find the best assignment for what members own."""
@@ -33,6 +36,12 @@ class _StickyAssignor(Assignor):
             return Assignment({}, layout.members)
         members = {member.id: member for member in group.members}
         claims = settle_claims(layout, self._owned([members[id_] for id_ in layout.members]))
+        if claims.contested:
+            _log.warning(
+                "%d partitions are claimed by more than one member; the highest generation keeps them, and where two "
+                "claim one in the same generation, nobody does",
+                claims.contested,
+            )
         rows, places = make_rows(group, layout, claims.owner)
         owners = choose_partitions(layout, rows, places, best_flow(rows))
         return layout.given(self._given(owners, claims))

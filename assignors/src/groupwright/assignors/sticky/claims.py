@@ -1,6 +1,5 @@
 """Which of the members' claims to partitions hold."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,8 +10,6 @@ from groupwright.assignors.assignment import NOBODY
 from groupwright.assignors.layout import Layout
 from groupwright.assignors.partitions import TopicPartitions
 from groupwright.assignors.sticky.userdata import Owned
-
-_log = logging.getLogger(__name__)
 
 Owners = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -29,10 +26,12 @@ class Claims:
         owner: For each partition of the layout the member whose claim holds, or `NOBODY`. A member whose
             claim holds subscribes to the topic.
         claimed: For each partition whether any member claims it, rightly or not.
+        contested: How many partitions more than one member claims.
     """
 
     owner: Owners
     claimed: Flags
+    contested: int
 
 
 def settle_claims(layout: Layout, owned: Sequence[Owned]) -> Claims:
@@ -51,17 +50,13 @@ def settle_claims(layout: Layout, owned: Sequence[Owned]) -> Claims:
     owner = np.full(layout.starts[-1], NOBODY, np.int32)
     owner[place] = member
     claimed = owner != NOBODY
+    contested = 0
     if np.count_nonzero(claimed) < place.size:
         generation = np.array([claims.generation for claims in owned], np.int64)[member]
         contested = _decide(owner, member, place, generation)
-        _log.warning(
-            "%d partitions are claimed by more than one member; the highest generation keeps them, and where "
-            "two claim one in the same generation, nobody does",
-            contested,
-        )
     held = np.flatnonzero(owner != NOBODY)
     owner[held[~_subscribe(layout, owner[held], layout.topic[held])]] = NOBODY
-    return Claims(owner, claimed)
+    return Claims(owner, claimed, contested)
 
 
 def _subscribe(layout: Layout, member: Owners, topic: Owners) -> Flags:
