@@ -15,9 +15,12 @@ Eventually = Callable[[Callable[[], bool]], bool]
 Alive = Callable[[int | None], bool]
 
 PROGRAM = """
+import signal
 import sys
 from groupwright.testing import LocalKafka
 
+# What starts the tests may have its children ignore Ctrl-C, as a shell does in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 kafka = LocalKafka()
 kafka.start()
 print(kafka.pid, flush=True)

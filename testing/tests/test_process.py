@@ -70,7 +70,9 @@ def test_a_suspended_program_can_be_stopped(start: Start, eventually: Eventually
 
 
 def test_a_program_that_ends_by_itself_tells_its_exit_code(start: Start, log: Path) -> None:
-    process = start("import sys; print(sys.stdin.read() + 'up'); print('bad', file=sys.stderr); sys.exit(3)")
+    process = start(
+        "import sys; print(sys.stdin.read() + 'up', flush=True); print('bad', file=sys.stderr); sys.exit(3)"
+    )
 
     assert process.wait(timeout=10) == 3
     assert process.exit_code == 3
