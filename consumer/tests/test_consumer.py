@@ -23,9 +23,9 @@ from confluent_kafka import (
 )
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
+from groupwright.consumer import CommitError, Consumer, ConsumerError, FencedInstanceError, group_metadata
 from groupwright.consumer.commits import PendingCommit
-from groupwright.consumer.events import PollExceeded, Revoke
+from groupwright.consumer.events import Failed, PollExceeded, Revoke
 from groupwright.consumer.handover import HeldRevoke
 from groupwright.consumer.protocol import Identity, Offset
 
@@ -205,6 +205,20 @@ def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> 
         with pytest.raises(ValueError, match="mine"):
             consumer.poll(0)
         assert consumer.poll(0) is None
+
+
+def test_one_that_was_fenced_says_so_at_every_poll() -> None:
+    with Consumer(NOWHERE) as consumer:
+        consumer._inbox.put(Failed(FencedInstanceError(82, "another consumer has joined")))
+        depths = []
+        for _ in range(3):
+            with pytest.raises(FencedInstanceError, match="another consumer has joined") as caught:
+                consumer.poll(0)
+            depths.append(len(caught.traceback))
+        with pytest.raises(FencedInstanceError):
+            consumer.consume(1, 0)
+
+    assert depths[1] == depths[2]
 
 
 def hold_a_revocation(consumer: Consumer, patience: float) -> None:

@@ -167,20 +167,20 @@ def test_what_librdkafkas_own_callbacks_raise_costs_no_message(scene: "Scene", *
     def stats_cb(_json: str) -> None:
         raise ValueError("mine")
 
-    topic = scene.topic()
-    consumer = scene.consumer(stats_cb=stats_cb, statistics_interval_ms=5)
+    topic = scene.topic(messages=5000)
+    consumer = scene.consumer(stats_cb=stats_cb, statistics_interval_ms=1)
     consumer.subscribe([topic], on_revoke=lambda *_: None)
     seen: list[int | None] = []
-    while raised < 20 or len(seen) < 200:
-        scene.produce(topic, 10 if len(seen) < 200 else 0, first=len(seen))
+    while len(seen) < 5000:
         try:
-            seen += offsets(consumer.consume(10, 0.1) if batch else scene.poll(consumer, 1))
+            seen += offsets(consumer.consume(10, 1) if batch else scene.poll(consumer, 1))
         except ValueError:
             raised += 1
     with contextlib.suppress(ValueError):
         consumer.close()
 
-    assert seen == list(range(len(seen)))
+    assert seen == list(range(5000))
+    assert raised > 10
 
 
 # --- Measuring ------------------------------------------------------------------------------------------

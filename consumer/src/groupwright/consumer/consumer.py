@@ -459,7 +459,7 @@ class Consumer(confluent_kafka.Consumer):
         if self._handover.error is not None:
             self._raise_callback_error()
         if self._fatal is not None:
-            raise self._fatal
+            raise self._fatal.with_traceback(None)  # else it would grow with every poll
         if now >= self._next_auto_commit:
             self._auto_commit(now)
         if self._held is None:
