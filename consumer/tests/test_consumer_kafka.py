@@ -103,6 +103,17 @@ def test_seeking_pausing_and_resuming(scene: "Scene") -> None:
     assert scene.take(consumer, 1) == [9]
 
 
+def test_a_partition_may_be_paused_as_it_is_gained(scene: "Scene") -> None:
+    topic = scene.topic(messages=2)
+    consumer = scene.consumer()
+    consumer.subscribe([topic], on_assign=lambda consumer, partitions: consumer.pause(partitions))
+    scene.own(consumer, 1)
+    assert consumer.poll(0.3) is None
+
+    consumer.resume(consumer.assignment())
+    assert scene.take(consumer, 2) == [0, 1]
+
+
 def test_a_pause_does_not_outlive_the_assignment(scene: "Scene") -> None:
     """librdkafka keeps it: a partition that came back stayed silent for ever."""
     topic = scene.topic(messages=10)

@@ -174,9 +174,10 @@ class Network:
             AccessError: the brokers refuse this client.
         """
         if not self._bootstrapped:
-            await self._knock()
+            server = await self._knock()
             timeout = min(self._config.request_timeout, 10.0)
             await self._await(self._manager.bootstrap_async(timeout_ms=_ms(timeout)))
+            self._manager.close(server)
             self._bootstrapped = True
         request = FindCoordinatorRequest(
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
@@ -193,17 +194,17 @@ class Network:
             raise
         return 0, ""
 
-    async def _knock(self) -> None:
+    async def _knock(self) -> str:
         """Connect to one of the configured servers: bootstrapping says only that it failed, and this says why."""
         failures: list[DisconnectedError] = []
-        servers = [server.node_id for server in self._manager.cluster.bootstrap_brokers()]
+        servers: list[str] = [server.node_id for server in self._manager.cluster.bootstrap_brokers()]
         for server in sorted(servers, key=self._manager.connection_delay):
             try:
                 await self._await_connection(server)
             except DisconnectedError as error:
                 failures.append(error)
             else:
-                return
+                return server
         raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
 
     async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
