@@ -30,6 +30,8 @@ class Reader:
     last value asked for are not looked at.
     """
 
+    __slots__ = ("_what", "data", "names", "offset")
+
     def __init__(self, data: bytes, what: str, names: dict[bytes, str] | None = None) -> None:
         """Start at the first byte. What follows `offset` in `data` is still to be read.
 
@@ -45,11 +47,11 @@ class Reader:
 
     def int16(self, what: str) -> int:
         """Read an INT16."""
-        return int.from_bytes(self._take(2, what), "big", signed=True)
+        return self._int(2, what)
 
     def int32(self, what: str) -> int:
         """Read an INT32."""
-        return int.from_bytes(self._take(4, what), "big", signed=True)
+        return self._int(4, what)
 
     def string(self, what: str) -> str:
         """Read a STRING."""
@@ -102,13 +104,13 @@ class Reader:
         """Return the error that says so, of the value `back` bytes ago."""
         return MalformedBytesError(self._what, self.offset - back, expected, found)
 
-    def _take(self, size: int, what: str) -> bytes:
+    def _int(self, size: int, what: str) -> int:
         end = self.offset + size
         if end > len(self.data):
             raise self.malformed(f"{size} bytes of {what}", self._left())
-        taken = self.data[self.offset : end]
+        number = int.from_bytes(self.data[self.offset : end], "big", signed=True)
         self.offset = end
-        return taken
+        return number
 
     def _count(self, least: int, what: str) -> int:
         """Read an array's length. Each element takes `least` bytes or more."""
@@ -123,7 +125,7 @@ class Reader:
         length = int.from_bytes(self.data[self.offset : start], "big", signed=True)
         end = start + length * unit
         if not start <= end <= len(self.data):
-            self._take(width, what)
+            self._int(width, what)
             raise self.malformed(f"a length in {what}", f"{length} with {self._left()}", back=width)
         self.offset = end
         return self.data[start:end]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors.binary import Reader, at_any_byte
-from groupwright.assignors.names import LONGEST_NAME, UNREAD, read_names
+from groupwright.assignors.names import LONGEST_NAME, UNREAD, NameList, read_names
 from groupwright.assignors.partitions import (
     Offsets,
     PartitionArray,
@@ -42,7 +42,7 @@ _MOST = 2**20
 """The most elements, or blocks of 16 bytes, to read at a time; a list that has more is unusual. Elements take
 some 100 bytes each while they are read, however few they take in their list."""
 
-_ROUND = 100
+_ROUND = 25
 """Finding one element each of many lists takes as long as finding so many elements one by one, about."""
 
 
@@ -86,12 +86,12 @@ def _strings(readers: Sequence[Reader]) -> list[tuple[str, ...] | None]:
     lists.refuse(of[numbers == UNREAD])
     of, numbers = lists.good_ones(of, numbers)
     words = np.array(texts, object)[numbers]
-    alike: dict[bytes, tuple[str, ...]] = {}
+    alike: dict[bytes, NameList] = {}
 
     def list_of(part: slice) -> tuple[str, ...]:
         key = numbers[part].tobytes()
         if key not in alike:
-            alike[key] = tuple(words[part].tolist())
+            alike[key] = NameList.of(words[part].tolist(), texts, numbers[part])
         return alike[key]
 
     return lists.results(of, list_of)
@@ -113,8 +113,9 @@ def _topic_partitions(readers: Sequence[Reader]) -> list[TopicPartitions | None]
 
     def share(part: slice) -> TopicPartitions:
         bounds = starts[part.start : part.stop + 1]
+        first = bounds[0]
         return TopicPartitions.from_numbers(
-            topics, numbers[part], bounds - bounds[0], partitions[bounds[0] : bounds[-1]]
+            topics, numbers[part], bounds - first, partitions[first : bounds[-1]]
         )
 
     return lists.results(of, share)

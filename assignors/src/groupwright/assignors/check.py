@@ -1,15 +1,15 @@
 """Whether what an assignor returns is an assignment of its group."""
 
 from collections.abc import Collection
-from itertools import pairwise
 
 import numpy as np
 
 from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor, check_assignor
 from groupwright.assignors.errors import AssignorError, InvalidInputError
-from groupwright.assignors.layout import distinct_subscriptions, topic_numbers
+from groupwright.assignors.layout import NOT_THERE, PairTable, distinct_subscriptions
 from groupwright.assignors.model import Group
+from groupwright.assignors.names import places_in
 from groupwright.assignors.order import sorted_names
 from groupwright.assignors.partitions import TopicPartitions
 
@@ -97,20 +97,17 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     members = {member.id: member for member in group.members}
     subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
-    order = np.argsort(subscription_of, kind="stable")
-    bounds = np.searchsorted(subscription_of[order], np.arange(len(subscriptions) + 1)).tolist()
-    for alike, wanted in zip(pairwise(bounds), topic_numbers(assignment.topics, subscriptions), strict=True):
-        may_have = np.zeros(len(assignment.topics) + 1, np.bool_)
-        may_have[wanted] = True
-        if may_have[:-1].all():
-            continue
-        for number in order[slice(*alike)].tolist():
-            topics = assignment.run_topics[
-                assignment.member_starts[number] : assignment.member_starts[number + 1]
-            ]
-            if not may_have[topics].all():
-                strange = topics[~may_have[topics]][0]
-                raise AssignorError(
-                    f"member {assignment.members[number]!r} is given partitions of "
-                    f"{assignment.topics[strange]!r}, which it does not subscribe to"
-                )
+    places = list(places_in(assignment.topics, subscriptions))
+    wanted = PairTable(
+        np.repeat(np.arange(len(places)), [listed.size for listed in places]),
+        np.concatenate([np.empty(0, np.int32), *places]),
+        len(assignment.topics) + 1,
+    )
+    member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
+    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_THERE)
+    if strange.size:
+        run = strange[0]
+        raise AssignorError(
+            f"member {assignment.members[member[run]]!r} is given partitions of "
+            f"{assignment.topics[assignment.run_topics[run]]!r}, which it does not subscribe to"
+        )

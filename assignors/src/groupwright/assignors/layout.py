@@ -1,21 +1,25 @@
 """A group as arrays: what the assignors compute on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors.assignment import NOBODY, Assignment
 from groupwright.assignors.model import Group, Member
-from groupwright.assignors.order import member_order, sorted_names
+from groupwright.assignors.names import places_in
+from groupwright.assignors.order import sorted_members, sorted_names
 from groupwright.assignors.partitions import Offsets, numbers_in_slices
 
 _Numbers = npt.NDArray[np.int32]
 
+NOT_THERE = -1
+"""The place of a pair that is not among the given ones."""
+
 _RADIX = 2**16
+_CELLS = 2**22  # of a table at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +46,10 @@ class Layout:
     @classmethod
     def of(cls, group: Group) -> "Layout":
         """Lay out a group."""
-        members = sorted(group.members, key=member_order)
+        members = sorted_members(group.members)
         subscriptions, subscription_of = distinct_subscriptions(members)
-        wanted = frozenset().union(*subscriptions)
-        topics = sorted_names(
-            name for name, topic in group.topics.items() if topic.partitions and name in wanted
-        )
-        audience_of, audiences = _audiences(topics, subscriptions, subscription_of)
+        names = sorted_names(name for name, topic in group.topics.items() if topic.partitions)
+        topics, audience_of, audiences = _audiences(names, subscriptions, subscription_of)
         return cls(
             members=tuple(member.id for member in members),
             topics=topics,
@@ -76,6 +77,18 @@ class Layout:
     def partition(self) -> _Numbers:
         """The number within its topic of each partition."""
         return numbers_in_slices(self.starts)
+
+    def seats(self, topics: npt.NDArray[np.integer], members: npt.NDArray[np.integer]) -> _Numbers:
+        """Return, pair by pair, the member's place in the topic's audience; `NOT_THERE` if it is not in it."""
+        widths = [audience.size for audience in self.audiences]
+        if min(widths) == len(self.members):
+            return members.astype(np.int32)
+        of_pair = self.audience_of[topics]
+        audience = np.repeat(np.arange(len(widths)), widths)
+        table = PairTable(audience, np.concatenate(self.audiences), len(self.members))
+        place = table.find(of_pair, members)
+        first = (np.cumsum(widths) - widths).astype(np.int32)
+        return np.where(place == NOT_THERE, place, place - first[of_pair])
 
     def assignment(self, seats: _Numbers) -> Assignment:
         """Return the assignment that gives each partition to one of its topic's subscribers.
@@ -128,43 +141,82 @@ def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, .
     return list(numbers), np.array(number_of, np.int32)
 
 
-def topic_numbers(topics: Sequence[str], subscriptions: Sequence[tuple[str, ...]]) -> Iterator[_Numbers]:
-    """Go through subscriptions as places in `topics`; what is not there has the place behind the last."""
-    numbers = {topic: number for number, topic in enumerate(topics)}
-    for subscription in subscriptions:
-        found = map(numbers.get, subscription, repeat(len(topics)))
-        yield np.fromiter(found, np.int32, len(subscription))
+class PairTable:
+    """Finds pairs of numbers among given ones, many at a time."""
+
+    def __init__(self, first: npt.NDArray[np.integer], second: npt.NDArray[np.integer], seconds: int) -> None:
+        """Take the pairs.
+
+        Args:
+            first: The first number of each pair, ascending.
+            second: The second number of each.
+            seconds: How many second numbers there may be.
+        """
+        self._first = first
+        self._second = second
+        self._seconds = seconds
+
+    def find(self, first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+        """Return the place of each of these pairs among the given ones, or `NOT_THERE`.
+
+        A table of all pairs that there may be is laid out, of so many first numbers at a time that it has a
+        bounded size.
+        """
+        found = np.full(first.size, NOT_THERE, np.int32)
+        firsts = int(self._first[-1]) + 1 if self._first.size else 0
+        at_once = max(1, _CELLS // self._seconds)
+        for start in range(0, firsts, at_once):
+            end = min(start + at_once, firsts)
+            is_all = end - start == firsts
+            given = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
+            places = np.arange(self._first.size, dtype=np.int32)[given]
+            table = np.full((end - start) * self._seconds, NOT_THERE, np.int32)
+            table[(self._first[given] - start).astype(np.int64) * self._seconds + self._second[given]] = (
+                places
+            )
+            here = slice(None) if is_all else np.flatnonzero((first >= start) & (first < end))
+            found[here] = table[(first[here] - start).astype(np.int64) * self._seconds + second[here]]
+        return found
 
 
 def _audiences(
-    topics: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: _Numbers
-) -> tuple[_Numbers, tuple[_Numbers, ...]]:
-    """Return each topic's audience, and the audiences.
+    names: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: _Numbers
+) -> tuple[tuple[str, ...], _Numbers, tuple[_Numbers, ...]]:
+    """Return the topics that somebody subscribes to, the audience of each, and the audiences.
 
     Args:
-        topics: The topics.
+        names: The topics that have partitions.
         subscriptions: What the members subscribe to, each once.
         subscription_of: Which of the subscriptions each member has.
     """
-    topic = np.concatenate([np.empty(0, np.int32), *topic_numbers(topics, subscriptions)])
+    topic = np.concatenate([np.empty(0, np.int32), *places_in(names, subscriptions)])
     subscription = np.repeat(
         np.arange(len(subscriptions), dtype=np.int32), [len(listed) for listed in subscriptions]
     )
-    by_topic = np.argsort(topic.astype(np.uint16 if len(topics) < _RADIX else np.int32), kind="stable")
+    by_topic = np.argsort(topic.astype(np.uint16 if len(names) < _RADIX else np.int32), kind="stable")
     topic, subscription = topic[by_topic], subscription[by_topic]
     once = np.ones(topic.size, np.bool_)
     once[1:] = (topic[1:] != topic[:-1]) | (subscription[1:] != subscription[:-1])
     topic, subscription = topic[once], subscription[once]
-    bounds = np.searchsorted(topic, np.arange(len(topics) + 1)).tolist()
+    bounds = np.searchsorted(topic, np.arange(len(names) + 1))
+    wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
     numbers: dict[bytes, int] = {}
     audience_of = []
     audiences: list[_Numbers] = []
-    for start, end in pairwise(bounds):
+    for start, end in zip(bounds[wanted].tolist(), bounds[wanted + 1].tolist(), strict=True):
         held_by = subscription[start:end]
         number = numbers.setdefault(held_by.tobytes(), len(numbers))
         audience_of.append(number)
         if number == len(audiences):
-            holds = np.zeros(len(subscriptions), np.bool_)
-            holds[held_by] = True
-            audiences.append(np.flatnonzero(holds[subscription_of]).astype(np.int32))
-    return np.array(audience_of, np.int32), tuple(audiences)
+            audiences.append(_subscribers(held_by, subscription_of, len(subscriptions)))
+    topics = names if wanted.size == len(names) else tuple(names[number] for number in wanted.tolist())
+    return topics, np.array(audience_of, np.int32), tuple(audiences)
+
+
+def _subscribers(subscriptions: _Numbers, subscription_of: _Numbers, count: int) -> _Numbers:
+    """Return the members that have one of these subscriptions, of so many in all."""
+    if count == subscription_of.size:
+        return subscriptions  # which are numbered in the order of members
+    holds = np.zeros(count, np.bool_)
+    holds[subscriptions] = True
+    return np.flatnonzero(holds[subscription_of]).astype(np.int32)

@@ -1,7 +1,7 @@
 """Kafka's order of members and of names: Java's, which is not always Python's."""
 
-from collections.abc import Iterable
-from operator import lt
+from collections.abc import Collection, Iterable
+from operator import attrgetter, lt
 from typing import TYPE_CHECKING
 
 from groupwright.assignors.errors import InvalidInputError
@@ -28,6 +28,12 @@ def member_order(member: "Member") -> tuple[bool, bytes, bytes]:
     """
     instance_id = member.instance_id
     return instance_id is None, utf16_order(instance_id or ""), utf16_order(member.id)
+
+
+def sorted_members(members: Collection["Member"]) -> list["Member"]:
+    """Return members in the order of `member_order`."""
+    is_simple = all(member.instance_id is None for member in members) and _is_ascii([m.id for m in members])
+    return sorted(members, key=attrgetter("id") if is_simple else member_order)
 
 
 def sorted_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -25,9 +25,8 @@ def rack_aware_seats(group: Group, layout: Layout) -> Iterator[tuple[list[int], 
     subscribers and the same number of partitions; and in those of the rest that need it.
     """
     rack_of = {member.id: member.rack for member in group.members}
-    racks = [
-        [rack_of[layout.members[number]] for number in audience.tolist()] for audience in layout.audiences
-    ]
+    of_members = np.array([rack_of[id_] for id_ in layout.members], object)
+    racks: list[list[str | None]] = [of_members[audience].tolist() for audience in layout.audiences]
     audience_of = layout.audience_of.tolist()
     topics = [group.topics[name] for name in layout.topics]
     needs_racks = [
@@ -86,9 +85,12 @@ class _Ranges:
             for name in racks:
                 here.setdefault(name, []).append(partition)
         free = {rack: self._free(partitions) for rack, partitions in here.items()}
+        left = len(near)
         for seat, rack in enumerate(self._racks):
+            if not left:
+                break
             if rack in free:
-                self._give(seat, list(islice(free[rack], self._room(seat))))
+                left -= self._give(seat, list(islice(free[rack], self._room(seat))))
 
     def seats(self) -> Seats:
         """Give the rest in ranges, and return all."""
@@ -103,12 +105,14 @@ class _Ranges:
     def _room(self, seat: int) -> int:
         return max(0, self._each + (self._larger_left > 0) - self._given[seat])
 
-    def _give(self, seat: int, partitions: Sequence[int]) -> None:
+    def _give(self, seat: int, partitions: Sequence[int]) -> int:
+        """Give partitions to a seat, and return how many."""
         had = self._given[seat]
         self._given[seat] += len(partitions)
         self._larger_left -= had <= self._each < self._given[seat]
         for partition in partitions:
             self._seat_of[partition] = seat
+        return len(partitions)
 
     def _free(self, partitions: Iterable[int]) -> Iterator[int]:
         return (partition for partition in partitions if self._seat_of[partition] == NOBODY)

@@ -71,7 +71,10 @@ class StickyAssignor(_StickyAssignor):
 
     Points 1 to 4 hold exactly, for equal and for different subscriptions, and for groups of any size: what grows
     with the size is the time. Point 5 is a heuristic; it is exact where nobody owns anything, all subscribe to
-    the same, and no racks matter. The result depends on nothing but the group's content.
+    the same, and no racks matter. It chooses among partitions only after points 2 to 4 have settled how many of
+    which racks and subscribers each member gets and gives up, and never moves one for it: where racks matter,
+    and after many have joined one by one, members may have several partitions of a topic that others of its
+    subscribers have none of. The result depends on nothing but the group's content.
 
     What a member owns is a claim, and checked. Of several members that claim a partition, the one with the
     highest generation owns it; if two claim it in that one, nobody does. Claims to topics and partitions that do

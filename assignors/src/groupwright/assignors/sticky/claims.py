@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 
 import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors.assignment import NOBODY
-from groupwright.assignors.layout import Layout
+from groupwright.assignors.layout import NOT_THERE, Layout
 from groupwright.assignors.partitions import TopicPartitions
 from groupwright.assignors.sticky.userdata import Owned
 
@@ -55,32 +56,23 @@ def settle_claims(layout: Layout, owned: Sequence[Owned]) -> Claims:
         generation = np.array([claims.generation for claims in owned], np.int64)[member]
         contested = _decide(owner, member, place, generation)
     held = np.flatnonzero(owner != NOBODY)
-    owner[held[~_subscribe(layout, owner[held], layout.topic[held])]] = NOBODY
+    seats = layout.seats(layout.topic[held], owner[held])
+    owner[held[seats == NOT_THERE]] = NOBODY
     return Claims(owner, claimed, contested)
-
-
-def _subscribe(layout: Layout, member: Owners, topic: Owners) -> Flags:
-    """Tell, pair by pair, whether the member subscribes to the topic."""
-    everybody = len(layout.members)
-    if all(audience.size == everybody for audience in layout.audiences):
-        return np.ones(member.size, np.bool_)
-    seats = np.concatenate(
-        [audience.astype(np.int64) + number * everybody for number, audience in enumerate(layout.audiences)]
-    )
-    sought = layout.audience_of[topic].astype(np.int64) * everybody + member
-    found: Flags = seats[np.minimum(np.searchsorted(seats, sought), seats.size - 1)] == sought
-    return found
 
 
 def _claimed_places(layout: Layout, owned: Sequence[Owned]) -> tuple[Owners, _Numbers]:
     """Return the claims to partitions that exist: who claims, and which place in the layout."""
-    lists = [claims.partitions for claims in owned]
+    claimants = [number for number, claims in enumerate(owned) if claims.partitions.count]
+    if not claimants:
+        return np.empty(0, np.int32), np.empty(0, np.int64)
+    lists = [owned[number].partitions for number in claimants]
     topics = _topics_claimed(layout, lists)
     known = topics != _UNKNOWN
     first_of = np.where(known, layout.starts[topics], 0)
     size_of = np.where(known, layout.starts[topics + known] - layout.starts[topics], 0)
-    runs = np.concatenate([claims.starts[1:] - claims.starts[:-1] for claims in lists])
-    member = np.repeat(np.arange(len(lists), dtype=np.int32), [claims.count for claims in lists])
+    runs = _run_sizes(lists)
+    member = np.repeat(np.array(claimants, np.int32), [claims.count for claims in lists])
     partition = np.concatenate([claims.partitions for claims in lists])
     exists = (partition >= 0) & (partition < np.repeat(size_of, runs))
     place = np.repeat(first_of, runs)
@@ -91,16 +83,23 @@ def _claimed_places(layout: Layout, owned: Sequence[Owned]) -> tuple[Owners, _Nu
 def _topics_claimed(layout: Layout, lists: Sequence[TopicPartitions]) -> _Numbers:
     """Return the layout's number of each topic in the lists, on end; `_UNKNOWN` if it is not there."""
     number_of = {topic: number for number, topic in enumerate(layout.topics)}
-    tables: dict[int, _Numbers] = {}
-    topics = []
-    for claims in lists:
-        table = tables.get(id(claims.names))
-        if table is None:
-            table = tables[id(claims.names)] = np.array(
-                [number_of.get(name, _UNKNOWN) for name in claims.names], np.int64
-            )
-        topics.append(table[claims.numbers])
-    return np.concatenate(topics)
+    tables = {id(claims.names): claims.names for claims in lists}  # most lists share one
+    sizes = [len(names) for names in tables.values()]
+    first_of = dict(zip(tables, accumulate(sizes, initial=0), strict=False))
+    names = chain.from_iterable(tables.values())
+    numbers = np.array([number_of.get(name, _UNKNOWN) for name in names], np.int64)
+    place = np.concatenate([claims.numbers for claims in lists]).astype(np.int64)
+    if len(tables) > 1:
+        sizes = [len(claims) for claims in lists]
+        place += np.repeat([first_of[id(claims.names)] for claims in lists], sizes)
+    return numbers[place]
+
+
+def _run_sizes(lists: Sequence[TopicPartitions]) -> _Numbers:
+    """Return how many partitions each list has of each of its topics, on end."""
+    differences = np.diff(np.concatenate([claims.starts for claims in lists]))
+    from_list_to_list = np.cumsum([claims.starts.size for claims in lists])[:-1] - 1
+    return np.delete(differences, from_list_to_list)
 
 
 def _decide(

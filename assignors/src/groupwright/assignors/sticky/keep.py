@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from groupwright.assignors.sticky.balance import Balance, balance
+from groupwright.assignors.sticky.balance import balance
 from groupwright.assignors.sticky.network import Arcs, Network
 from groupwright.assignors.sticky.pour import pour
-from groupwright.assignors.sticky.rows import Ints, Rows
+from groupwright.assignors.sticky.rows import NO_ARC, Ints, Rows
 
 _MOVE = 1
 _ANY = 2**31
+_FEW = 100
 
 
 def best_flow(rows: Rows) -> Ints:
@@ -17,11 +18,18 @@ def best_flow(rows: Rows) -> Ints:
     No flow has more even loads; of those with such loads, none has more partitions with near members; and of
     those, none takes fewer partitions from members that own them.
     """
+    keeping = _Keeping(rows, np.zeros(rows.members, np.int64), np.zeros(rows.sizes.size, np.int64))
+    if keeping.give():
+        return keeping.flow  # all have the average load, so that nothing is more even, and there is one block
     plain = rows.without_racks()
     even = balance(plain)
     if plain is rows and (rows.near.all() and (even.flow >= rows.owned).all()):
         return even.flow
-    return _Keeping(rows, even).run()
+    if even.block_of.any():
+        keeping = _Keeping(rows, even.block_of, even.row_block[rows.audience])
+    if not keeping.give():
+        keeping.solve()
+    return keeping.flow
 
 
 class _Keeping:
@@ -33,21 +41,26 @@ class _Keeping:
     members with room, at the cost of one move a partition: no way is cheaper, so that nothing is lost by it. A
     network does what is left, from the potentials that say so, and proves that all of it costs the least. There a
     partition with a far member costs more than all moves together.
+
+    Attributes:
+        flow: For each arc, how many of the row's partitions the member has so far.
     """
 
-    def __init__(self, rows: Rows, even: Balance) -> None:
+    def __init__(self, rows: Rows, block_of: Ints, row_block: Ints) -> None:
         self._rows = rows
-        self._block_of = even.block_of
-        self._row_block = even.row_block[rows.audience]
-        self._allowed = self._row_block[rows.row] == self._block_of[rows.member]
-        self._flow = np.where(self._allowed & rows.near, rows.owned, 0)
-        self._left = rows.sizes - rows.totals(self._flow)
-        total = np.bincount(self._row_block, rows.sizes, int(self._block_of.max()) + 1).astype(np.int64)
-        members = np.bincount(self._block_of)
+        self._block_of = block_of
+        self._row_block = row_block
+        self._allowed = row_block[rows.row] == block_of[rows.member]
+        self._open = self._allowed & rows.near
+        self.flow = np.where(self._open, rows.owned, 0)
+        self._left = rows.sizes - rows.totals(self.flow)
+        total = np.bincount(row_block, rows.sizes, int(block_of.max()) + 1).astype(np.int64)
+        members = np.bincount(block_of)
         most = -(-total // members)
-        self._room = most[self._block_of] - rows.loads(self._flow)
+        self._room = most[block_of] - rows.loads(self.flow)
         self._had_room = self._room > 0
         self._idle = self._rest(members * most - total)
+        self._wanted = int(self._room.clip(0).sum())
 
     def _rest(self, idle: Ints) -> Ints:
         """Give the idle units of each block to those with the most room, and return who has one."""
@@ -61,51 +74,86 @@ class _Keeping:
         self._idle_potential = np.where(self._idle_left == 0, _MOVE, 0)
         return rests.astype(np.int64)
 
-    def run(self) -> Ints:
+    def give(self) -> bool:
+        """Give what is missing and what some have too much of to members with room; tell if nothing is left."""
+        widths = np.diff(self._rows.starts)
+        narrow_first = np.argsort(widths, kind="stable").tolist()
+        shares = (-(-self._rows.sizes // widths)).tolist()
         for times in (1, 2, 4, _ANY):
-            self._give(times)
-        if (self._room != 0).any():
-            self._solve()
-        return self._flow
+            can_release = bool((self._room < 0).any() or self._idle_left.any())
+            for row in narrow_first:
+                if self._wanted and (can_release or self._left[row]):
+                    self._give(row, times * shares[row], can_release=can_release)
+        if 0 < self._wanted <= _FEW:
+            self._pass_on()
+        return not self._room.any()
 
-    def _give(self, times: int) -> None:
-        """Give, row by row, what is missing and what some have too much of to members with room.
+    def _give(self, row: int, most: int, *, can_release: bool) -> None:
+        """Give units of one row to members with room.
 
         Args:
-            times: Up to how many times its fair share of a row to give to a member.
+            row: The row.
+            most: How many units of the row a member may come to have by this.
+            can_release: Whether there may be members with too much, or idle units left.
         """
-        rows = self._rows
-        widths = np.diff(rows.starts)
-        shares = -(-rows.sizes // widths)
-        for row in np.argsort(widths, kind="stable").tolist():
-            arcs = np.arange(rows.starts[row], rows.starts[row + 1])
-            members = rows.member[arcs]
-            room, flow = self._room[members], self._flow[arcs]
-            takers = (room > 0) & self._allowed[arcs] & rows.near[arcs]
-            if not takers.any():
-                continue
+        arcs = slice(self._rows.starts[row], self._rows.starts[row + 1])
+        members, flow = self._rows.member[arcs], self.flow[arcs]
+        room = self._room[members]
+        takers = np.flatnonzero((room > 0) & self._open[arcs])
+        if not takers.size:
+            return
+        supply = missing = int(self._left[row])
+        if can_release:
             excess = np.clip(-room, 0, flow)
             can_rest = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
             can_rest = can_rest[: self._idle_left[self._row_block[row]]]
-            supply = int(self._left[row] + excess.sum() + can_rest.size)
-            if not supply:
-                continue
-            gained = pour(-room[takers], min(supply, int(room[takers].sum())))
-            gained = np.minimum(gained, np.maximum(0, times * shares[row] - flow[takers]))
-            units = int(gained.sum())
-            missing = min(units, int(self._left[row]))
+            supply += int(excess.sum()) + can_rest.size
+        if not supply:
+            return
+        room = room[takers]
+        gained = pour(-room, min(supply, int(room.sum())))
+        gained = np.minimum(gained, np.maximum(0, most - flow[takers]))
+        units = int(gained.sum())
+        if units > missing:
             released = _from_first(excess, units - missing)
             rest = can_rest[: units - missing - int(released.sum())]
-            self._left[row] -= missing
             self._room[members] += released
-            self._room[members[takers]] -= gained
             self._idle[members[rest]] = 1
             self._idle_left[self._row_block[row]] -= rest.size
             released[rest] = 1
-            self._flow[arcs] -= released
-            self._flow[arcs[takers]] += gained
+            flow -= released
+        self._left[row] -= min(units, missing)
+        self._room[members[takers]] -= gained
+        self._wanted -= units
+        flow[takers] += gained
 
-    def _solve(self) -> None:
+    def _pass_on(self) -> None:
+        """Give what is missing to members without room that pass on what they do not own to one with room.
+
+        That costs one move a partition too. It saves the network where a few are left.
+        """
+        rows = self._rows
+        spare = np.flatnonzero((self.flow > rows.owned) & self._open)
+        for taker in np.flatnonzero(self._room > 0).tolist():
+            near = np.flatnonzero((rows.member == taker) & self._open)
+            arc_of = np.full(rows.sizes.size, NO_ARC)
+            arc_of[rows.row[near]] = near
+            for row in np.flatnonzero(self._left).tolist():
+                arcs = np.arange(rows.starts[row], rows.starts[row + 1])
+                arcs = arcs[self._open[arcs]]
+                way_to = np.full(rows.members, NO_ARC)
+                way_to[rows.member[arcs]] = arcs
+                onward = spare[(arc_of[rows.row[spare]] != NO_ARC) & (way_to[rows.member[spare]] != NO_ARC)]
+                onward = onward[self.flow[onward] > rows.owned[onward]]
+                passed = onward[: min(self._left[row], self._room[taker])]
+                np.add.at(self.flow, way_to[rows.member[passed]], 1)
+                np.add.at(self.flow, arc_of[rows.row[passed]], 1)
+                self.flow[passed] -= 1
+                self._left[row] -= passed.size
+                self._room[taker] -= passed.size
+                self._wanted -= passed.size
+
+    def solve(self) -> None:
         """Give what is left on the cheapest ways, which may lead over several members."""
         rows = self._rows
         arcs = np.flatnonzero(self._allowed)
@@ -115,7 +163,7 @@ class _Keeping:
             Arcs(
                 row=np.concatenate([rows.row[arcs], rows.sizes.size + self._block_of[resters]]),
                 member=np.concatenate([rows.member[arcs], resters]),
-                flow=np.concatenate([self._flow[arcs], self._idle[resters]]),
+                flow=np.concatenate([self.flow[arcs], self._idle[resters]]),
                 kept=np.concatenate([rows.owned[arcs], ~no]),
                 far=np.concatenate([~rows.near[arcs], no]),
                 open=np.concatenate([yes, no]),
@@ -129,7 +177,7 @@ class _Keeping:
             sink_potential=_MOVE,
         )
         network.run()
-        self._flow[arcs] = network.flow()[: arcs.size]
+        self.flow[arcs] = network.flow()[: arcs.size]
 
 
 def _from_first(amounts: Ints, units: int) -> Ints:

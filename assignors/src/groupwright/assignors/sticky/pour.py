@@ -13,8 +13,9 @@ def pour(levels: Ints, units: int) -> Ints:
         levels: What each has; at least one.
         units: How many units there are.
     """
-    order = np.argsort(levels, kind="stable")
-    lowest = levels[order]
+    bits = levels.size.bit_length()
+    ascending = np.sort((levels << bits) + np.arange(levels.size))  # the numbers at the end part equals
+    order, lowest = ascending & ((1 << bits) - 1), ascending >> bits
     before = np.cumsum(lowest) - lowest
     wet = int(np.searchsorted(np.arange(levels.size) * lowest - before, units, side="right"))
     level, more = divmod(units + int(before[wet - 1] + lowest[wet - 1]), wet)

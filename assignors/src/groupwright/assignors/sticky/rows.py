@@ -110,7 +110,7 @@ def make_rows(group: Group, layout: Layout, owner: npt.NDArray[np.int32]) -> tup
     starts = np.concatenate([[0], np.cumsum(widths)])
     row = np.repeat(np.arange(kinds.size), widths)
     member = np.concatenate(audiences).astype(np.int64)
-    places = Places(row_of, _arcs(row, member, len(layout.members), row_of, owner))
+    places = Places(row_of, _arcs(layout, starts[row_of], owner))
     rows = Rows(
         members=len(layout.members),
         sizes=counts[kinds],
@@ -163,13 +163,15 @@ def _classes(of_members: frozenset[str], topics: Sequence[Topic]) -> dict[frozen
     }
 
 
-def _arcs(row: Ints, member: Ints, members: int, row_of: Ints, owner: npt.NDArray[np.int32]) -> Ints:
-    """Return, for each partition, the arc from its row to its owner, or `NO_ARC`."""
-    is_owned = owner != NOBODY
-    if not is_owned.any():
-        return np.full(owner.size, NO_ARC, np.int64)
-    sought = row_of * members + owner
-    has_everybody = row.size % members == 0 and row.size == members * (int(row[-1]) + 1)
-    return np.where(
-        is_owned, sought if has_everybody else np.searchsorted(row * members + member, sought), NO_ARC
-    )
+def _arcs(layout: Layout, first: Ints, owner: npt.NDArray[np.int32]) -> Ints:
+    """Return, for each partition, the arc to its owner, or `NO_ARC`.
+
+    Args:
+        layout: The group.
+        first: For each partition the first arc of its row.
+        owner: As in `make_rows`.
+    """
+    arcs = np.full(owner.size, NO_ARC, np.int64)
+    owned = np.flatnonzero(owner != NOBODY)
+    arcs[owned] = first[owned] + layout.seats(layout.topic[owned], owner[owned])
+    return arcs

@@ -120,21 +120,44 @@ class _Deal:
     def _deal_topics(self, free: Ints, members: Ints, gained: Ints) -> None:
         """Give each topic's partitions to those with the fewest of it, and of these to those that gain the most."""
         topic = self._layout.topic[free]
+        scale = int(gained.max()) + 1
         for part in np.split(free, np.flatnonzero(topic[1:] != topic[:-1]) + 1):
             number = int(self._layout.topic[part[0]])
             of_topic = self._owner[self._layout.starts[number] : self._layout.starts[number + 1]]
-            has = np.bincount(of_topic + 1, minlength=self._rows.members + 1)[1:]
-            rest = part
-            while rest.size:
-                order = np.argsort(-gained, kind="stable")
-                members, gained = members[order], gained[order]
-                gets = np.minimum(pour(has[members], rest.size), gained)
-                units = int(gets.sum())
-                self._owner[rest[:units]] = np.repeat(members, gets)
-                rest = rest[units:]
-                has[members] += gets
-                gained = gained - gets
+            has = np.bincount(of_topic + 1, minlength=self._rows.members + 1)[1:][members]
+            gets = _fewest_first(has, gained, part.size) if part.size > 1 else _to_one(has * scale - gained)
+            self._owner[part] = np.repeat(members, gets)
+            gained = gained - gets
+            if not gained.all():
                 members, gained = members[gained > 0], gained[gained > 0]
+
+
+def _to_one(rank: Ints) -> Ints:
+    """Return that one unit goes to the lowest in rank, the first of equals."""
+    gets = np.zeros(rank.size, np.int64)
+    gets[np.argmin(rank)] = 1
+    return gets
+
+
+def _fewest_first(has: Ints, most: Ints, units: int) -> Ints:
+    """Return how many units each gets: those with the fewest first, and of these those that may get the most.
+
+    Args:
+        has: What each has.
+        most: What each may get; together they may get all.
+        units: How many units there are.
+    """
+    order = np.argsort(-most, kind="stable")
+    has, most = has[order], most[order]
+    gets = np.zeros(order.size, np.int64)
+    while units:
+        open_ = np.flatnonzero(gets < most)
+        more = np.minimum(pour(has[open_] + gets[open_], units), most[open_] - gets[open_])
+        gets[open_] += more
+        units -= int(more.sum())
+    in_order = np.empty_like(gets)
+    in_order[order] = gets
+    return in_order
 
 
 def _in_rounds(gained: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """The user data of Kafka's sticky assignors: what a member owned, and in which generation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from groupwright.assignors import binary, bulk
 from groupwright.assignors.errors import MalformedBytesError
@@ -9,8 +9,7 @@ from groupwright.assignors.model import NO_GENERATION
 from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(NamedTuple):
     """What a member says it owns.
 
     Attributes:
@@ -41,8 +40,9 @@ def decode_owned(data: Sequence[bytes | None]) -> list[Owned]:
     As in Java, user data that can be read as neither says nothing, and bytes that follow are not looked at.
     """
     names: dict[bytes, str] = {}
-    readers = [binary.Reader(bytes_ or b"", "user data", names) for bytes_ in data]
-    return list(map(_read_owned, readers, bulk.topic_partitions(readers)))
+    readers = [binary.Reader(bytes_, "user data", names) for bytes_ in data if bytes_]
+    owned = map(_read_owned, readers, bulk.topic_partitions(readers))
+    return [next(owned) if bytes_ else NOTHING for bytes_ in data]
 
 
 def _read_owned(reader: binary.Reader, partitions: TopicPartitions | None) -> Owned:
