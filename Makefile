@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build bench-assignors clean
+.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,15 @@ build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 
 bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-go, kafka-python and aiokafka (ARGS=--quick)
 	$(BIN)/python -m benchmarks.assignors $(ARGS)
+
+bench-consumer: $(VENV)/.dev ## Measure throughput, joins, events and idling beside confluent-kafka, Java and others (ARGS=--quick)
+	$(BIN)/python -m benchmarks.consumer $(ARGS)
+
+soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
+	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)
+
+soak-growth: $(VENV)/.dev ## Memory, threads and files over a thousand rebalances
+	@PYTHONPATH=integration_tests $(BIN)/python -m soak.growth $(ARGS)
 
 clean: ## Remove the virtual environment and everything that was built
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

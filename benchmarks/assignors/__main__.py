@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 from benchmarks.assignors.cases import CONTESTANTS, GROUPWRIGHT, Case, full_matrix, quick_matrix
 from benchmarks.assignors.contestants import ROOT, prepare
-from benchmarks.assignors.machine import describe
 from benchmarks.assignors.report import keep, show
 from benchmarks.assignors.results import Results
 from benchmarks.assignors.runner import FULL, QUICK, Effort, run_case
+from benchmarks.machine import describe
 from rich.console import Console
 from rich.progress import (
     BarColumn,

@@ -8,15 +8,14 @@ from pathlib import Path
 from benchmarks.assignors.plot import draw
 from benchmarks.assignors.results import Results
 from benchmarks.assignors.tables import (
-    Table,
     memory_table,
     quality_table,
     racks_table,
     speed_table,
     summary,
 )
+from benchmarks.layout import Table, markdown, printed
 from rich.console import Console
-from rich.table import Table as RichTable
 
 _ABOUT = """\
 Each contestant does what a leader does between JoinGroup and SyncGroup: from the bytes of all members' subscriptions
@@ -42,15 +41,7 @@ them for one round, so that the loads of that round say nothing.
 def show(console: Console, results: Results) -> None:
     """Print the tables."""
     for table in _tables(results):
-        printed = RichTable(title=table.title)
-        for number, column in enumerate(table.columns):
-            is_text = number == 0 or column == "reached"
-            printed.add_column(
-                column, justify="left" if is_text else "right", overflow="fold", no_wrap=number == 0
-            )
-        for row in table.rows:
-            printed.add_row(*row)
-        console.print(printed)
+        console.print(printed(table, texts=["reached"]))
     for line in summary(results.rows):
         console.print(line, highlight=False)
 
@@ -84,11 +75,5 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
         yield f"\n## {table.title}\n"
         if table.title.startswith("Balance"):
             yield _ABOUT_QUALITY
-        yield from _markdown(table)
+        yield from markdown(table)
     yield ""
-
-
-def _markdown(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(table.columns)} |"
-    yield f"|---|{'---:|' * (len(table.columns) - 1)}"
-    yield from (f"| {' | '.join(row)} |" for row in table.rows)

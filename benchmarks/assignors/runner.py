@@ -39,7 +39,7 @@ class Effort:
     limit: float
 
 
-FULL = Effort(patience=1.5, longest=20.0, limit=30.0)
+FULL = Effort(patience=1.0, longest=8.0, limit=30.0)
 QUICK = Effort(patience=0.3, longest=3.0, limit=5.0)
 
 _LEAST_RUNS = 3

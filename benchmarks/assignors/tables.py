@@ -1,29 +1,14 @@
 """Lays results out as tables, without saying yet in which form they are shown."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from benchmarks.assignors.cases import CONTESTANTS, FRANZ_GO, GROUPWRIGHT, JAVA, MEMORY_PARTITIONS
 from benchmarks.assignors.results import Outcome, Quality, Row, Status
 from benchmarks.assignors.verdict import Finding, judge, ratio
+from benchmarks.layout import Table
 
 _MARKS = {True: "✓", False: "✗", None: "?"}
 _NOTHING = "-"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table.
-
-    Attributes:
-        title: What it shows.
-        columns: The heads of its columns; the first one's cells are to the left, the others' to the right.
-        rows: The cells.
-    """
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
 
 
 def speed_table(rows: list[Row]) -> Table:

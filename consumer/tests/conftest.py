@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,12 +14,13 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
-from groupwright.assignors import JoinedMember, MalformedBytesError
+from groupwright.assignors import JoinedMember, MalformedBytesError, Topic
 from groupwright.consumer import Consumer
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Event, Revoke
 from groupwright.consumer.membership import Membership, State
 from groupwright.consumer.network import Network, NetworkConfig
+from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.protocol import (
     Identity,
     JoinAnswer,
@@ -27,8 +28,11 @@ from groupwright.consumer.protocol import (
     OffsetsAnswer,
     Partitions,
     SyncAnswer,
+    TopicsAnswer,
     keys,
 )
+from groupwright.consumer.selection import read_selection
+from groupwright.consumer.standing import SubscriptionEncoder
 from groupwright.consumer.timing import Timing
 from groupwright.testing import LocalKafka
 
@@ -62,6 +66,11 @@ def decode_assignment(data: bytes) -> Partitions:
     }
 
 
+def topics_answer(topics: Mapping[str, int], **fields: Any) -> TopicsAnswer:
+    """Say that these topics exist, with so many partitions."""
+    return TopicsAnswer({name: Topic(count) for name, count in topics.items()}, **fields)
+
+
 @dataclass(eq=False)
 class Player:
     """Plays the network, the application and the clock to one membership.
@@ -79,6 +88,7 @@ class Player:
     served: list[Event] = field(default_factory=list)
     refused: list[act.Refuse] = field(default_factory=list)
     noted: list[act.NotifyAssignor] = field(default_factory=list)
+    looks: list[act.FetchTopics] = field(default_factory=list)
     drops: int = 0
     _later: deque[tuple[Callable[..., list[act.Action]], tuple[Any, ...]]] = field(default_factory=deque)
 
@@ -105,6 +115,8 @@ class Player:
                 self.refused.append(action)
             case act.NotifyAssignor():
                 self.noted.append(action)
+            case act.FetchTopics():
+                self.looks.append(action)
             case _:
                 self.asked.append(action)
 
@@ -205,6 +217,19 @@ class Player:
         sent = self.take(act.SendHeartbeat)
         self.feed(self.member.heartbeat_answered, identity or sent.identity, error)
 
+    def answer_plan(self, topics: Mapping[str, int], *absent: str) -> None:
+        """Let the leader's assignor return; it has planned for `topics`, with their partitions, and for absent ones."""
+        plan = self.take(act.Plan)
+        asked = {*topics, *absent}
+        assignments = {} if plan.skip else {"m-1": b"t:0"}
+        self.feed(self.member.planned, plan.attempt, assignments, asked, topics_answer(topics))
+
+    def answer_look(self, topics: Mapping[str, int], **fields: Any) -> None:
+        """Answer Metadata: these topics exist, with so many partitions."""
+        assert len(self.looks) == 1, self.looks
+        self.looks.clear()
+        self.feed(self.member.topics_found, topics_answer(topics, **fields))
+
     def answer_leave(self) -> None:
         """Answer LeaveGroup."""
         self.feed(self.member.left, self.take(act.SendLeave).attempt)
@@ -228,11 +253,15 @@ class Player:
         if isinstance(event, Assign | Revoke):
             self.feed(self.member.applied, event.ticket)
 
+    def subscribe(self, *topics: str) -> None:
+        """Subscribe to names and regular expressions."""
+        self.feed(self.member.subscribe, read_selection(topics))
+
     # --- Whole stretches
 
     def join(self, partitions: Partitions, topics: tuple[str, ...] = ("t",), member_id: str = "m-1") -> None:
         """Become a stable member that owns these partitions, from nothing."""
-        self.feed(self.member.subscribe, topics)
+        self.subscribe(*topics)
         self.find()
         self.answer_join(79, member_id=member_id)
         self.settle(partitions)
@@ -254,7 +283,7 @@ class Player:
 
     def plan(self) -> None:
         """Lead a group: stop where the assignor runs."""
-        self.feed(self.member.subscribe, ("t",))
+        self.subscribe("t")
         self.find()
         self.answer_join(leads=True)
         assert self.member.state is State.COMPLETING_REBALANCE
@@ -371,9 +400,15 @@ class Scene:
             network.join_thread(_PATIENCE_SECONDS)
         return answers[0]
 
+    @staticmethod
+    def member_of(consumer: Consumer) -> OwnMember:
+        """Look inside: the membership that is Groupwright's own."""
+        assert isinstance(consumer._member, OwnMember)
+        return consumer._member
+
     def expel(self, consumer: Consumer) -> None:
         """Take a member out of the group behind its back."""
-        identity = consumer._membership.identity
+        identity = self.member_of(consumer)._membership.identity
         assert self.ask(lambda network: network.leave(identity, "expelled by the test")) == 0
 
 
@@ -403,8 +438,22 @@ def scene(new_scene: Callable[[LocalKafka], Scene], local_kafka: LocalKafka) -> 
 def new_player() -> Callable[..., Player]:
     """Make a player, of a static member if told so; backoffs have no jitter."""
 
-    def make(*, static: bool = False, timing: Timing = TIMING) -> Player:
-        member = Membership(timing, encode_subscription, decode_assignment, static=static, jitter=lambda: 0.5)
+    def make(
+        *,
+        static: bool = False,
+        cooperative: bool = False,
+        timing: Timing = TIMING,
+        encode: SubscriptionEncoder = encode_subscription,
+        decode: Callable[[bytes], Partitions] = decode_assignment,
+    ) -> Player:
+        member = Membership(
+            timing,
+            encode,
+            decode,
+            cooperative=cooperative,
+            static=static,
+            jitter=lambda: 0.5,
+        )
         return Player(member, timing)
 
     return make

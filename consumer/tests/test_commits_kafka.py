@@ -260,7 +260,11 @@ def test_the_transaction_of_a_zombie_is_fenced(scene: "Scene", *, knows: bool) -
     heir.subscribe([topic])
     scene.own(heir, 1)
     if knows:
-        scene.poll_until(lambda: not zombie._membership.identity.valid, heir, what="the zombie's heartbeat")
+        scene.poll_until(
+            lambda: not scene.member_of(zombie)._membership.identity.valid,
+            heir,
+            what="the zombie's heartbeat",
+        )
 
     with pytest.raises(KafkaException) as caught:
         send_offsets(scene, topic, 5, zombie.consumer_group_metadata())

@@ -1,5 +1,7 @@
 """The configuration: what is read, split and translated, and every refusal with its words."""
 
+import math
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,13 +9,13 @@ import pytest
 
 from groupwright.assignors import Assignor, Group, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
 from groupwright.consumer import ConfigurationError
-from groupwright.consumer.config import ConsumerConfig, read_config, read_strategy
+from groupwright.consumer.config import ConsumerConfig, is_broker_assigned, read_config, read_strategy
 
 
 def read(**keys: Any) -> ConsumerConfig:
     """Read a configuration with these keys (underscores for dots, but in callbacks) besides the necessary ones."""
     config = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "g"}
-    callbacks = {"on_commit", "oauth_cb"}
+    callbacks = {"on_commit"}
     return read_config(
         config | {key if key in callbacks else key.replace("_", "."): value for key, value in keys.items()}
     )
@@ -132,6 +134,38 @@ def test_a_strategy_is_names_and_objects_by_preference(value: object, names: lis
     assert list(read_strategy(value)) == names
 
 
+@pytest.mark.parametrize(
+    ("value", "cooperative"),
+    [
+        ("range", False),
+        ("sticky", False),
+        ("cooperative-sticky", True),
+        ([Cooperative()], True),
+        ([Cooperative(), "cooperative-sticky"], True),
+        # The first bounce of Kafka's way from eager to cooperative rebalances; the second leaves range out.
+        ("cooperative-sticky,range", False),
+        ("range,cooperative-sticky", False),
+    ],
+)
+def test_a_member_is_cooperative_if_all_its_assignors_are(value: object, *, cooperative: bool) -> None:
+    """As in Java: the highest protocol that all support."""
+    assert read(partition_assignment_strategy=value).cooperative is cooperative
+
+
+@pytest.mark.parametrize(("value", "seconds"), [(-1, math.inf), (0, 0.0), ("60000", 60.0), (None, 300.0)])
+def test_how_often_topics_are_looked_at(value: object, seconds: float) -> None:
+    keys = {} if value is None else {"topic_metadata_refresh_interval_ms": value}
+    assert read(**keys).timing.metadata_refresh == seconds
+
+
+def test_topics_that_are_ignored_are_expressions() -> None:
+    ignored = read(topic_blacklist=" ^test, -tmp$,").ignored_topics
+    assert [pattern.pattern for pattern in ignored] == ["^test", "-tmp$"]
+
+    with pytest.raises(ConfigurationError, match=r"topic.blacklist: '\^\(' is no regular expression"):
+        read(topic_blacklist="^(")
+
+
 def test_an_object_is_taken_as_it_is() -> None:
     mine = Mine()
 
@@ -157,12 +191,8 @@ def test_an_object_is_taken_as_it_is() -> None:
             "partition.assignment.strategy: Nameless.name must be a string that is not empty, not ''",
         ),
         (
-            Cooperative(),
-            "the assignor 'only-cooperative' is cooperative only, and this consumer rebalances eagerly",
-        ),
-        (
-            "cooperative-sticky",
-            "partition.assignment.strategy 'cooperative-sticky' asks for cooperative rebalances, and this consumer",
+            [Cooperative(), "range"],
+            "partition.assignment.strategy mixes assignors that only rebalance eagerly with such that only do so",
         ),
     ],
 )
@@ -183,9 +213,9 @@ def test_a_strategy_that_cannot_be_used_is_refused(value: object, words: str) ->
         ({"bootstrap_servers": " , "}, "bootstrap.servers must be set"),
         ({"bootstrap_servers": "a:1,b:x"}, "bootstrap.servers has 'b:x'; the form is \"host:port\""),
         ({"bootstrap_servers": "::1:9092"}, "bootstrap.servers has '::1:9092'; the form is "),
-        ({"group_protocol": "Consumer"}, "group.protocol=consumer lets the broker assign partitions"),
+        ({"group_protocol": "share"}, "group.protocol takes classic, consumer, not 'share'"),
         ({"session_timeout_ms": "soon"}, "session.timeout.ms takes a whole number, not 'soon'"),
-        ({"session_timeout_ms": None}, "session.timeout.ms takes a whole number, not None"),
+        ({"session_timeout_ms": 4.5}, "session.timeout.ms takes a whole number, not 4.5"),
         ({"enable_auto_commit": "maybe"}, "enable.auto.commit takes true or false, not 'maybe'"),
         (
             {"session_timeout_ms": 6000, "heartbeat_interval_ms": 6000},
@@ -196,17 +226,14 @@ def test_a_strategy_that_cannot_be_used_is_refused(value: object, words: str) ->
             "max.poll.interval.ms (5999) must not be less than session.timeout.ms (6000)",
         ),
         ({"on_commit": "print"}, "on_commit takes a function, not 'print'"),
-        ({"oauth_cb": print}, "oauth_cb cannot be served by the connection to the coordinator yet"),
-        ({"ssl_ca_pem": "-"}, "ssl.ca.pem cannot be served by the connection to the coordinator yet"),
-        ({"sasl_kerberos_keytab": "k"}, "sasl.kerberos.keytab cannot be served by the connection"),
+        ({"broker_address_family": "v5"}, "broker.address.family takes any, v4, v6, not 'v5'"),
         (
-            {"enable_ssl_certificate_verification": False},
-            "enable.ssl.certificate.verification cannot be served",
+            {"client_dns_lookup": "once"},
+            "client.dns.lookup takes use_all_dns_ips, resolve_canonical_bootstrap",
         ),
-        ({"security_protocol": "sasl_ssl"}, "security.protocol=SASL_SSL needs sasl.mechanism"),
         (
-            {"security_protocol": "SASL_SSL", "sasl_mechanism": "gssapi"},
-            "sasl.mechanism GSSAPI cannot be served yet; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 can",
+            {"security_protocol": "tls"},
+            "security.protocol takes PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'",
         ),
     ],
 )
@@ -237,46 +264,99 @@ def test_servers_are_read_without_what_is_empty(written: str, read_as: str) -> N
     assert read(bootstrap_servers=written).network.bootstrap_servers == read_as
 
 
-def test_security_keys_are_translated_for_the_coordinators_connection() -> None:
+def test_settings_of_connections_are_translated_for_the_coordinators() -> None:
     config = read(
-        security_protocol="sasl_ssl",
-        sasl_mechanisms="scram-sha-256",
-        sasl_username="me",
-        sasl_password="secret-1",  # noqa: S106 - what must not show
-        ssl_ca_location="/ca",
-        ssl_certificate_location="/cert",
-        ssl_key_location="/key",
-        ssl_key_password="secret-2",  # noqa: S106 - as above
         reconnect_backoff_ms=50,
         reconnect_backoff_max_ms=500,
         receive_message_max_bytes=1_000_000,
+        socket_connection_setup_timeout_ms=5_000,
+        socket_keepalive_enable=True,
+        socket_nagle_disable=False,
+        socket_send_buffer_bytes=4096,
+        socket_receive_buffer_bytes="8192",
+        connections_max_idle_ms=60_000,
+        broker_address_family="V4",
+        client_dns_lookup="use_all_dns_ips",
     )
 
     assert config.network.transport == {
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "SCRAM-SHA-256",
-        "sasl_plain_username": "me",
-        "sasl_plain_password": "secret-1",
-        "ssl_cafile": "/ca",
-        "ssl_certfile": "/cert",
-        "ssl_keyfile": "/key",
-        "ssl_password": "secret-2",
+        "address_family": socket.AF_INET,
+        "client_dns_lookup": "use_all_dns_ips",
+        "connections_max_idle_ms": 60_000,
+        "receive_message_max_bytes": 1_000_000,
         "reconnect_backoff_ms": 50,
         "reconnect_backoff_max_ms": 500,
-        "receive_message_max_bytes": 1_000_000,
+        "socket_connection_setup_timeout_ms": 5_000,
+        "socket_connection_setup_timeout_max_ms": 5_000,
+        "socket_options": [
+            (socket.IPPROTO_TCP, socket.TCP_NODELAY, 0),
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            (socket.SOL_SOCKET, socket.SO_SNDBUF, 4096),
+            (socket.SOL_SOCKET, socket.SO_RCVBUF, 8192),
+        ],
     }
-    assert config.native["sasl.password"] == "secret-1"
 
 
-def test_no_secret_is_shown() -> None:
-    config = read(
-        security_protocol="SASL_SSL",
-        sasl_mechanism="PLAIN",
-        sasl_username="me",
-        sasl_password="secret-1",  # noqa: S106 - what must not show
-        ssl_key_password="secret-2",  # noqa: S106 - as above
-    )
+def test_idle_connections_stay_by_default() -> None:
+    """As with librdkafka, where 0 turns their closing off."""
+    assert read().network.transport["connections_max_idle_ms"] > 20 * 24 * 3_600_000
+
+
+def test_an_interval_of_zero_turns_automatic_commits_off() -> None:
+    assert not read(auto_commit_interval_ms=0).auto_commit
+
+
+def test_a_value_of_none_is_the_default() -> None:
+    assert read(session_timeout_ms=None).timing.session_timeout == 45.0
+
+
+def test_nothing_turns_librdkafkas_own_commits_on() -> None:
+    """confluent-kafka puts topic settings over the others."""
+    config = read(default_topic_config={"enable.auto.commit": True})
+
+    assert config.native["enable.auto.commit"] is False
+
+
+# --- Where the broker assigns ---------------------------------------------------------------------------
+
+
+def test_where_the_broker_assigns_all_keys_are_librdkafkas() -> None:
+    def on_commit(error: object, partitions: object) -> None: ...
+
+    keys = {"group.protocol": "Consumer", "enable.auto.commit": True, "group.remote.assignor": "uniform"}
+    given = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "g", "on_commit": on_commit, **keys}
+    unserved_otherwise = {"security.protocol": "SASL_SSL", "sasl.oauthbearer.method": "oidc"}
+    config = read_config(given | unserved_otherwise)
+
+    assert is_broker_assigned(given)
+    assert config.broker_assigned
+    assert config.native == given | unserved_otherwise
+    assert config.assignors == {}
+
+
+def test_the_classic_protocol_is_not_the_brokers() -> None:
+    assert not is_broker_assigned({"group.protocol": "classic"})
+    assert not is_broker_assigned({"partition.assignment.strategy": [Mine()]})
+    assert not read().broker_assigned
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("partition.assignment.strategy", "range", "set group.remote.assignor to one of the broker's own"),
+        (
+            "partition.assignment.strategy",
+            [Mine()],
+            "for an assignor of your choice, leave group.protocol out",
+        ),
+        ("session.timeout.ms", 6000, "the broker's to set (group.consumer.session.timeout.ms)"),
+        ("heartbeat.interval.ms", 3000, "the broker's to set (group.consumer.heartbeat.interval.ms)"),
+        ("group.protocol.type", "consumer", "where there is no choice of it: leave group.protocol.type out"),
+    ],
+)
+def test_what_does_not_go_with_a_broker_that_assigns_is_refused(key: str, value: object, words: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read(ssl_keystore_password="secret-3")  # noqa: S106 - as above
+        read_config({"bootstrap.servers": "a:1", "group.id": "g", "group.protocol": "consumer", key: value})
 
-    assert "secret" not in repr(config) + repr(caught.value) + str(caught.value)
+    assert str(caught.value).startswith(f"{key} does not go with group.protocol=consumer, where ")
+    assert words in str(caught.value)

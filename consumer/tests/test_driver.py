@@ -2,21 +2,46 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from groupwright.assignors import Group, RangeAssignor, TopicPartitions
+from groupwright.assignors import (
+    Group,
+    JoinedMember,
+    RangeAssignor,
+    Subscription,
+    Topic,
+    TopicPartitions,
+    encode_subscription,
+)
+from groupwright.consumer import GroupError
 from groupwright.consumer import actions as act
 from groupwright.consumer.driver import Driver, PollClock
-from groupwright.consumer.events import Failed, Inbox
+from groupwright.consumer.events import Assign, Failed, Inbox
 from groupwright.consumer.leading import Leader
 from groupwright.consumer.log import GroupLog
-from groupwright.consumer.membership import Membership
-from groupwright.consumer.network import Network, NetworkConfig
-from groupwright.consumer.protocol import JoinRequest
+from groupwright.consumer.membership import Membership, State
+from groupwright.consumer.network import AccessError, Network, NetworkConfig
+from groupwright.consumer.protocol import (
+    CommitAnswer,
+    Identity,
+    JoinAnswer,
+    JoinRequest,
+    Offset,
+    Offsets,
+    OffsetsAnswer,
+    SyncAnswer,
+    TopicsAnswer,
+)
+from groupwright.consumer.selection import read_selection
 from groupwright.consumer.timing import Timing
+
+if TYPE_CHECKING:
+    from groupwright.consumer.commits import CommitResult
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -38,10 +63,17 @@ class Exits(RangeAssignor):
 class Rig:
     """A driver with everything that belongs to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, cooperative: bool = False) -> None:
         self.log = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
         self.network = Network(NetworkConfig("127.0.0.1:1", "c", "g"))
-        self.member = Membership(Timing(), lambda *_: (("range", b""),), lambda _: {}, jitter=lambda: 0.5)
+        timing = Timing(heartbeat_interval=0.05)
+        self.member = Membership(
+            timing,
+            lambda *_: (("range", b""),),
+            lambda _: {"t": (0, 1)},
+            cooperative=cooperative,
+            jitter=lambda: 0.5,
+        )
         self.inbox = Inbox()
         self.driver = Driver(self.member, self.network, {"range": Slow()}, self.inbox, PollClock(), self.log)
         self.driver.start()
@@ -61,7 +93,7 @@ def test_what_gets_due_while_an_action_is_done_is_not_missed(
     looked_up: list[float] = []
 
     def begin(now: float) -> list[act.Action]:
-        rig.member.subscribe(("t",), now)
+        rig.member.subscribe(read_selection(["t"]), now)
         rig.member.coordinator_missing(None, "", now)
         return [act.NotifyAssignor("range", {}, 1)]
 
@@ -122,8 +154,210 @@ def test_a_server_that_refuses_the_connection_is_named(
 ) -> None:
     """A bootstrap of kafka-python says only, after all its time, that it failed."""
     with caplog.at_level(logging.WARNING, "groupwright.consumer"):
-        rig.driver.call(rig.member.subscribe, ("t",))
+        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
         eventually(lambda: "could not be looked up" in caplog.text, "the failed look-up")
 
     assert "could not be looked up: KafkaConnectionError: " in caplog.text
     assert "ECONNREFUSED" in caplog.text
+
+
+# --- Steps that cannot be sent, or that a defect cuts short ---------------------------------------------
+
+
+class Script:
+    """A network that answers as told, on the rig's loop."""
+
+    def __init__(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._rig = rig
+        self._patch = monkeypatch
+
+    def say(self, method: str, answer: object) -> None:
+        """Let a request be answered by a value, or by what it raises."""
+
+        async def answered(*_: object) -> object:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        self._patch.setattr(self._rig.network, method, answered)
+
+    def hold(self, method: str) -> Callable[[object], None]:
+        """Let a request be parked; return what answers it."""
+        parked: list[Any] = []
+
+        async def wait(*_: object) -> object:
+            parked.append(self._rig.network.future())
+            return await parked[-1]
+
+        self._patch.setattr(self._rig.network, method, wait)
+
+        def answer(value: object) -> None:
+            self._rig.network.call_soon(lambda: parked[-1].success(value))
+
+        return answer
+
+
+@pytest.fixture
+def script(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Script:
+    script = Script(rig, monkeypatch)
+    script.say("find_coordinator", (0, ""))
+    script.say("join", JoinAnswer(generation=1, protocol="range", leader="m-2", member_id="m-1"))
+    script.say("sync", SyncAnswer(assignment=b"t"))
+    script.say("fetch_offsets", OffsetsAnswer())
+    script.say("heartbeat", 0)
+    return script
+
+
+def failure(rig: Rig) -> Exception:
+    """Wait for the error that poll will raise, and let the application have polled."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        rig.inbox.wait(PATIENCE)
+        event = rig.inbox.take()
+        assert event is not None, "no error came"
+        rig.inbox.done(event)
+        if isinstance(event, Failed):
+            return event.error
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("request_name", ["join", "sync", "fetch_offsets"])
+def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
+    rig: Rig, script: Script, request_name: str
+) -> None:
+    """The client knows by itself, and sends nothing: it was taken for a broken connection, and tried for ever."""
+    script.say(request_name, AccessError(35, "the broker is too old for this consumer"))
+    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+
+    assert str(failure(rig)) == (
+        "the broker is too old for this consumer: the coordinator is too old for this member. It must be Kafka 0.11 or "
+        "later, and 2.3 or later for a static member: upgrade the broker, or leave group.instance.id out"
+    )
+
+
+@pytest.mark.parametrize("request_name", ["join", "sync", "fetch_offsets", "find_coordinator", "heartbeat"])
+def test_a_request_that_a_defect_cut_short_is_made_again(
+    rig: Rig, script: Script, request_name: str, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """Its step stayed open: the member waited for an answer for ever."""
+    script.say(request_name, LookupError("a defect"))
+    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    assert "please report it: LookupError('a defect')" in str(failure(rig))
+
+    script.say(request_name, 0 if request_name == "heartbeat" else None)
+    calls: list[None] = []
+    original = getattr(rig.network, request_name)
+
+    async def counted(*args: object) -> object:
+        calls.append(None)
+        return await original(*args)
+
+    setattr(rig.network, request_name, counted)
+    rig.driver.call(rig.member.resume)
+    eventually(lambda: bool(calls), "the request")
+
+
+def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
+    rig: Rig,
+    script: Script,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    script.say("fetch_offsets", OffsetsAnswer(errors={("t", 0): 88, ("t", 1): 0}))
+    with caplog.at_level(logging.WARNING, "groupwright.consumer"):
+        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        eventually(lambda: rig.member._attempt >= 5, "some tries")
+    script.say("fetch_offsets", OffsetsAnswer(errors={("t", 0): 0, ("t", 1): 0}))
+    eventually(lambda: bool(rig.inbox), "the assignment")
+
+    told = [message for message in caplog.messages if "transaction" in message]
+    expected = (
+        "[c in g] 1 assigned partitions, such as t [0], wait for a transaction that may still change their committed "
+        "offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms"
+    )
+    assert told == [expected]
+
+
+def test_topics_that_the_leader_may_not_see_are_named(rig: Rig, script: Script) -> None:
+    """They were taken for missing, and nobody consumed them, in silence."""
+    subscription = encode_subscription(Subscription(("t", "secret"), None, TopicPartitions({}), -1, None))
+    members = (JoinedMember("m-1", None, subscription),)
+    script.say(
+        "join", JoinAnswer(generation=1, protocol="range", leader="m-1", member_id="m-1", members=members)
+    )
+    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}, refused=frozenset({"secret"})))
+    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    error = failure(rig)
+
+    assert isinstance(error, GroupError)
+    assert error.code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert "may not see the topics 'secret'" in str(error)
+    assert "DESCRIBE" in str(error)
+
+
+# --- Commits of a cooperative member that joins ---------------------------------------------------------
+
+
+@pytest.fixture
+def cooperative_rig() -> Iterator[Rig]:
+    rig = Rig(cooperative=True)
+    yield rig
+    rig.driver.stop(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "error"),
+    [
+        pytest.param(JoinAnswer(error=25), PATIENCE, 25, id="and is lost"),
+        pytest.param(None, 0.2, 27, id="for too long"),
+        pytest.param(
+            JoinAnswer(generation=2, protocol="range", leader="m-2", member_id="m-1"),
+            PATIENCE,
+            0,
+            id="and goes on",
+        ),
+    ],
+)
+def test_a_commit_waits_for_the_end_of_the_round(
+    cooperative_rig: Rig,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Callable[[Callable[[], bool], str], None],
+    answer: JoinAnswer | None,
+    seconds: float,
+    error: int,
+) -> None:
+    """JoinGroup holds the connection; what is committed meanwhile must never carry a generation that is not its own."""
+    rig = cooperative_rig
+    script = Script(rig, monkeypatch)
+    script.say("find_coordinator", (0, ""))
+    script.say("join", JoinAnswer(generation=1, protocol="range", leader="m-2", member_id="m-1"))
+    script.say("sync", SyncAnswer(assignment=b"t"))
+    script.say("fetch_offsets", OffsetsAnswer())
+    script.say("heartbeat", 0)
+    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    eventually(lambda: bool(rig.inbox), "the assignment")
+    event = rig.inbox.take()
+    assert isinstance(event, Assign)
+    release = script.hold("join")
+    script.say("heartbeat", 27)
+    rig.inbox.done(event)
+    rig.driver.call(rig.member.applied, event.ticket)
+    eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the parked JoinGroup")
+
+    sent: list[Identity] = []
+
+    async def commit(identity: Identity, offsets: Offsets) -> CommitAnswer:
+        sent.append(identity)
+        return CommitAnswer(dict.fromkeys(offsets, 0))
+
+    monkeypatch.setattr(rig.network, "commit", commit)
+    results: list[CommitResult] = []
+    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + seconds, results.append, repeat=False)
+    if answer is not None:
+        rig.network.call_soon(lambda: None)
+        assert results == []
+        release(answer)
+    eventually(lambda: bool(results), "the commit's end")
+
+    assert [dict(result.errors) for result in results] == [{("t", 0): error}]
+    assert sent == ([Identity(2, "m-1", "range")] if error == 0 else [])

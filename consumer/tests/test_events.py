@@ -17,8 +17,27 @@ def test_events_come_out_in_order() -> None:
     inbox.put(Closed())
 
     assert inbox
-    assert [inbox.take(), inbox.take(), inbox.take()] == [revoke(1), Closed(), None]
+    for expected in (revoke(1), Closed()):
+        event = inbox.take()
+        assert event == expected
+        inbox.done(event)
+    assert inbox.take() is None
     assert not inbox
+
+
+def test_an_event_stays_until_it_was_dealt_with() -> None:
+    """Ctrl-C came between the taking and the applying: the event was gone, and the member waited for ever."""
+    inbox = Inbox()
+    inbox.put(revoke(1))
+    inbox.put(Closed())
+    first = inbox.take()
+
+    assert first is not None
+    assert inbox.take() is first
+    assert inbox
+    inbox.done(first)
+    inbox.done(first)
+    assert inbox.take() == Closed()
 
 
 def test_an_event_can_be_taken_back_until_it_is_taken() -> None:
@@ -26,10 +45,14 @@ def test_an_event_can_be_taken_back_until_it_is_taken() -> None:
     inbox.put(PollExceeded("why"))
     inbox.put(revoke(1))
     inbox.put(revoke(2))
+    assert inbox.take() == PollExceeded("why")
 
     assert inbox.withdraw(1)
     assert not inbox.withdraw(1)
-    assert [inbox.take(), inbox.take()] == [PollExceeded("why"), revoke(2)]
+    inbox.done(PollExceeded("another"))
+    assert inbox.take() == PollExceeded("why")
+    inbox.done(inbox.events[0])
+    assert inbox.take() == revoke(2)
     assert not inbox.withdraw(2)
 
 

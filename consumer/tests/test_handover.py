@@ -1,17 +1,29 @@
 """Gaining and giving up partitions on a real handle, whose broker cannot be reached."""
 
+import itertools
 import logging
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_STORED,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
-from groupwright.consumer.errors import AssignorFailedError
+from groupwright.consumer.callbacks import Failures, guard_native_callbacks
+from groupwright.consumer.errors import AssignorFailedError, ConsumerError
 from groupwright.consumer.events import Assign, Failed, Revoke
 from groupwright.consumer.handover import Handover
+from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.protocol import Identity, Offset, Partitions
 from groupwright.consumer.rebalance import Timeline
 
@@ -20,26 +32,42 @@ pytestmark = pytest.mark.usefixtures("no_thread_stays")
 ME = Identity(3, "m-1", "range")
 
 
+@contextmanager
+def polled(consumer: Consumer) -> Iterator[None]:
+    """Be the thread inside, as `poll` is."""
+    consumer._polling.ident = threading.get_ident()
+    try:
+        yield
+    finally:
+        consumer._polling.ident = 0
+
+
 @dataclass
 class Stage:
     """A consumer that is in no group, and the events that a membership would bring it."""
 
     consumer: Consumer
     told: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+    tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
     def handover(self) -> Handover:
-        return self.consumer._handover
+        assert isinstance(self.consumer._member, OwnMember)
+        return self.consumer._member._handover
 
     def gain(
         self, partitions: Partitions, committed: dict[tuple[str, int], int] | None = None, **fields: Any
     ) -> None:
         offsets = {key: Offset(offset) for key, offset in (committed or {}).items()}
         timeline = fields.pop("timeline", Timeline("why", 0.0))
-        self.handover.assign(self.consumer, Assign(1, partitions, offsets, ME, timeline))
+        with polled(self.consumer):
+            owned = fields.pop("owned", partitions)
+            event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
+            self.handover.assign(self.consumer, event)
 
-    def give_up(self, partitions: Partitions, *, lost: bool = False) -> None:
-        self.handover.revoke(self.consumer, Revoke(2, partitions, lost))
+    def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
+        with polled(self.consumer):
+            self.handover.revoke(self.consumer, Revoke(next(self.tickets), partitions, lost, ME, cooperative))
 
     def assigned(self) -> dict[tuple[str, int], int]:
         return {(p.topic, p.partition): p.offset for p in self.consumer.assignment()}
@@ -209,6 +237,102 @@ def test_a_callback_may_give_up_by_itself(stage: Stage, *, incremental: bool) ->
     assert stage.handover.take_error() is None
 
 
+# --- Cooperative (KIP-429) ------------------------------------------------------------------------------
+
+
+def test_a_cooperative_member_gains_and_gives_up_beside_what_it_keeps(stage: Stage) -> None:
+    stage.handover.on_assign, stage.handover.on_revoke = stage.tell("assign"), stage.tell("revoke")
+    stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8}, cooperative=True)
+    stage.give_up({"t": (1,)}, cooperative=True)
+    stage.gain({"u": (3,)}, {("u", 3): 9}, owned={"t": (0,), "u": (3,)}, cooperative=True)
+    stage.gain({}, owned={"t": (0,), "u": (3,)}, cooperative=True)
+
+    assert stage.assigned() == {("t", 0): 7, ("u", 3): 9}
+    assert stage.told == [
+        ("assign", [("t", 0), ("t", 1)]),
+        ("revoke", [("t", 1)]),
+        ("assign", [("u", 3)]),
+        ("assign", []),
+    ]
+
+
+@pytest.mark.parametrize("call", ["assign", "unassign"])
+def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stage, call: str) -> None:
+    """As in librdkafka (_STATE): it would end the consuming of all that is kept. The default is done instead."""
+    stage.gain({"t": (0,)}, cooperative=True)
+
+    def replace(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if call == "assign":
+            consumer.assign(partitions)
+        else:
+            consumer.unassign()
+
+    stage.handover.on_assign = stage.handover.on_revoke = replace
+    stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
+    assert set(stage.assigned()) == {("t", 0), ("t", 1)}
+    error = stage.handover.take_error()
+    assert isinstance(error, ConsumerError)
+    assert error.code == KafkaError._STATE
+    assert f"call incremental_{call}(partitions)" in str(error)
+
+    stage.give_up({"t": (1,)}, cooperative=True)
+    assert set(stage.assigned()) == {("t", 0)}
+    assert isinstance(stage.handover.take_error(), ConsumerError)
+
+
+def test_a_cooperative_callback_chooses_the_offsets_incrementally(stage: Stage) -> None:
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        partitions[0].offset = 100
+        consumer.incremental_assign(partitions)
+
+    stage.gain({"t": (0,)}, {("t", 0): 7}, cooperative=True)
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (1, 2)}, {("t", 1): 7, ("t", 2): 8}, owned={"t": (0, 1, 2)}, cooperative=True)
+
+    assert stage.assigned() == {("t", 0): 7, ("t", 1): 100, ("t", 2): 8}
+
+
+def test_partitions_that_wait_for_their_last_commit_are_paused_and_come_back_unpaused(stage: Stage) -> None:
+    stage.gain({"t": (0, 1)}, cooperative=True)
+    event = Revoke(next(stage.tickets), {"t": (1,)}, lost=False, cooperative=True)
+    with polled(stage.consumer):
+        stage.handover.hold(stage.consumer, event)
+        assert stage.handover._paused == {("t", 1)}
+        stage.handover.revoke(stage.consumer, event)
+
+    assert stage.handover._paused == set()
+    assert set(stage.assigned()) == {("t", 0)}
+
+
+def test_a_rebalance_that_goes_on_is_not_told_as_ended(stage: Stage) -> None:
+    listener = Listener()
+    stage.consumer.add_listener(listener)
+    stage.gain({"t": (0,)}, cooperative=True, timeline=None)
+    assert listener.rebalances == []
+
+    stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
+    (rebalance,) = listener.rebalances
+    assert rebalance.partitions == {"t": (0, 1)}
+    assert listener.heard == [("assigned", {"t": (0,)}), ("assigned", {"t": (1,)})]
+
+
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
+    stage: Stage, *, cooperative: bool
+) -> None:
+    stage.handover.on_assign, stage.handover.on_revoke = stage.tell("assign"), stage.tell("revoke")
+    gain = Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None, cooperative)
+    give_up = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
+    with polled(stage.consumer):
+        for event in (gain, gain):
+            stage.handover.assign(stage.consumer, event)
+        for revoke in (give_up, give_up):
+            stage.handover.revoke(stage.consumer, revoke)
+
+    assert stage.told == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
+    assert stage.handover.take_error() is None
+
+
 @pytest.mark.parametrize(
     ("callbacks", "lost", "told"),
     [
@@ -232,12 +356,30 @@ def test_who_hears_of_partitions_that_go(
     assert stage.assigned() == {}
 
 
+def test_a_pause_that_a_revocation_overtakes_is_taken_back(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may pause while this one gives the partition up; it would come back paused, and stay silent."""
+    handover = stage.handover
+    pause = handover.pause
+
+    def overtaken(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        stage.give_up({"t": (0,)})
+        pause(consumer, partitions)
+
+    stage.gain({"t": (0,)})
+    monkeypatch.setattr(handover, "pause", overtaken)
+    stage.consumer.pause([TopicPartition("t", 0)])
+
+    assert handover._paused == set()
+
+
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
     refused: list[str] = []
 
     def on_assign(consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         for method in (consumer.poll, consumer.consume, consumer.close):
-            with pytest.raises(RuntimeError, match="rebalance callback") as caught:
+            with pytest.raises(RuntimeError, match="callback") as caught:
                 method()
             refused.append(str(caught.value))
 
@@ -343,7 +485,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
     assert "raised; the consumer goes on" in record.message
 
 
-def test_what_librdkafkas_own_callbacks_raise_is_remembered(stage: Stage) -> None:
+def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
     """Raised inside a native call it would destroy a message, and could make close() hang."""
     error = ValueError("mine")
 
@@ -352,9 +494,12 @@ def test_what_librdkafkas_own_callbacks_raise_is_remembered(stage: Stage) -> Non
 
     def logger(*_: object) -> None: ...
 
-    guarded = stage.handover.guard_callbacks({"stats_cb": stats_cb, "logger": logger, "client.id": "c"})
+    failures = Failures()
+    guarded = guard_native_callbacks(
+        {"stats_cb": stats_cb, "logger": logger, "client.id": "c"}, failures.note
+    )
 
     assert guarded["stats_cb"]("{}") is None
-    assert stage.handover.take_error() is error
+    assert failures.take() is error
     assert guarded["logger"] is logger
     assert guarded["client.id"] == "c"

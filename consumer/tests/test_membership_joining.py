@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from groupwright.assignors import JoinedMember
 from groupwright.consumer import Phase
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer.protocol import Identity, TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -59,7 +60,7 @@ def rejoining(stable: "Player") -> None:
 
 def test_the_whole_way_into_a_group(player: "Player") -> None:
     """KIP-394: the first JoinGroup brings only an id, so that a lost answer leaves no ghost member behind."""
-    player.feed(player.member.subscribe, ("t", "u"))
+    player.subscribe("t", "u")
     assert player.asked == [act.LookUpCoordinator()]
 
     player.find()
@@ -85,7 +86,7 @@ def test_the_whole_way_into_a_group(player: "Player") -> None:
     player.answer_offsets(committed=7)
     event = player.serve()
     assert isinstance(event, Assign)
-    assert event.partitions == player.member.owned == {"t": (0, 2), "u": (1,)}
+    assert event.gained == player.member.owned == {"t": (0, 2), "u": (1,)}
     assert {key: start.offset for key, start in event.offsets.items()} == {
         ("t", 0): 7,
         ("t", 2): 7,
@@ -103,7 +104,7 @@ def test_nothing_is_sent_before_a_subscription(player: "Player") -> None:
 
 
 def test_the_same_subscription_again_changes_nothing(stable: "Player") -> None:
-    stable.feed(stable.member.subscribe, ("t",))
+    stable.subscribe("t")
 
     assert stable.asked == []
     assert not stable.inbox
@@ -115,23 +116,26 @@ def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:
     assert (plan.protocol, [member.id for member in plan.members]) == ("range", ["m-1"])
     assert not player.asks(act.SendSync)
 
-    player.feed(player.member.planned, plan.attempt, {"m-1": b"t:0"})
+    player.feed(player.member.planned, plan.attempt, {"m-1": b"t:0"}, {"t"}, TopicsAnswer())
     assert player.take(act.SendSync).assignments == {"m-1": b"t:0"}
 
 
 def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one(player: "Player") -> None:
     """KIP-814: a static leader that comes back to a stable group gets its old assignment."""
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join(leads=True, skip_assignment=True)
 
-    assert not player.asks(act.Plan)
+    assert player.asked[0] == act.Plan(
+        player.member._attempt, "range", (JoinedMember("m-1", None, b""),), skip=True
+    )
+    player.answer_plan({"t": 2})
     assert player.take(act.SendSync).assignments == {}
 
 
 def test_a_group_without_a_leader_is_no_error(player: "Player") -> None:
     """A KIP-848 group answers classic members with no leader and no members."""
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join(leader="", members=())
     player.answer_sync({"t": (0,)})
@@ -140,7 +144,7 @@ def test_a_group_without_a_leader_is_no_error(player: "Player") -> None:
 
 
 def test_an_old_brokers_answers_name_no_type_and_no_protocol(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join(protocol_type=None)
     player.answer_sync({"t": (0,)}, protocol_type=None, protocol=None)
@@ -154,7 +158,7 @@ def test_a_member_that_gets_nothing_is_told_so(player: "Player") -> None:
     player.join({})
 
     assert isinstance(player.served[-1], Assign)
-    assert player.served[-1].partitions == {}
+    assert player.served[-1].gained == {}
 
 
 def test_a_rejoin_gives_everything_up_first_even_if_that_is_nothing(player: "Player") -> None:
@@ -243,7 +247,7 @@ def test_an_application_that_polls_on_after_a_refusal_does_not_ask_in_a_loop(sta
 
 @pytest.mark.parametrize("joining", [True, False], ids=["JoinGroup", "SyncGroup"])
 def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     if joining:
         player.answer_join(protocol_type="connect")
@@ -254,6 +258,38 @@ def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) 
     assert player.refused[0].error == 23
     assert "'connect'" in player.refused[0].detail
     assert not player.inbox
+
+
+def test_a_broker_that_is_too_old_to_be_asked_is_told_and_not_asked_in_a_loop(stable: "Player") -> None:
+    """The client knows it before it sends anything: it was taken for a broken connection, and tried for ever."""
+    rejoining(stable)
+    attempt = stable.take(act.SendJoin).attempt
+    stable.feed(stable.member.denied, attempt, 35, "the broker is too old")
+
+    assert [(refusal.error, refusal.detail) for refusal in stable.refused] == [(35, "the broker is too old")]
+    stable.wait(60, polling=False)
+    assert not stable.asks(act.SendJoin)
+    stable.feed(stable.member.resume)
+    assert stable.asks(act.SendJoin)
+
+
+@pytest.mark.parametrize("kind", [act.SendJoin, act.Plan, act.SendSync, act.FetchOffsets])
+def test_a_step_that_a_defect_cut_short_does_not_stay_open(
+    player: "Player", kind: type[act.SendJoin | act.Plan | act.SendSync | act.FetchOffsets]
+) -> None:
+    """The member would have waited for its answer as long as the process lived."""
+    player.subscribe("t")
+    player.find()
+    if kind is not act.SendJoin:
+        player.answer_join(leads=kind is act.Plan)
+    if kind is act.FetchOffsets:
+        player.answer_sync({"t": (0,)})
+    player.feed(player.member.broken, player.take(kind).attempt)
+    assert not player.asks(act.SendJoin)
+
+    player.feed(player.member.resume)
+    player.wait(player.timing.retry_backoff)
+    player.settle({"t": (0,)})
 
 
 # --- SyncGroup's errors ---------------------------------------------------------------------------------
@@ -310,7 +346,7 @@ def test_a_refusal_to_sync_is_told_and_tried_again_when_the_application_polls(
 
 
 def test_an_assignment_of_another_protocol_is_refused(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync({"t": (0,)}, protocol="roundrobin")
@@ -320,7 +356,7 @@ def test_an_assignment_of_another_protocol_is_refused(player: "Player") -> None:
 
 
 def test_an_assignment_that_cannot_be_read_is_told(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync(b"!")
@@ -331,7 +367,7 @@ def test_an_assignment_that_cannot_be_read_is_told(player: "Player") -> None:
 
 
 def test_an_assignment_of_a_topic_that_was_not_asked_for_is_dropped(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync({"t": (0,), "other": (0,)})
@@ -346,7 +382,7 @@ def test_a_member_that_was_replaced_never_joins_again(
     new_player: Callable[..., "Player"], *, static: bool, syncing: bool
 ) -> None:
     player = new_player(static=static)
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     if syncing:
         player.answer_join()
@@ -356,7 +392,7 @@ def test_a_member_that_was_replaced_never_joins_again(
     assert [refusal.error for refusal in player.refused] == [82]
 
     player.feed(player.member.resume)
-    player.feed(player.member.subscribe, ("u",))
+    player.subscribe("u")
     player.wait(60)
     assert player.asked == []
 
@@ -366,7 +402,7 @@ def test_a_member_that_was_replaced_never_joins_again(
 
 def test_an_assignor_that_fails_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
     player.plan()
-    player.feed(player.member.plan_failed, player.take(act.Plan).attempt, "the assignor failed: why")
+    player.feed(player.member.plan_failed, player.take(act.Plan).attempt, 0, "the assignor failed: why")
 
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [
         (0, "the assignor failed: why")
@@ -383,7 +419,7 @@ def test_an_assignor_that_fails_is_told_and_tried_again_when_the_application_pol
 
 
 def fetching(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync({"t": (0, 1)})
@@ -455,7 +491,7 @@ def test_a_rebalance_ends_the_fetching_of_offsets(player: "Player") -> None:
 
 
 def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     started = player.now
     for _ in range(8):
         player.take(act.LookUpCoordinator)
@@ -470,7 +506,7 @@ def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
 
 
 def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.take(act.LookUpCoordinator)
     player.feed(player.member.coordinator_missing, 30, "not allowed")
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
@@ -486,7 +522,7 @@ def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(pl
 
 
 def test_a_new_subscription_gives_everything_up_and_joins_again(stable: "Player") -> None:
-    stable.feed(stable.member.subscribe, ("u",))
+    stable.subscribe("u")
     event = stable.serve()
 
     assert isinstance(event, Revoke)
@@ -497,9 +533,9 @@ def test_a_new_subscription_gives_everything_up_and_joins_again(stable: "Player"
 
 def test_a_subscription_that_changes_during_the_join_is_joined_with_next(player: "Player") -> None:
     """KAFKA-7961: an assignment for topics that were just unsubscribed."""
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
-    player.feed(player.member.subscribe, ("u",))
+    player.subscribe("u")
     player.answer_join()
     player.answer_sync({"t": (0,)})
 
@@ -524,6 +560,7 @@ def test_a_rebalance_is_measured_in_its_phases(stable: "Player") -> None:
     stable.answer_offsets()
     event = stable.inbox[0]
     assert isinstance(event, Assign)
+    assert event.timeline is not None
     event.timeline.end(Phase.ASSIGN, stable.now + 0.125)
 
     assert event.timeline.started == began
@@ -535,7 +572,7 @@ def test_a_rebalance_is_measured_in_its_phases(stable: "Player") -> None:
 
 
 def test_the_time_of_a_sync_that_failed_is_part_of_the_rebalance(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.wait(2)
@@ -546,5 +583,6 @@ def test_the_time_of_a_sync_that_failed_is_part_of_the_rebalance(player: "Player
     event = player.inbox[0]
 
     assert isinstance(event, Assign)
+    assert event.timeline is not None
     assert event.timeline.phases[Phase.SYNC] == pytest.approx(2.0)
     assert event.timeline.phases[Phase.JOIN] == pytest.approx(1.0)

@@ -8,7 +8,7 @@ import pytest
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Closed, Revoke
 from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import ErrorCode, Identity
+from groupwright.consumer.protocol import ErrorCode, Identity, TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -58,7 +58,7 @@ def test_unsubscribing_gives_everything_up_then_leaves(stable: "Player") -> None
 
 def test_subscribing_again_before_it_has_left_joins_after_that(stable: "Player") -> None:
     stable.feed(stable.member.unsubscribe)
-    stable.feed(stable.member.subscribe, ("t",))
+    stable.subscribe("t")
     assert not stable.asks(act.SendJoin)
 
     leave(stable)
@@ -86,11 +86,12 @@ def test_a_new_subscription_starts_a_rebalance_of_its_own(stable: "Player", *, l
         leave(stable)
     stable.wait(100)
     began = stable.now
-    stable.feed(stable.member.subscribe, ("t",))
+    stable.subscribe("t")
     stable.settle({"t": (0,)})
 
     last = stable.served[-1]
     assert isinstance(last, Assign)
+    assert last.timeline is not None
     assert (last.timeline.reason, last.timeline.started) == ("the consumer subscribed", began)
     assert not last.timeline.lost
 
@@ -99,7 +100,7 @@ def test_a_new_subscription_starts_a_rebalance_of_its_own(stable: "Player", *, l
 def test_a_parked_join_does_not_hold_back_leaving(player: "Player", *, answered: bool) -> None:
     """KAFKA-7909: also an id that was only just given must leave, since the group waits for it."""
     if answered:
-        player.feed(player.member.subscribe, ("t",))
+        player.subscribe("t")
         player.find()
         player.answer_join(79, member_id="m-1")
     else:
@@ -116,7 +117,7 @@ def test_a_parked_join_does_not_hold_back_leaving(player: "Player", *, answered:
 
 
 def test_a_parked_sync_does_not_hold_back_leaving(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
 
@@ -130,14 +131,14 @@ def test_a_leader_that_closes_drops_its_plan(player: "Player") -> None:
     player.plan()
     plan = player.take(act.Plan)
     player.feed(player.member.close)
-    player.feed(player.member.planned, plan.attempt, {"m-1": b""})
+    player.feed(player.member.planned, plan.attempt, {"m-1": b""}, {"t"}, TopicsAnswer())
 
     assert [type(action) for action in player.asked] == [act.SendLeave]
 
 
 def test_an_assignment_that_waits_when_it_closes_is_never_seen(player: "Player") -> None:
     """librdkafka #4527: an assignment that arrived during close() made it hang."""
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync({"t": (0,)})
@@ -150,7 +151,7 @@ def test_an_assignment_that_waits_when_it_closes_is_never_seen(player: "Player")
 
 
 def test_an_assignment_that_is_being_applied_when_it_closes_is_revoked_after_that(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join()
     player.answer_sync({"t": (0,)})
@@ -263,7 +264,7 @@ def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
 
 def test_subscribing_while_it_closes_changes_nothing(stable: "Player") -> None:
     stable.feed(stable.member.close)
-    stable.feed(stable.member.subscribe, ("u",))
+    stable.subscribe("u")
 
     assert stable.member.subscription is None
     leave(stable)
@@ -315,7 +316,7 @@ def test_nothing_is_asked_for_after_the_close(stable: "Player") -> None:
     stable.feed(stable.member.commit_answered, identity, 16)
     stable.feed(stable.member.commit_unanswered)
     stable.feed(stable.member.coordinator_missing, 30, "not allowed")
-    stable.feed(stable.member.subscribe, ("u",))
+    stable.subscribe("u")
     stable.feed(stable.member.resume)
     stable.feed(stable.member.want_coordinator)
     stable.wait(600, polling=False)
@@ -324,7 +325,7 @@ def test_nothing_is_asked_for_after_the_close(stable: "Player") -> None:
 
 
 def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "Player") -> None:
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.find()
     player.answer_join(30)
     player.feed(player.member.unsubscribe)
@@ -335,3 +336,11 @@ def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "
     player.wait(1)
     player.feed(player.member.want_coordinator)
     assert player.asks(act.LookUpCoordinator)
+
+
+def test_a_leaving_that_a_defect_cut_short_ends(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.feed(stable.member.broken, stable.take(act.SendLeave).attempt)
+
+    assert closed(stable)

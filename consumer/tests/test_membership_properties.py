@@ -15,10 +15,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from groupwright.assignors import Topic
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Closed, Event, PollExceeded, Revoke
 from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer.protocol import Identity, TopicsAnswer, keys
+from groupwright.consumer.selection import read_selection
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 CODES = st.sampled_from(
     [0, 0, 0, 3, 7, 12, 14, 15, 16, 22, 23, 24, 25, 26, 27, 28, 29, 30, 35, 69, 79, 81, 82, 88, -1, 999]
 )
-TOPICS = st.sampled_from([("t",), ("u",), ("t", "u")])
+TOPICS = st.sampled_from([("t",), ("u",), ("t", "u"), ("^t",), ("^.", "u")])
+EXISTING = st.sampled_from([{"t": 2}, {"t": 2, "u": 4}, {"t": 5, "u": 4}, {"u": 4, "tt": 1}, {}])
 ASSIGNMENTS = st.sampled_from([b"", b"t:0", b"t:0,1;u:0", b"u:3", b"other:0", b"!"])
 STEPS_TO_PEACE = 60
 
@@ -35,10 +38,13 @@ class World(RuleBasedStateMachine):
     """One member, and everything that may happen to it."""
 
     new_player: Callable[..., "Player"]
+    cooperative: bool
 
     @initialize(static=st.booleans())
     def begin(self, *, static: bool) -> None:
-        self.player = self.new_player(static=static)
+        self.player = self.new_player(static=static, cooperative=self.cooperative)
+        self.holds: set[tuple[str, int]] = set()
+        """What the application has been told to own, by its callbacks."""
         self.member = self.player.member
         self.under_way: Event | None = None
         self.abandoned = False
@@ -51,7 +57,7 @@ class World(RuleBasedStateMachine):
     @rule(topics=TOPICS)
     def subscribe(self, topics: tuple[str, ...]) -> None:
         if not self.abandoned:
-            self.feed(self.member.subscribe, topics)
+            self.feed(self.member.subscribe, read_selection(topics))
 
     @rule()
     def unsubscribe(self) -> None:
@@ -74,7 +80,7 @@ class World(RuleBasedStateMachine):
     def take_event(self) -> None:
         event = self.player.event()
         if isinstance(event, Assign | Revoke):
-            self.check_pairing(event)
+            self.check_event(event)
             self.under_way = event
         elif isinstance(event, PollExceeded):
             self.feed(self.member.resume)
@@ -102,12 +108,12 @@ class World(RuleBasedStateMachine):
     def commit(self) -> None:
         identity = self.member.commit_identity()
         if isinstance(identity, Identity):
-            if self.member.state is State.STABLE:
+            if self.member.state is State.STABLE or self.member._leaving:
                 assert identity == self.member.identity
+                assert identity.valid
             else:
                 assert identity == Identity()
                 assert self.member.subscription is None
-                assert not self.member._leaving
             self.commits.append(identity)
             self.feed(self.member.want_coordinator)
 
@@ -146,6 +152,16 @@ class World(RuleBasedStateMachine):
                 self.feed(self.member.left, action.attempt)
         self.check()
 
+    @precondition(lambda self: self.player.looks)
+    @rule(found=st.booleans(), topics=EXISTING, refusal=st.sampled_from([None, None, 29]))
+    def end_look(self, *, found: bool, topics: dict[str, int], refusal: int | None) -> None:
+        if found:
+            self.player.answer_look(topics)
+        else:
+            self.player.looks.clear()
+            self.feed(self.member.topics_missing, refusal, "no answer")
+        self.check()
+
     def odd_join(self, data: st.DataObject) -> dict[str, Any]:
         return data.draw(st.sampled_from([{}, {}, {"protocol_type": "connect"}, {"skip_assignment": True}]))
 
@@ -159,9 +175,24 @@ class World(RuleBasedStateMachine):
     def end_plan(self, plan: act.Plan, *, works: bool) -> None:
         self.player.asked.remove(plan)
         if works:
-            self.feed(self.member.planned, plan.attempt, {"m-1": b"t:0"})
+            answer = TopicsAnswer({"t": Topic(2)})
+            self.feed(self.member.planned, plan.attempt, {"m-1": b"t:0"}, {"t", "u"}, answer)
         else:
-            self.feed(self.member.plan_failed, plan.attempt, "it failed")
+            self.feed(self.member.plan_failed, plan.attempt, 0, "it failed")
+
+    @precondition(lambda self: self.player.asked)
+    @rule(data=st.data(), defect=st.booleans())
+    def a_request_cannot_be_sent(self, data: st.DataObject, *, defect: bool) -> None:
+        """To a broker that is too old, or because of a defect; the application hears of both, and polls on."""
+        action = data.draw(st.sampled_from(self.player.asked))
+        if not isinstance(action, act.SendJoin | act.SendSync | act.FetchOffsets):
+            return
+        self.player.asked.remove(action)
+        if defect:
+            self.feed(self.member.broken, action.attempt)
+            self.feed(self.member.resume)
+        else:
+            self.feed(self.member.denied, action.attempt, 35, "too old")
 
     @rule()
     def the_connection_breaks(self) -> None:
@@ -177,7 +208,9 @@ class World(RuleBasedStateMachine):
         self.feed(self.member.disconnected, old)
         self.feed(self.member.left, old)
         self.feed(self.member.applied, old)
-        self.feed(self.member.plan_failed, old, "late")
+        self.feed(self.member.plan_failed, old, 0, "late")
+        self.feed(self.member.denied, old, 35, "late")
+        self.feed(self.member.broken, old)
         assert before == (self.member.identity, self.member.state, self.member.owned)
 
     # --- What must hold
@@ -186,14 +219,27 @@ class World(RuleBasedStateMachine):
         self.player.feed(method, *args)
         self.check()
 
-    def check_pairing(self, event: Assign | Revoke) -> None:
-        """Each assignment is given up exactly once, whole, before the next (an empty one may end unsaid)."""
-        last = self.told[-1] if self.told else None
+    def check_event(self, event: Assign | Revoke) -> None:
+        """Nothing is gained twice, and nothing given up that is not held; an eager application holds all or nothing."""
         if isinstance(event, Assign):
-            assert not (isinstance(last, Assign) and last.partitions)
+            gained = set(keys(event.gained))
+            assert not gained & self.holds
+            self.holds |= gained
+            assert self.holds == set(keys(event.owned))
+            assert self.cooperative or gained == self.holds
+            assert (
+                self.cooperative
+                or not self.told
+                or isinstance(self.told[-1], Revoke)
+                or not self.told[-1].owned
+            )
         else:
-            assert isinstance(last, Assign)
-            assert event.partitions == last.partitions
+            given_up = set(keys(event.partitions))
+            assert given_up <= self.holds
+            assert given_up or not self.cooperative
+            assert given_up == self.holds or (self.cooperative and not event.lost)
+            assert self.cooperative or isinstance(self.told[-1], Assign)
+            self.holds -= given_up
         self.told.append(event)
 
     @invariant()
@@ -202,19 +248,23 @@ class World(RuleBasedStateMachine):
         waiting = [event for event in player.inbox if isinstance(event, Assign | Revoke)]
         held = [*waiting, *([self.under_way] if self.under_way is not None else [])]
         assert len(held) <= 1 or self.abandoned
+        if not held and not self.abandoned:
+            assert set(keys(member.owned)) == self.holds
 
         rounds = [action for action in player.asked if isinstance(action, act.SendJoin | act.SendSync)]
         assert len(rounds) <= 1
         joining = player.asks(act.SendJoin)
         if joining or player.asks(act.SendSync):
             assert not held
-            assert member.owned == {}
-            assert not (self.told and isinstance(self.told[-1], Assign) and self.told[-1].partitions)
+            assert self.cooperative or not self.holds
+            # What is kept is a claim; without a generation there is nothing to claim by.
+            assert member.identity.valid or not self.holds
         assert joining <= (member.state is State.PREPARING_REBALANCE)
 
         for action in player.asked:
             if isinstance(action, act.SendSync):
                 assert action.identity == member.identity
+        assert len(player.looks) <= 1
 
         due = member.next_tick(player.now)
         assert due is None or due >= player.now
@@ -252,13 +302,12 @@ class World(RuleBasedStateMachine):
             return member.closed
         if member.subscription is None or member._fenced:
             return member.state is State.UNJOINED and not member._leaving and member.owned == {}
-        last = self.told[-1] if self.told else None
         return (
             member.state is State.STABLE
             and member._step is None
             and member._rejoin is None
-            and isinstance(last, Assign)
-            and last.partitions == member.owned
+            and isinstance(self.told[-1], Assign)
+            and self.told[-1].timeline is not None
         )
 
     def let_go_well(self) -> None:
@@ -272,6 +321,8 @@ class World(RuleBasedStateMachine):
             self.poll_after_a_refusal()
         elif player.asked:
             self.answer_well(player.asked[0])
+        elif player.looks:
+            player.answer_look({"t": 1, "u": 1})
         else:
             due = self.member.next_tick(player.now)
             assert due is not None, f"stuck: {self.member.state}, {self.member._step}"
@@ -287,8 +338,8 @@ class World(RuleBasedStateMachine):
             case act.Plan():
                 self.end_plan(action, works=True)
             case act.SendSync():
-                topics = self.member.subscription or ()
-                self.player.answer_sync(dict.fromkeys(topics, (0,)))
+                topics = self.member._joining
+                self.player.answer_sync(dict.fromkeys(topics, (0,)) if topics else b"")
             case act.FetchOffsets():
                 self.player.answer_offsets()
             case act.SendHeartbeat():
@@ -298,11 +349,15 @@ class World(RuleBasedStateMachine):
                 self.feed(self.member.left, action.attempt)
 
 
-def test_a_member_keeps_its_promises_whatever_happens(new_player: Callable[..., "Player"]) -> None:
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_a_member_keeps_its_promises_whatever_happens(
+    new_player: Callable[..., "Player"], *, cooperative: bool
+) -> None:
     """Whole histories of random answers (every code), breaks, time, callbacks, subscriptions, closes and commits.
 
-    At every moment: one JoinGroup or SyncGroup at most is open, and then the application holds nothing; every
-    assignment is given up exactly once before the next; commits carry the identity of a stable member; the clock
+    At every moment: one JoinGroup or SyncGroup at most is open, and an eager application then holds nothing, a
+    cooperative one nothing without a generation; what the membership says is owned is what the callbacks have told;
+    nothing is gained twice or given up that is not held; commits carry the identity of a stable member; the clock
     never runs backwards; nothing is asked for after the close. And from any moment on: once everything answers well,
     the member comes to rest, stable or gone, within a bounded number of steps.
     """
@@ -311,6 +366,7 @@ def test_a_member_keeps_its_promises_whatever_happens(new_player: Callable[..., 
         pass
 
     WorldOfOne.new_player = staticmethod(new_player)
+    WorldOfOne.cooperative = cooperative
     run_state_machine_as_test(
         WorldOfOne,
         settings=settings(

@@ -8,7 +8,7 @@ import pytest
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, PollExceeded, Revoke
 from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import ErrorCode, Identity
+from groupwright.consumer.protocol import ErrorCode, Identity, TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -156,7 +156,7 @@ def test_a_leader_that_is_expelled_while_it_plans_joins_again(
     player.answer_heartbeat(error)
     assert player.take(act.SendJoin).request.member_id == member_id
 
-    player.feed(player.member.planned, player.take(act.Plan).attempt, {"m-1": b"t:0"})
+    player.feed(player.member.planned, player.take(act.Plan).attempt, {"m-1": b"t:0"}, {"t"}, TopicsAnswer())
     assert not player.asks(act.SendSync)
 
 
@@ -207,6 +207,31 @@ def test_a_coordinator_that_answered_well_since_is_asked_soon_again(stable: "Pla
         stable.answer_heartbeat()
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_a_refused_look_up_takes_nothing_away_before_the_session_ends(
+    new_player: Callable[..., "Player"], *, static: bool
+) -> None:
+    """Somebody withdrew the right to look the coordinator up: what is owned stays the member's own for the session."""
+    player = new_player(static=static)
+    player.join({"t": (0,)})
+    player.disconnect()
+    player.feed(player.member.coordinator_missing, None, "")
+    player.beat()
+    player.disconnect()
+    player.asked.clear()
+    player.feed(player.member.coordinator_missing, 30, "not allowed")
+    assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
+    assert not player.inbox
+    player.feed(player.member.resume)
+    assert player.asks(act.LookUpCoordinator) or player.member.next_tick(player.now) is not None
+    assert player.member.owned == {"t": (0,)}
+
+    player.wait(player.timing.session_timeout)
+    event = player.serve()
+    assert isinstance(event, Revoke)
+    assert event.lost
+
+
 # --- The session ----------------------------------------------------------------------------------------
 
 
@@ -255,7 +280,7 @@ def test_a_session_that_ended_beside_another_event_still_ends(stable: "Player") 
     stable.beat()
     stable.now += stable.timing.session_timeout
     stable.polled = stable.now
-    stable.feed(stable.member.subscribe, ("t",))
+    stable.subscribe("t")
 
     assert stable.member.next_tick(stable.now) == stable.now
     stable.wait(0)
@@ -336,7 +361,7 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(player: "Player"
     assert isinstance(player.serve(), PollExceeded)
     assert player.asks(act.SendLeave)
 
-    player.feed(player.member.planned, player.take(act.Plan).attempt, {})
+    player.feed(player.member.planned, player.take(act.Plan).attempt, {}, {"t"}, TopicsAnswer())
     assert not player.asks(act.SendSync)
 
 
@@ -436,7 +461,7 @@ def test_a_commits_answer_during_a_join_waits_for_the_joins_own(stable: "Player"
 def test_who_commits_in_which_state(player: "Player") -> None:
     member = player.member
     assert member.commit_identity() == Identity()  # partitions assigned by hand
-    player.feed(member.subscribe, ("t",))
+    player.subscribe("t")
     assert member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
     player.find()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -461,7 +486,7 @@ def test_a_commit_by_hand_looks_the_coordinator_up_without_a_subscription(player
     assert player.asked == []
     assert not player.inbox
     assert not player.refused
-    player.feed(player.member.subscribe, ("t",))
+    player.subscribe("t")
     player.settle({"t": (0,)})
 
 
@@ -569,5 +594,7 @@ def test_an_assignment_after_a_loss_says_so(stable: "Player") -> None:
     stable.settle({"t": (0,)})
 
     assert isinstance(stable.served[-1], Assign)
-    assert stable.served[-1].timeline.lost
-    assert stable.served[-1].timeline.reason == "Heartbeat was answered with UNKNOWN_MEMBER_ID"
+    timeline = stable.served[-1].timeline
+    assert timeline is not None
+    assert timeline.lost
+    assert timeline.reason == "Heartbeat was answered with UNKNOWN_MEMBER_ID"

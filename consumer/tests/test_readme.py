@@ -27,6 +27,24 @@ def test_every_method_is_named() -> None:
     assert own | native <= NAMES
 
 
+def test_every_method_that_one_thread_may_call_is_marked_so() -> None:
+    marked = {
+        name
+        for row in re.findall(r"^\| (.*) \| one \|", README, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    inside = {name for name in vars(Consumer) if getattr(getattr(Consumer, name), "one_thread", False)}
+
+    assert marked == {name.lstrip("_") for name in inside}
+
+
+def test_every_public_class_is_named() -> None:
+    errors = {name for name in groupwright.consumer.__all__ if name.endswith("Error")}
+    told = {"Listener", "Outcome", "Phase", "Rebalance"}  # the docstrings of `add_listener` and of the module
+
+    assert set(groupwright.consumer.__all__) - errors - told <= NAMES
+
+
 def test_every_module_is_named() -> None:
     folder = Path(groupwright.consumer.__file__).parent
 

@@ -278,7 +278,7 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
         stolen = thief.getsockname()[1]
         offers = iter([stolen, find()])  # the broker's port, and its controller's
         monkeypatch.setattr(
-            ports, "free_port", lambda *, besides=None: next(offers, None) or find(besides=besides)
+            ports, "free_port", lambda *, besides=(): next(offers, None) or find(besides=besides)
         )
 
         with LocalKafka() as kafka:

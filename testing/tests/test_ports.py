@@ -27,7 +27,7 @@ def test_two_ports_of_one_node_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_TRIES", 2)
     monkeypatch.setattr(ports, "is_free", lambda _: True)
 
-    assert {ports.free_port(besides=20_100) for _ in range(20)} == {20_101}
+    assert {ports.free_port(besides={20_100}) for _ in range(20)} == {20_101}
 
 
 def test_a_taken_port_is_refused_by_its_number(taken: int) -> None:

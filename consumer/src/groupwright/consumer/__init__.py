@@ -1,28 +1,38 @@
 """A drop-in for `confluent_kafka.Consumer` whose partitions are assigned by assignors of your choice.
 
 - `Consumer`: change the import, add ``partition.assignment.strategy`` with names or `Assignor` objects.
+- `DeserializingConsumer`, `AIOConsumer`: confluent-kafka's classes of these names, over the same membership.
+- `ConsumerInterceptor`: what sees every message and every commit (KIP-42).
 - `Listener`, `Rebalance`, `Outcome`, `Phase`: what a consumer tells of its rebalances (`Consumer.add_listener`).
 - `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
 """
 
+from groupwright.consumer.aio import AIOConsumer
 from groupwright.consumer.consumer import Consumer
+from groupwright.consumer.deserializing import DeserializingConsumer
 from groupwright.consumer.errors import (
     AssignorFailedError,
     CommitError,
+    ConcurrentAccessError,
     ConfigurationError,
     ConsumerError,
     FencedInstanceError,
     GroupError,
     InconsistentGroupProtocolError,
 )
+from groupwright.consumer.interceptors import ConsumerInterceptor
 from groupwright.consumer.rebalance import Listener, Outcome, Phase, Rebalance
 
 __all__ = [
+    "AIOConsumer",
     "AssignorFailedError",
     "CommitError",
+    "ConcurrentAccessError",
     "ConfigurationError",
     "Consumer",
     "ConsumerError",
+    "ConsumerInterceptor",
+    "DeserializingConsumer",
     "FencedInstanceError",
     "GroupError",
     "InconsistentGroupProtocolError",

@@ -21,7 +21,7 @@ class DropConnection:
 
 @dataclass(frozen=True, slots=True)
 class SendJoin:
-    """Send JoinGroup; answer with `joined` or `disconnected`."""
+    """Send JoinGroup; answer with `joined`, `disconnected` or `denied`."""
 
     attempt: int
     request: JoinRequest
@@ -29,16 +29,25 @@ class SendJoin:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """This member leads: run the assignor; answer with `planned` or `plan_failed`."""
+    """This member leads: look at the group's topics, run the assignor; answer with `planned` or `plan_failed`."""
 
     attempt: int
     protocol: str
     members: tuple[JoinedMember, ...]
+    skip: bool = False
+    """The group keeps the plan that it has (KIP-814): only the topics are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTopics:
+    """Send Metadata for these topics (None: for all); answer with `topics_found` or `topics_missing`."""
+
+    topics: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class SendSync:
-    """Send SyncGroup; answer with `synced` or `disconnected`."""
+    """Send SyncGroup; answer with `synced`, `disconnected` or `denied`."""
 
     attempt: int
     identity: Identity
@@ -56,7 +65,7 @@ class NotifyAssignor:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """Send OffsetFetch; answer with `offsets_fetched` or `disconnected`."""
+    """Send OffsetFetch; answer with `offsets_fetched`, `disconnected` or `denied`."""
 
     attempt: int
     partitions: Partitions
@@ -106,6 +115,7 @@ Action = (
     | DropConnection
     | SendJoin
     | Plan
+    | FetchTopics
     | SendSync
     | NotifyAssignor
     | FetchOffsets

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from groupwright.consumer.actions import Action
@@ -25,6 +26,8 @@ class CommitSender:
         self._network = network
         self._feed: Callable[..., None] = feed
         self._queue = CommitQueue()
+        # Made while a cooperative member joins: JoinGroup holds the connection, so they are sent after SyncGroup.
+        self._held: list[Commit] = []
         self._sending = False
         self._drained: list[Any] = []
 
@@ -33,14 +36,18 @@ class CommitSender:
     ) -> None:
         """Queue a commit as whatever the member is now; one that may not commit is told so at once."""
         identity = self._membership.commit_identity()
-        if isinstance(identity, ErrorCode):
-            done(CommitResult(dict.fromkeys(offsets, int(identity)), "the member is in no stable generation"))
+        if isinstance(identity, Identity):
+            self._queue.add(Commit(offsets, identity, deadline, repeat, done))
+        elif self._membership.keeps_partitions:
+            self._held.append(Commit(offsets, Identity(), deadline, repeat, done))
+        else:
+            done(_refusal(offsets, identity))
             return
-        self._queue.add(Commit(offsets, identity, deadline, repeat, done))
         self._feed(self._membership.want_coordinator)
 
     def pump(self) -> None:
         """Send what waits, if the coordinator is known; wake those who wait for the queue to be empty."""
+        self._release()
         if self._queue.idle:
             while self._drained:
                 self._drained.pop().success(None)
@@ -48,14 +55,32 @@ class CommitSender:
             self._sending = True
             self._network.spawn(self._send())
 
+    def _release(self) -> None:
+        """Queue what waited for a cooperative rebalance: its partitions were the member's all the while, or it is refused."""
+        if not self._held:
+            return
+        identity = self._membership.commit_identity()
+        if isinstance(identity, ErrorCode) and self._membership.keeps_partitions:
+            return
+        held, self._held = self._held, []
+        for commit in held:
+            if isinstance(identity, ErrorCode):
+                commit.done(_refusal(commit.offsets, identity))
+            else:
+                self._queue.add(replace(commit, identity=identity))
+
     def expire(self, now: float) -> None:
         """Give up the commits whose deadline is over."""
         self._queue.expire(now, "the coordinator could not be reached in time")
+        late = [commit for commit in self._held if now >= commit.deadline]
+        self._held = [commit for commit in self._held if now < commit.deadline]
+        for commit in late:
+            commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
 
     @property
     def next_deadline(self) -> float | None:
         """When `expire` has something to do."""
-        return min((commit.deadline for commit in self._queue.waiting), default=None)
+        return min((commit.deadline for commit in (*self._queue.waiting, *self._held)), default=None)
 
     async def drained(self) -> None:
         """Return when no commit waits or is under way; each ends by its deadline."""
@@ -86,6 +111,10 @@ class CommitSender:
             for code in set(answer.errors.values()):
                 self._feed(self._membership.commit_answered, identity, code)
         return again
+
+
+def _refusal(offsets: Offsets, error: ErrorCode) -> CommitResult:
+    return CommitResult(dict.fromkeys(offsets, int(error)), "the member is in no stable generation")
 
 
 def _nothing(_now: float) -> list[Action]:

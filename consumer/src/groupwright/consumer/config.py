@@ -4,7 +4,10 @@ Every key goes to librdkafka, which checks it, except those that would make it a
 membership's own connections need is translated; a key that they cannot honour is refused, never ignored.
 """
 
+import logging
+import math
 import re
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,54 +15,56 @@ from typing import Any
 from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
 from groupwright.consumer.errors import ConfigurationError
 from groupwright.consumer.network import NetworkConfig
+from groupwright.consumer.security import Security, read_security
+from groupwright.consumer.selection import read_pattern
+from groupwright.consumer.settings import SETTINGS, flatten, refuse_unserved
 from groupwright.consumer.timing import Timing
 
 DEFAULT_STRATEGY = "range,roundrobin"
 
 _STRATEGY = "partition.assignment.strategy"
-_OURS = (_STRATEGY, "on_commit", "enable.auto.commit")
+_OURS = (_STRATEGY, "on_commit")
+_BROKER_DECIDES = (_STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
 
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 
 _TRUE = frozenset({"true", "t", "1"})
 _FALSE = frozenset({"false", "f", "0"})
-
-# What librdkafka's security keys are called by the membership's connections.
-_SECURITY = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
-_SASL_MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+_FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+_LOOK_UPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_NEVER_MS = 2_147_483_647
 
 
 class _Reader:
     """Reads values as librdkafka does: numbers and booleans may be strings."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
+        """Read a flattened configuration."""
         self._config = config
-        # Where configurations of old still keep topic settings.
-        self._topic = config.get("default.topic.config") or {}
 
     def text(self, key: str, default: str = "") -> str:
-        value = self._config.get(key, self._topic.get(key))
-        return default if value is None else str(value)
+        return str(self._config.get(key, default))
 
-    def milliseconds(self, key: str, default: int) -> int:
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """Return one of the choices, the first by default."""
+        value = self.text(key, choices[0]).lower()
+        if value not in choices:
+            raise ConfigurationError(f"{key} takes {', '.join(choices)}, not {value!r}")
+        return value
+
+    def number(self, key: str, default: int) -> int:
         value = self._config.get(key, default)
         try:
-            return int(value)
-        except (TypeError, ValueError) as error:
+            number = int(str(value))
+        except ValueError as error:
             raise ConfigurationError(f"{key} takes a whole number, not {value!r}") from error
+        least, most = SETTINGS[key].limits or (number, number)
+        if not least <= number <= most:
+            raise ConfigurationError(f"{key} takes {least} to {most}, not {number}")
+        return number
 
     def seconds(self, key: str, default: int) -> float:
-        return self.milliseconds(key, default) / 1000
+        return self.number(key, default) / 1000
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self._config.get(key, default)
@@ -88,6 +93,46 @@ class ConsumerConfig:
     offset_reset: str
     """``auto.offset.reset`` as written."""
     on_commit: Callable[..., object] | None
+    ignored_topics: tuple[re.Pattern[str], ...] = ()
+    """``topic.blacklist``: topics that are never subscribed to."""
+    broker_assigned: bool = False
+    """Whether ``group.protocol=consumer`` (KIP-848): the membership is librdkafka's, which gets every key."""
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the member keeps its partitions while it rebalances (KIP-429): all its assignors must support that.
+
+        As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is eager, which
+        is the first step of the way from eager to cooperative rebalances.
+        """
+        return bool(self.assignors) and max(_protocols(self.assignors)) is RebalanceProtocol.COOPERATIVE
+
+
+def is_broker_assigned(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration lets the broker assign partitions: ``group.protocol=consumer`` (KIP-848).
+
+    Raises:
+        ConfigurationError: the protocol is unknown, or another key contradicts that one.
+    """
+    flat = flatten(config)
+    if _Reader(flat).choice("group.protocol", ("classic", "consumer")) == "classic":
+        return False
+    for key in _BROKER_DECIDES:
+        if key in flat:
+            raise ConfigurationError(f"{key} does not go with group.protocol=consumer, {_instead(key)}")
+    return True
+
+
+def _instead(key: str) -> str:
+    """Say what to do about a key that has no place where the broker assigns."""
+    if key == _STRATEGY:
+        return (
+            "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, for an "
+            "assignor of your choice, leave group.protocol out"
+        )
+    if key == "group.protocol.type":
+        return f"where there is no choice of it: leave {key} out"
+    return f"where it is the broker's to set (group.consumer.{key}): leave {key} out, or leave group.protocol out"
 
 
 def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
@@ -97,22 +142,26 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         ConfigurationError: a key is missing, out of range, or cannot be honoured.
         ValueError: ``group.id`` is missing (as confluent-kafka has it).
     """
+    broker_assigned = is_broker_assigned(config)
+    config = flatten(config)
     reader = _Reader(config)
     group = reader.text("group.id")
     if not group:
         raise ValueError("Failed to create consumer: group.id must be set")
-    servers = _servers(reader.text("bootstrap.servers") or reader.text("metadata.broker.list"))
-    if reader.text("group.protocol", "classic").lower() != "classic":
-        raise ConfigurationError(
-            "group.protocol=consumer lets the broker assign partitions, so assignors do not apply to it, and this "
-            "consumer does not serve it yet: leave group.protocol out, or use confluent_kafka.Consumer"
-        )
+    servers = _servers(reader.text("bootstrap.servers"))
     on_commit = config.get("on_commit")
     if on_commit is not None and not callable(on_commit):
         raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
     timing = _timing(reader)
+    auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
+    security = Security()
+    if not broker_assigned:
+        refuse_unserved(config)
+        verify = reader.flag("enable.ssl.certificate.verification", default=True)
+        log = config.get("logger") or logging.getLogger("groupwright.consumer")
+        security = read_security(config, verify=verify, log=log)
     return ConsumerConfig(
-        native=_native(config),
+        native=dict(config) if broker_assigned else _native(config, security),
         network=NetworkConfig(
             bootstrap_servers=servers,
             client_id=reader.text("client.id", "rdkafka"),
@@ -122,17 +171,28 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
             rebalance_timeout=timing.max_poll_interval,
             request_timeout=reader.seconds("socket.timeout.ms", 60_000),
             allow_auto_create_topics=reader.flag("allow.auto.create.topics", default=False),
-            transport=_transport(config, reader),
+            security=security,
+            transport=_transport(reader),
         ),
         timing=timing,
-        assignors=read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY)),
+        assignors={} if broker_assigned else read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY)),
         rack=reader.text("client.rack") or None,
-        auto_commit=reader.flag("enable.auto.commit", default=True),
-        auto_commit_interval=reader.seconds("auto.commit.interval.ms", 5_000),
+        auto_commit=reader.flag("enable.auto.commit", default=True) and auto_commit_interval > 0,
+        auto_commit_interval=auto_commit_interval,
         store_by_hand=not reader.flag("enable.auto.offset.store", default=True),
         offset_reset=reader.text("auto.offset.reset", "largest").lower(),
         on_commit=on_commit,
+        ignored_topics=_ignored_topics(reader),
+        broker_assigned=broker_assigned,
     )
+
+
+def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
+    texts = (text.strip() for text in reader.text("topic.blacklist").split(","))
+    try:
+        return tuple(read_pattern(text) for text in texts if text)
+    except ValueError as error:
+        raise ConfigurationError(f"topic.blacklist: {error}") from error
 
 
 def _servers(value: str) -> str:
@@ -174,18 +234,18 @@ def read_strategy(value: object) -> dict[str, Assignor]:
         assignors[assignor.name] = assignor
     if not assignors:
         raise ConfigurationError(f"{_STRATEGY} is empty; leave it out for {DEFAULT_STRATEGY!r}")
-    _refuse_cooperative(assignors)
+    if not _protocols(assignors):
+        names = ", ".join(map(repr, assignors))
+        raise ConfigurationError(
+            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so cooperatively: {names}; "
+            "a member does one or the other, so let their `protocols` have one in common"
+        )
     return assignors
 
 
-def _refuse_cooperative(assignors: Mapping[str, Assignor]) -> None:
-    """Refuse a list whose assignors are all cooperative: as in Kafka, it asks for cooperative rebalances."""
-    if all(RebalanceProtocol.COOPERATIVE in assignor.protocols for assignor in assignors.values()):
-        names = ", ".join(map(repr, assignors))
-        raise ConfigurationError(
-            f"{_STRATEGY} {names} asks for cooperative rebalances, and this consumer rebalances eagerly for now: "
-            "choose 'sticky', which balances and moves as 'cooperative-sticky' does, or add an eager assignor to the list"
-        )
+def _protocols(assignors: Mapping[str, Assignor]) -> frozenset[RebalanceProtocol]:
+    """Return the protocols that all have."""
+    return frozenset(RebalanceProtocol).intersection(*(assignor.protocols for assignor in assignors.values()))
 
 
 def _read_assignor(item: object) -> Assignor:
@@ -200,28 +260,27 @@ def _read_assignor(item: object) -> Assignor:
         check_assignor(item)
     except GroupwrightError as error:
         raise ConfigurationError(f"{_STRATEGY}: {error}") from error
-    if RebalanceProtocol.EAGER not in item.protocols:
-        raise ConfigurationError(
-            f"the assignor {item.name!r} is cooperative only, and this consumer rebalances eagerly for now; let its "
-            "`protocols` include RebalanceProtocol.EAGER"
-        )
     return item
 
 
-def _native(config: Mapping[str, Any]) -> dict[str, Any]:
+def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     native = {key: value for key, value in config.items() if key not in _OURS}
     # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits.
     native["enable.auto.commit"] = False
+    if security.tokens is not None:
+        native["oauth_cb"] = security.tokens.refresh
     return native
 
 
 def _timing(reader: _Reader) -> Timing:
+    refresh = reader.seconds("topic.metadata.refresh.interval.ms", 300_000)
     timing = Timing(
         session_timeout=reader.seconds("session.timeout.ms", 45_000),
         heartbeat_interval=reader.seconds("heartbeat.interval.ms", 3_000),
         max_poll_interval=reader.seconds("max.poll.interval.ms", 300_000),
         retry_backoff=reader.seconds("retry.backoff.ms", 100),
         retry_backoff_max=reader.seconds("retry.backoff.max.ms", 1_000),
+        metadata_refresh=math.inf if refresh < 0 else refresh,
     )
     if timing.heartbeat_interval >= timing.session_timeout:
         raise ConfigurationError(
@@ -236,28 +295,29 @@ def _timing(reader: _Reader) -> Timing:
     return timing
 
 
-def _transport(config: Mapping[str, Any], reader: _Reader) -> dict[str, object]:
-    transport: dict[str, object] = {
-        "reconnect_backoff_ms": reader.milliseconds("reconnect.backoff.ms", 100),
-        "reconnect_backoff_max_ms": reader.milliseconds("reconnect.backoff.max.ms", 10_000),
-        "receive_message_max_bytes": reader.milliseconds("receive.message.max.bytes", 100_000_000),
+def _transport(reader: _Reader) -> dict[str, object]:
+    """Return the settings of sockets and connections, by the names of `transport.Connections`."""
+    set_up = reader.number("socket.connection.setup.timeout.ms", 10_000)
+    return {
+        "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
+        "client_dns_lookup": reader.choice("client.dns.lookup", _LOOK_UPS),
+        "connections_max_idle_ms": reader.number("connections.max.idle.ms", 0) or _NEVER_MS,
+        "receive_message_max_bytes": reader.number("receive.message.max.bytes", 100_000_000),
+        "reconnect_backoff_ms": reader.number("reconnect.backoff.ms", 100),
+        "reconnect_backoff_max_ms": reader.number("reconnect.backoff.max.ms", 10_000),
+        "socket_connection_setup_timeout_ms": set_up,
+        "socket_connection_setup_timeout_max_ms": set_up,
+        "socket_options": _socket_options(reader),
     }
-    for key, value in config.items():
-        name = key.lower()
-        if name in _SECURITY:
-            transport[_SECURITY[name]] = value
-        elif {"ssl", "sasl", "oauth_cb"} & set(name.split(".")):
-            raise ConfigurationError(
-                f"{key} cannot be served by the connection to the coordinator yet; of the security keys, "
-                f"{', '.join(sorted(_SECURITY))} can"
-            )
-    protocol = str(transport.get("security_protocol", "PLAINTEXT")).upper()
-    transport["security_protocol"] = protocol
-    if "sasl_mechanism" in transport:
-        mechanism = transport["sasl_mechanism"] = str(transport["sasl_mechanism"]).upper()
-        if mechanism not in _SASL_MECHANISMS and protocol.startswith("SASL"):
-            served = ", ".join(sorted(_SASL_MECHANISMS))
-            raise ConfigurationError(f"sasl.mechanism {mechanism} cannot be served yet; {served} can")
-    elif protocol.startswith("SASL"):
-        raise ConfigurationError(f"security.protocol={protocol} needs sasl.mechanism")
-    return transport
+
+
+def _socket_options(reader: _Reader) -> list[tuple[int, int, int]]:
+    options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, int(reader.flag("socket.nagle.disable", default=True))),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(reader.flag("socket.keepalive.enable", default=False))),
+    ]
+    buffers = {"socket.send.buffer.bytes": socket.SO_SNDBUF, "socket.receive.buffer.bytes": socket.SO_RCVBUF}
+    for key, option in buffers.items():
+        if size := reader.number(key, 0):
+            options.append((socket.SOL_SOCKET, option, size))
+    return options

@@ -5,6 +5,7 @@ Everything here runs on the network's loop, except where any thread is allowed. 
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -17,10 +18,10 @@ from groupwright.consumer.commit_sender import CommitSender
 from groupwright.consumer.commits import CommitResult
 from groupwright.consumer.errors import GroupError
 from groupwright.consumer.events import Closed, Failed, Inbox
-from groupwright.consumer.leading import Leader
+from groupwright.consumer.leading import Leader, TopicsRefusedError
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import AccessError, Network, Timer
-from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets
+from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer
 from groupwright.consumer.refusals import explain
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
@@ -46,21 +47,32 @@ class Driver:
         inbox: Inbox,
         poll_clock: PollClock,
         log: logging.LoggerAdapter[logging.Logger],
+        *,
+        cooperative: bool = False,
+        session_timeout: float = math.inf,
     ) -> None:
-        """Wire the parts; `start` sets them going."""
+        """Wire the parts; `start` sets them going.
+
+        Half a `session_timeout` in which the loop's thread could not run is logged as a warning.
+        """
         self._membership = membership
         self._network = network
         self._assignors = assignors
         self._inbox = inbox
         self._poll_clock = poll_clock
         self._log = log
-        self._leader = Leader(network, assignors, log)
+        self._leader = Leader(network, assignors, log, cooperative=cooperative)
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
+        self._session_timeout = session_timeout
+        self._due = math.inf
+        """When the timer should fire."""
+        self._told_of_transaction = False
         self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             act.LookUpCoordinator: self._look_up,
             act.SendJoin: self._join,
             act.Plan: self._plan,
+            act.FetchTopics: self._fetch_topics,
             act.SendSync: self._sync,
             act.FetchOffsets: self._fetch_offsets,
             act.SendHeartbeat: self._heartbeat,
@@ -119,10 +131,20 @@ class Driver:
         due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
         if times and not self._membership.closed:
-            self._timer = self._network.call_at(min(times), self._tick)
+            self._due = min(times)
+            self._timer = self._network.call_at(self._due, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
+        silent = time.monotonic() - self._due
+        if silent > self._session_timeout / 2:
+            self._log.warning(
+                "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: the process was "
+                "stopped, or a call into C kept the interpreter's global lock. Release the lock in that call, run it in a "
+                "process of its own, or raise session.timeout.ms",
+                silent,
+                self._session_timeout * 1000,
+            )
         self._commits.expire(time.monotonic())
         self._feed(lambda now: self._membership.tick(now, self._poll_clock.last))
 
@@ -157,6 +179,20 @@ class Driver:
             await request(action)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
+            self._break_off(action)
+
+    def _break_off(self, action: act.Action) -> None:
+        """End what a defect has cut short, so that nothing waits for its answer for ever."""
+        member = self._membership
+        match action:
+            case act.LookUpCoordinator():
+                self._feed(member.coordinator_missing, None, "")
+            case act.FetchTopics():
+                self._feed(member.topics_missing, None, "")
+            case act.SendHeartbeat():
+                self._feed(member.heartbeat_unanswered)
+            case act.SendJoin() | act.Plan() | act.SendSync() | act.FetchOffsets() | act.SendLeave():
+                self._feed(member.broken, action.attempt)
 
     def _fail(self, error: Exception) -> None:
         """Make a defect of ours an error that the application sees, not a silent stop."""
@@ -190,6 +226,8 @@ class Driver:
             return  # given up meanwhile: sent now, it would bring a member back that is about to leave
         try:
             answer = await self._network.join(action.request)
+        except AccessError as error:
+            self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
             self._log.warning("JoinGroup had no answer: %s", error)
             self._feed(self._membership.disconnected, action.attempt)
@@ -201,19 +239,40 @@ class Driver:
         member = self._membership
         try:
             plan = await self._leader.plan(
-                action.protocol, action.members, lambda: member.awaits(action.attempt)
+                action.protocol, action.members, lambda: member.awaits(action.attempt), skip=action.skip
             )
+        except TopicsRefusedError as error:
+            self._feed(member.plan_failed, action.attempt, ErrorCode.TOPIC_AUTHORIZATION_FAILED, str(error))
+        except AccessError as error:
+            self._feed(member.plan_failed, action.attempt, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - a user's code; the error goes to who polls
             self._log.exception("the assignor %r failed", action.protocol)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
-            self._feed(member.plan_failed, action.attempt, detail)
+            self._feed(member.plan_failed, action.attempt, ErrorCode.NONE, detail)
         else:
             if plan is not None:
-                self._feed(member.planned, action.attempt, plan)
+                self._feed(member.planned, action.attempt, plan.assignments, plan.asked, plan.topics)
+
+    async def _fetch_topics(self, action: act.FetchTopics) -> None:
+        try:
+            topics = await self._network.fetch_topics(action.topics)
+        except AccessError as error:
+            self._log.warning("the topics could not be looked at: %s", error)
+            self._feed(self._membership.topics_missing, error.code, str(error))
+        except DisconnectedError as error:
+            self._log.warning("the topics' metadata had no answer: %s", error)
+            self._feed(self._membership.topics_missing, None, "")
+        else:
+            if topics.refused:
+                names = ", ".join(map(repr, sorted(topics.refused)))
+                self._log.warning("this member leads the group, and may no longer see the topics %s", names)
+            self._feed(self._membership.topics_found, topics)
 
     async def _sync(self, action: act.SendSync) -> None:
         try:
             answer = await self._network.sync(action.identity, action.assignments)
+        except AccessError as error:
+            self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
             self._log.warning("SyncGroup had no answer: %s", error)
             self._feed(self._membership.disconnected, action.attempt)
@@ -224,11 +283,28 @@ class Driver:
     async def _fetch_offsets(self, action: act.FetchOffsets) -> None:
         try:
             answer = await self._network.fetch_offsets(action.partitions)
+        except AccessError as error:
+            self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
             self._log.warning("OffsetFetch had no answer: %s", error)
             self._feed(self._membership.disconnected, action.attempt)
         else:
+            self._tell_of_transaction(answer)
             self._feed(self._membership.offsets_fetched, action.attempt, answer)
+
+    def _tell_of_transaction(self, answer: OffsetsAnswer) -> None:
+        """Say once for each time that an open transaction holds an assignment up: else nobody knows what it waits for."""
+        unstable = [key for key, code in answer.errors.items() if code == ErrorCode.UNSTABLE_OFFSET_COMMIT]
+        if unstable and not self._told_of_transaction:
+            topic, number = unstable[0]
+            self._log.warning(
+                "%d assigned partitions, such as %s [%d], wait for a transaction that may still change their committed "
+                "offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms",
+                len(unstable),
+                topic,
+                number,
+            )
+        self._told_of_transaction = bool(unstable)
 
     async def _heartbeat(self, action: act.SendHeartbeat) -> None:
         try:

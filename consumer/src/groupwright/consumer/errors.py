@@ -11,6 +11,7 @@ from groupwright.assignors import GroupwrightError
 __all__ = [
     "AssignorFailedError",
     "CommitError",
+    "ConcurrentAccessError",
     "ConfigurationError",
     "ConsumerError",
     "FencedInstanceError",
@@ -31,6 +32,23 @@ class ConsumerError(GroupwrightError, KafkaException):
     def __str__(self) -> str:
         """Return the message alone; the code's name is part of ``args[0]``."""
         return self.message
+
+
+class ConcurrentAccessError(GroupwrightError, RuntimeError):
+    """Two threads were inside a consumer at once (Java's ConcurrentModificationException); nothing was done.
+
+    It is a mistake of the program, so it is no `confluent_kafka.KafkaException`, which a loop may take for a failure
+    that passes.
+    """
+
+    def __init__(self, call: str, thread: str, inside: str) -> None:
+        """Name what was called, by which `thread`, and which one is `inside`."""
+        super().__init__(
+            f"{call}() was called by the thread {thread} while the thread {inside} is inside a call of the same consumer. "
+            "One thread at a time may poll, consume, subscribe, assign and seek: give each thread a consumer of its own, "
+            "or let one thread poll, and others only commit, store_offsets, committed, position, pause, resume, "
+            "assignment, and close, which ends the poll"
+        )
 
 
 class ConfigurationError(ConsumerError):

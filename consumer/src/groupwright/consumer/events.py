@@ -7,7 +7,7 @@ confluent-kafka expect). So the membership never touches either: it puts events 
 
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groupwright.consumer.commits import CommitResult
 from groupwright.consumer.errors import ConsumerError
@@ -19,23 +19,31 @@ from groupwright.consumer.rebalance import Timeline
 class Revoke:
     """Give `partitions` up; when `lost`, they may have another owner already.
 
-    The membership waits for `Membership.applied` with this ticket before it joins again.
+    The membership waits for `Membership.applied` with this ticket before it goes on.
     """
 
     ticket: int
     partitions: Partitions
     lost: bool
+    identity: Identity = field(default_factory=Identity)
+    """Who may still commit them; in a cooperative rebalance, the member of the new generation."""
+    cooperative: bool = False
+    """Whether what is owned besides stays, and is consumed all the while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Own `partitions` from now on, each starting at its committed offset where it has one."""
+    """Own what was `gained` from now on, each partition starting at its committed offset where it has one."""
 
     ticket: int
-    partitions: Partitions
+    gained: Partitions
+    owned: Partitions
+    """All that is owned with it; in an eager rebalance nothing else."""
     offsets: Offsets
     identity: Identity
-    timeline: Timeline
+    timeline: Timeline | None
+    """That of the rebalance which this ends; None if it goes on in another round (KIP-429)."""
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +78,18 @@ Event = Revoke | Assign | Failed | PollExceeded | Committed | Closed
 
 
 class Inbox:
-    """A queue from the membership's thread to the one that polls. Safe to use from both."""
+    """A queue from the membership's thread to the one that polls. Safe to use from both.
+
+    An event stays in it until it was dealt with: Ctrl-C may come between any two steps of the thread that polls, and
+    an event which was taken out and then forgotten would leave the membership waiting for ever.
+    """
 
     def __init__(self) -> None:
         """Make an empty inbox."""
         self.events: deque[Event] = deque()
-        """What waits, oldest first. Its truth may be asked without the lock; the rest is for the methods."""
+        """What waits or is being dealt with, oldest first. Its truth may be asked without the lock; the rest is for the
+        methods."""
+        self._taken: Event | None = None
         self._changed = threading.Condition()
 
     def __bool__(self) -> bool:
@@ -89,15 +103,23 @@ class Inbox:
             self._changed.notify_all()
 
     def take(self) -> Event | None:
-        """Return the oldest event, or None."""
+        """Return the oldest event, or None; the same one again until it is `done`, and it can no longer be withdrawn."""
         with self._changed:
-            return self.events.popleft() if self.events else None
+            self._taken = self.events[0] if self.events else None
+            return self._taken
+
+    def done(self, event: Event) -> None:
+        """Forget an event that was taken and dealt with; nothing if that was done already."""
+        with self._changed:
+            if self._taken is event:
+                self._taken = None
+                self.events.popleft()
 
     def withdraw(self, ticket: int) -> bool:
         """Take an event back that nobody has taken yet; return whether that succeeded."""
         with self._changed:
             for event in self.events:
-                if getattr(event, "ticket", None) == ticket:
+                if event is not self._taken and getattr(event, "ticket", None) == ticket:
                     self.events.remove(event)
                     return True
         return False

@@ -14,9 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    KafkaError,
+    TopicPartition,
+)
 
+from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.commits import PendingCommit
+from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Failed, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
@@ -33,8 +42,10 @@ _RESETS = {
     "latest": OFFSET_END,
     "end": OFFSET_END,
 }
+_MANY_TOPICS = 10
+"""More than these are looked up with all that the cluster has, in one request."""
+_LOOK_UP = 1.0
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
-_NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Handover:
@@ -46,6 +57,7 @@ class Handover:
         client_id: str,
         offset_reset: str,
         offsets: OffsetTracker,
+        ahead: Ahead,
         log: logging.LoggerAdapter[logging.Logger],
         clock: Clock = time.monotonic,
     ) -> None:
@@ -62,52 +74,69 @@ class Handover:
         # Where "error" is wanted, librdkafka finds no committed offset by itself and reports it.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
         self._offsets = offsets
+        self._ahead = ahead
         self._log = log
         self._clock = clock
         self._starts: Offsets = {}
         self._paused: set[TopicPartitionKey] = set()
         self._in_callback = False
+        self._introduced: set[str] = set()
         self._applied = False
+        self._cooperative = False
+        # An event comes a second time if Ctrl-C has cut the first short.
+        self._done = 0
 
     # --- Events -------------------------------------------------------------------------------------
 
     def assign(self, consumer: Native, event: Assign) -> None:
-        """Gain the event's partitions."""
+        """Gain the event's partitions. A cooperative on_assign is called even if there are none, as in librdkafka."""
+        if event.ticket == self._done:
+            return
+        self._introduce(consumer, event.gained)
         self._starts = event.offsets
-        gained = keys(event.partitions)
+        gained = keys(event.gained)
         self._offsets.assigned(gained, event.offsets)
-        seconds = self._call(self.on_assign, consumer, gained)
-        if not self._applied:
+        seconds = self._call(self.on_assign, consumer, gained, cooperative=event.cooperative)
+        if not self._applied and event.cooperative:
+            self._natively(self.incremental_assign, consumer, self._unassigned(consumer, gained))
+        elif not self._applied:
             self._natively(self.assign_in_callback, consumer, _partitions(gained))
-        now = self._clock()
-        event.timeline.end(Phase.ASSIGN, now)
-        self._tell(lambda listener: listener.partitions_assigned(event.partitions, seconds))
-        outcome = Outcome.LOST if event.timeline.lost else Outcome.COMPLETED
-        self._report(
-            event.timeline,
-            outcome,
-            event.identity.member_id,
-            event.identity.generation,
-            event.identity.protocol,
-            event.partitions,
-            now,
+        self._done = event.ticket
+        self._tell(lambda listener: listener.partitions_assigned(event.gained, seconds))
+        timeline, now = event.timeline, self._clock()
+        if timeline is not None:
+            timeline.end(Phase.ASSIGN, now)
+            outcome = Outcome.LOST if timeline.lost else Outcome.COMPLETED
+            who = event.identity
+            self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
+
+    def hold(self, consumer: Native, event: Revoke) -> None:
+        """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
+        owned = self._assigned(consumer)
+        self._natively(
+            self.pause, consumer, _partitions(key for key in keys(event.partitions) if key in owned)
         )
 
     def revoke(self, consumer: Native, event: Revoke) -> None:
         """Give the event's partitions up. Whatever the callback does, none of them stays assigned."""
+        if event.ticket == self._done:
+            return
         given_up = keys(event.partitions)
         # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
         callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
-        seconds = self._call(callback, consumer, given_up)
-        owned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+        seconds = self._call(callback, consumer, given_up, cooperative=event.cooperative)
+        owned = self._assigned(consumer)
         left = [key for key in given_up if key in owned]
         if left:
             self._natively(Native.incremental_unassign, consumer, _partitions(left))
-        # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent.
+        self._offsets.dropped(given_up)
+        self._ahead.drop(given_up)
+        # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent. Looked up last: a
+        # thread that pauses looks afterwards whether the partition is still there.
         paused = [key for key in given_up if key in self._paused]
         if paused:
             self._natively(self.resume, consumer, _partitions(paused))
-        self._offsets.dropped(given_up)
+        self._done = event.ticket
         if event.lost:
             self._tell(lambda listener: listener.partitions_lost(event.partitions, seconds))
         else:
@@ -126,11 +155,30 @@ class Handover:
         return self._in_callback
 
     def assign_in_callback(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Replace the assignment, each partition from its committed offset unless another is given."""
+        """Replace the assignment, each partition from its committed offset unless another is given.
+
+        Raises:
+            ConsumerError: the rebalance is cooperative.
+        """
+        self.check_may_replace("assign(partitions)", "incremental_assign(partitions)")
         current = Native.assignment(consumer)
         if current:
             Native.incremental_unassign(consumer, current)
+            self._ahead.drop((p.topic, p.partition) for p in current)
         self.incremental_assign(consumer, partitions)
+
+    def check_may_replace(self, call: str, instead: str) -> None:
+        """Check that a callback may replace the whole assignment: a cooperative one has parts of it only (KIP-429).
+
+        Raises:
+            ConsumerError: it may not; librdkafka refuses the call with the same code.
+        """
+        if self._in_callback and self._cooperative:
+            raise ConsumerError(
+                KafkaError._STATE,  # noqa: SLF001 - librdkafka's public code
+                f"{call} in a rebalance callback concerns the whole assignment, and this member rebalances cooperatively: "
+                f"call {instead}, with what the callback was given, or leave that to the consumer",
+            )
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
@@ -144,19 +192,16 @@ class Handover:
     def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Pause natively, and remember it."""
         Native.pause(consumer, partitions)
-        self._paused.update((p.topic, p.partition) for p in partitions)
+        keys = [(p.topic, p.partition) for p in partitions]
+        self._paused.update(keys)
+        self._ahead.pause(keys)
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
-        self._paused.difference_update((p.topic, p.partition) for p in partitions)
-
-    def guard_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return librdkafka's configuration with its callbacks wrapped: what they raise is remembered."""
-        return {
-            key: self._guarded(value) if key in _NATIVE_CALLBACKS and callable(value) else value
-            for key, value in config.items()
-        }
+        keys = [(p.topic, p.partition) for p in partitions]
+        self._paused.difference_update(keys)
+        self._ahead.resume(keys)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""
@@ -164,6 +209,25 @@ class Handover:
         return error
 
     # --- Parts --------------------------------------------------------------------------------------
+
+    def _introduce(self, consumer: Native, topics: Iterable[str]) -> None:
+        """Have librdkafka look topics up now: by itself it looks for new ones once a second."""
+        new = set(topics) - self._introduced
+        self._introduced |= new
+        wanted = [{}] if len(new) > _MANY_TOPICS else [{"topic": topic} for topic in new]
+        try:
+            for which in wanted:
+                Native.list_topics(consumer, timeout=_LOOK_UP, **which)
+        except confluent_kafka.KafkaException as error:
+            self._log.debug("topics could not be looked up, and will be by librdkafka: %s", error)
+
+    @staticmethod
+    def _assigned(consumer: Native) -> set[TopicPartitionKey]:
+        return {(p.topic, p.partition) for p in Native.assignment(consumer)}
+
+    def _unassigned(self, consumer: Native, wanted: list[TopicPartitionKey]) -> list[TopicPartition]:
+        assigned = self._assigned(consumer)
+        return _partitions(key for key in wanted if key not in assigned)
 
     def _with_start(self, partition: TopicPartition) -> TopicPartition:
         if partition.offset not in _UNSET:
@@ -175,10 +239,16 @@ class Handover:
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
 
     def _call(
-        self, callback: Callback | None, consumer: Native, partitions: list[TopicPartitionKey]
+        self,
+        callback: Callback | None,
+        consumer: Native,
+        partitions: list[TopicPartitionKey],
+        *,
+        cooperative: bool,
     ) -> float:
         """Run a user's callback; return the seconds it took."""
         self._applied = False
+        self._cooperative = cooperative
         if callback is None:
             return 0.0
         started = self._clock()
@@ -190,16 +260,6 @@ class Handover:
         finally:
             self._in_callback = False
         return self._clock() - started
-
-    def _guarded(self, callback: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object) -> object:
-            try:
-                return callback(*args)
-            except BaseException as error:  # noqa: BLE001 - as for the rebalance callbacks
-                self.error = self.error or error
-                return None
-
-        return call
 
     def _natively(
         self,
@@ -213,7 +273,7 @@ class Handover:
             self.error = self.error or error
 
     def _tell(self, call: Callable[[Listener], None]) -> None:
-        for listener in self.listeners:
+        for listener in tuple(self.listeners):  # one may remove itself
             try:
                 call(listener)
             except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
@@ -267,6 +327,11 @@ class HeldRevoke:
     def ready(self) -> bool:
         """Whether the commit has ended, well or not."""
         return self.commit.ready
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether nothing may be delivered meanwhile; else the partitions in question are paused."""
+        return not self.event.cooperative
 
     def wait(self, seconds: float) -> None:
         """Wait for the commit, at most so many seconds."""

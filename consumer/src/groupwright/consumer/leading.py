@@ -8,13 +8,40 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from groupwright.assignors import Assignor, AssignorError, JoinedMember, lead, subscribed_topics
+from groupwright.assignors import (
+    Assignment,
+    Assignor,
+    AssignorError,
+    CooperativeStickyAssignor,
+    Group,
+    GroupwrightError,
+    JoinedMember,
+    lead,
+    subscribed_topics,
+    withhold_claimed,
+)
+from groupwright.assignors import assign as run_assignor
 from groupwright.consumer.network import AccessError, Network
-from groupwright.consumer.protocol import DisconnectedError
+from groupwright.consumer.protocol import DisconnectedError, TopicsAnswer
 
 _PAUSE = 0.1  # seconds between two tries to fetch metadata
+
+
+class TopicsRefusedError(GroupwrightError):
+    """The leader may not see topics that members subscribe to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersPlan:
+    """A plan, and what it was made from."""
+
+    assignments: Mapping[str, bytes]
+    asked: frozenset[str]
+    """All topics that members subscribe to."""
+    topics: TopicsAnswer
 
 
 class Leader:
@@ -25,18 +52,29 @@ class Leader:
         network: Network,
         assignors: Mapping[str, Assignor],
         log: logging.LoggerAdapter[logging.Logger],
+        *,
+        cooperative: bool = False,
     ) -> None:
         """Lead with the assignors that this member has offered."""
         self._network = network
         self._assignors = assignors
         self._log = log
+        self._cooperative = cooperative
 
     async def plan(
-        self, protocol: str, members: tuple[JoinedMember, ...], wanted: Callable[[], bool]
-    ) -> dict[str, bytes] | None:
+        self,
+        protocol: str,
+        members: tuple[JoinedMember, ...],
+        wanted: Callable[[], bool],
+        *,
+        skip: bool = False,
+    ) -> LeadersPlan | None:
         """Return each member's assignment, or None once the plan is no longer `wanted`.
 
+        With `skip` the group keeps the plan that it has, and only its topics are looked at (KIP-814).
+
         Raises:
+            TopicsRefusedError: this client may not see a topic of the group; the message names it.
             Exception: whatever the assignor raised; `AssignorError` if its result is no assignment, or if this
                 member does not have the assignor that was chosen.
         """
@@ -45,30 +83,40 @@ class Leader:
             known = ", ".join(map(repr, self._assignors))
             message = f"the coordinator chose {protocol!r}, which this member does not have (it has {known})"
             raise AssignorError(message)
-        topics = await self._partition_counts(members, wanted)
+        asked = subscribed_topics(members)
+        topics = await self._fetch_topics(asked, wanted)
         if topics is None:
             return None
+        if skip:
+            return LeadersPlan({}, asked, topics)
+        if self._cooperative and not isinstance(assignor, CooperativeStickyAssignor):
+            assignor = _Checked(assignor)
         started = time.monotonic()
-        plan = await self._in_thread(lambda: lead(assignor, members, topics))
+        plan = await self._in_thread(lambda: lead(assignor, members, topics.topics))
         took = time.monotonic() - started
         self._log.info(
-            "assigned %d topics to %d members by %r in %.3f s", len(topics), len(plan), protocol, took
+            "assigned %d topics to %d members by %r in %.3f s", len(topics.topics), len(plan), protocol, took
         )
-        return plan
+        return LeadersPlan(plan, asked, topics)
 
-    async def _partition_counts(
-        self, members: tuple[JoinedMember, ...], wanted: Callable[[], bool]
-    ) -> dict[str, int] | None:
+    async def _fetch_topics(self, asked: frozenset[str], wanted: Callable[[], bool]) -> TopicsAnswer | None:
         """Fetch fresh metadata of every topic that a member subscribes to."""
-        topics = subscribed_topics(members)
         while wanted():
             try:
-                return await self._network.partition_counts(topics)
+                topics = await self._network.fetch_topics(asked)
             except AccessError:
                 raise
             except DisconnectedError as error:
                 self._log.warning("the topics' metadata had no answer: %s", error)
                 await self._network.sleep(_PAUSE)
+                continue
+            if topics.refused:
+                names = ", ".join(map(repr, sorted(topics.refused)))
+                raise TopicsRefusedError(
+                    f"this member leads the group, and may not see the topics {names} that are subscribed to: allow "
+                    "its principal to DESCRIBE them"
+                )
+            return topics
         return None
 
     async def _in_thread(self, work: Callable[[], dict[str, bytes]]) -> dict[str, bytes]:
@@ -86,4 +134,26 @@ class Leader:
 
         threading.Thread(target=run, name="groupwright-assignor", daemon=True).start()
         plan: dict[str, bytes] = await future
+        return plan
+
+
+class _Checked(Assignor):
+    """An assignor of somebody's own, which in a cooperative group must not give away what is still owned (KIP-429)."""
+
+    def __init__(self, assignor: Assignor) -> None:
+        self.name = assignor.name
+        self.protocols = assignor.protocols
+        self._assignor = assignor
+
+    def assign(self, group: Group) -> Assignment:
+        plan = run_assignor(self._assignor, group)
+        safe = withhold_claimed(group, plan)
+        for member, partitions in plan.items():
+            for topic, numbers in partitions.items():
+                early = sorted(set(map(int, numbers)).difference(map(int, safe[member].get(topic, ()))))
+                if early:
+                    raise AssignorError(
+                        f"assignor {self.name!r} rebalances cooperatively, but gives {topic!r} [{early[0]}] to {member!r} "
+                        "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
+                    )
         return plan

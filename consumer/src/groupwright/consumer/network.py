@@ -1,4 +1,4 @@
-"""The membership's connections: the only module that touches kafka-python.
+"""What the membership asks of brokers, over connections of its own.
 
 kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects and
 backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event loop
@@ -6,17 +6,13 @@ in one daemon thread. The coordinator has a connection of its own: it answers in
 holds back whatever is sent behind it.
 """
 
-import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.future import Future
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
+from confluent_kafka import KafkaError
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import (
     HeartbeatRequest,
@@ -28,7 +24,8 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from groupwright.assignors import JoinedMember
+from groupwright.assignors import JoinedMember, Topic
+from groupwright.consumer.loop import Loop, Timer
 from groupwright.consumer.protocol import (
     PROTOCOL_TYPE,
     CommitAnswer,
@@ -43,14 +40,21 @@ from groupwright.consumer.protocol import (
     Partitions,
     SyncAnswer,
     TopicPartitionKey,
+    TopicsAnswer,
 )
+from groupwright.consumer.security import Security
+from groupwright.consumer.transport import Connections, HungUpError, RefusedError
+
+__all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
 
 _REASON_LIMIT = 255  # characters; the broker refuses more (KIP-800)
 _REFUSALS = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
 )
+_HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
 
 
 class AccessError(DisconnectedError):
@@ -74,92 +78,47 @@ class NetworkConfig:
     rebalance_timeout: float = 300.0
     request_timeout: float = 60.0
     allow_auto_create_topics: bool = False
-    transport: Mapping[str, object] = field(default_factory=dict, repr=False)  # may hold a password
-    """Settings passed on by kafka-python's names: security, backoff, sizes."""
+    security: Security = field(default_factory=Security)
+    transport: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of sockets and connections, by the names of `transport.Connections`."""
 
 
-class Timer:
-    """A callback that the loop will run once, unless cancelled."""
-
-    def __init__(self, net: Any, task: Any) -> None:
-        """Wrap the loop's own task."""
-        self._net = net
-        self._task = task
-
-    def cancel(self) -> None:
-        """Forget the callback; nothing if it has run."""
-        self._net.cancel(self._task)
-
-
-class Network:
-    """An event loop in its own thread, and the requests that membership sends on it."""
+class Network(Loop):
+    """A loop, and the requests that membership sends on it."""
 
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
+        super().__init__(config.client_id)
         self._config = config
-        self._pid = os.getpid()
-        self._net = NetworkSelector(client_id=config.client_id)
-        self._manager = KafkaConnectionManager(
+        security = config.security
+        self._manager = Connections(
             self._net,
             bootstrap_servers=config.bootstrap_servers,
             client_id=config.client_id,
             client_software_name="groupwright",
             client_software_version=metadata.version("groupwright"),
             request_timeout_ms=_ms(config.request_timeout),
+            security_protocol=security.protocol,
+            ssl_context=security.tls,
+            sasl_mechanism=security.mechanism,
+            sasl_plain_username=security.escaped(security.username or ""),
+            sasl_plain_password=security.password,
+            sasl_kerberos_service_name=security.kerberos_service,
+            tokens=security.tokens,
             **config.transport,
         )
         self._bootstrapped = False
+        self._hang_ups = 0
         self._coordinator: str | None = None
-        self._thread = threading.Thread(target=self._run, name=f"groupwright-{config.client_id}", daemon=True)
-
-    # --- The loop -----------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._net.run_forever()
-        finally:
-            self._net.close()
 
     def end(self) -> None:
         """Close all connections and end the thread; only from the loop's own thread."""
         self._manager.close()
-        self._net._stop = True  # noqa: SLF001 - its `stop` also waits for the thread, which here would be for itself
+        super().end()
 
-    def join_thread(self, timeout: float) -> None:
-        """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself."""
-        # The collector may run a finalizer on any thread, this one too; after a fork the thread is the parent's.
-        if threading.current_thread() is not self._thread and os.getpid() == self._pid:
-            self._thread.join(timeout)
-
-    def call_soon(self, function: Callable[..., object], *args: object) -> None:
-        """Run `function` on the loop; callable from any thread. Nothing happens once it is stopped."""
-        if os.getpid() != self._pid:
-            return  # after a fork the thread is the parent's
-        try:
-            self._net.call_soon_threadsafe(lambda: function(*args) and None)
-        except RuntimeError:
-            if not self._net._closed:  # noqa: SLF001 - the loop has no public word for it
-                raise
-
-    def call_at(self, when: float, function: Callable[[], object]) -> Timer:
-        """Run `function` on the loop at a monotonic time; only from the loop's own thread."""
-        return Timer(self._net, self._net.call_at(when, lambda: function() and None))
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Let a coroutine run on the loop; only from the loop's own thread."""
-        self._net.call_soon(coroutine)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait on the loop."""
-        await self._net.sleep(seconds)
-
-    def future(self) -> Any:
-        """Return something to await that is settled by ``success(value)``."""
-        return Future()
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use these whenever a connection must authenticate from now on; callable from any thread."""
+        self.call_soon(self._manager.set_sasl_credentials, self._config.security.escaped(username), password)
 
     # --- Any broker ---------------------------------------------------------------------------------
 
@@ -201,29 +160,59 @@ class Network:
         for server in sorted(servers, key=self._manager.connection_delay):
             try:
                 await self._await_connection(server)
+                await self._ask(server)
             except DisconnectedError as error:
                 failures.append(error)
             else:
                 return server
         raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
 
-    async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the partition count of each topic that exists.
+    async def _ask(self, server: str) -> None:
+        """Ask for something that a broker answers only to those it has let in."""
+        try:
+            await self._await(lambda: self._request(MetadataRequest(topics=[], max_version=12), server, None))
+        except DisconnectedError as error:
+            self._hang_ups += isinstance(error.__cause__, HungUpError)
+            if self._hang_ups < _HANG_UPS:
+                raise
+            self._hang_ups = 0
+            raise AccessError(
+                KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
+                f"the broker {self._address(server)} hangs up as soon as it is asked for something: its listener most "
+                f"likely wants another security.protocol than {self._config.security.protocol}",
+            ) from error
+        self._hang_ups = 0
+
+    def _address(self, node: str) -> str:
+        broker = self._manager.cluster.broker_metadata(node)
+        return node if broker is None else f"{broker.host}:{broker.port}"
+
+    async def fetch_topics(self, topics: Iterable[str] | None) -> TopicsAnswer:
+        """Send Metadata for these topics, or for all that there are.
+
+        Where the brokers have racks, a topic comes with those of its replicas, offline ones too (KIP-881).
 
         Raises:
             DisconnectedError: no broker answered in time.
             AccessError: the brokers refuse this client.
         """
-        wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(topics)]
+        named = MetadataRequest.MetadataRequestTopic
         request = MetadataRequest(
-            topics=wanted,
-            allow_auto_topic_creation=self._config.allow_auto_create_topics,
+            topics=None if topics is None else [named(name=name) for name in sorted(topics)],
+            allow_auto_topic_creation=self._config.allow_auto_create_topics and topics is not None,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
             max_version=12,
         )
         response = await self._send_anywhere(request)
-        return {topic.name: len(topic.partitions) for topic in response.topics if not topic.error_code}
+        racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
+        found = [topic for topic in response.topics if not topic.error_code]
+        denied = kafka_errors.TopicAuthorizationFailedError.errno
+        return TopicsAnswer(
+            {topic.name: _topic(topic, racks) for topic in found},
+            frozenset(topic.name for topic in found if topic.is_internal),
+            frozenset(topic.name for topic in response.topics if topic.error_code == denied),
+        )
 
     # --- The coordinator ----------------------------------------------------------------------------
 
@@ -410,13 +399,35 @@ class Network:
         """Await, and tell the failures apart: those worth another try from those that are not."""
         try:
             return await (awaitable() if callable(awaitable) else awaitable)
+        except RefusedError as error:
+            raise AccessError(error.code, str(error)) from error
         except _REFUSALS as error:
-            raise AccessError(error.errno, f"the broker refused the connection: {error}") from error
+            raise AccessError(
+                error.errno, f"the broker refused the connection: {self._words(error)}"
+            ) from error
         except kafka_errors.UnsupportedVersionError as error:
             raise AccessError(error.errno, f"the broker is too old for this consumer: {error}") from error
         except Exception as error:  # inner layers promise nothing; the caller logs it, and tries again
             raise DisconnectedError(str(error) or type(error).__name__) from error
 
+    def _words(self, error: Any) -> str:
+        """Say what the broker said, or would have if it had words."""
+        said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
+        security = self._config.security
+        match error:
+            case kafka_errors.UnsupportedSaslMechanismError():
+                return said or f"it does not offer sasl.mechanism {security.mechanism}"
+            case kafka_errors.IllegalSaslStateError():
+                return f"its listener takes no SASL, so security.protocol {security.protocol} is wrong here"
+        return said or type(error).__name__
+
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def _topic(topic: Any, racks: Mapping[int, str]) -> Topic:
+    if not racks:
+        return Topic(len(topic.partitions))
+    rows = sorted(topic.partitions, key=lambda row: row.partition_index)
+    return Topic(len(rows), [{racks[node] for node in row.replica_nodes if node in racks} for row in rows])

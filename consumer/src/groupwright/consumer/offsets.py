@@ -2,9 +2,12 @@
 
 With ``enable.auto.offset.store`` (the default) that is librdkafka's position, one past the last message that
 was returned; reading it costs nothing per message. Without it, what `store_offsets` was told is kept here, since
-librdkafka does not give it back. Used by the polling thread alone.
+librdkafka does not give it back.
+
+Any thread may store and commit while another polls, so every method takes a lock, for a few dict operations.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 
 from confluent_kafka import Message, TopicPartition
@@ -13,37 +16,63 @@ from groupwright.consumer.protocol import Offset, Offsets, TopicPartitionKey
 
 
 class OffsetTracker:
-    """What may be committed, and what has been."""
+    """What may be committed, and what has been. Safe to use from any thread."""
 
     def __init__(self, *, by_hand: bool) -> None:
         """Track positions, or only what is stored `by_hand`."""
-        self._by_hand = by_hand
+        self.by_hand = by_hand
+        self._lock = threading.Lock()
+        self._assigned: set[TopicPartitionKey] = set()
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, int] = {}
 
-    def store(self, offsets: Offsets) -> None:
-        """Remember what the application stored."""
-        self._stored.update(offsets)
+    def store(self, offsets: Offsets) -> bool:
+        """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
+        with self._lock:
+            assigned = {key: offset for key, offset in offsets.items() if key in self._assigned}
+            self._stored.update(assigned)
+        return bool(assigned) or not offsets
 
     def assigned(self, keys: Iterable[TopicPartitionKey], starts: Offsets) -> None:
         """Start afresh with partitions that were gained."""
-        self.dropped(keys)
-        self._committed.update({key: start.offset for key, start in starts.items() if start.offset >= 0})
+        gained = set(keys)
+        with self._lock:
+            self._forget(gained)
+            self._assigned |= gained
+            self._committed.update({key: start.offset for key, start in starts.items() if start.offset >= 0})
 
     def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Forget partitions: an offset stored under a former assignment must not be committed under a later."""
-        for key in keys:
-            self._stored.pop(key, None)
-            self._committed.pop(key, None)
+        with self._lock:
+            self._forget(set(keys))
+
+    def owns(self, key: TopicPartitionKey) -> bool:
+        """Whether a partition is assigned."""
+        return key in self._assigned
 
     def committed(self, offsets: Offsets) -> None:
-        """Note a commit that succeeded."""
-        self._committed.update({key: offset.offset for key, offset in offsets.items()})
+        """Note a commit that succeeded; of a partition that went meanwhile it says nothing."""
+        with self._lock:
+            self._committed.update(
+                {key: offset.offset for key, offset in offsets.items() if key in self._assigned}
+            )
 
     def pending(self, position: Callable[[], list[TopicPartition]]) -> dict[TopicPartitionKey, Offset]:
         """Return what has not been committed yet; `position` reads the handle's positions."""
-        offsets = dict(self._stored) if self._by_hand else from_partitions(position())
-        return {key: offset for key, offset in offsets.items() if self._committed.get(key) != offset.offset}
+        consumed = None if self.by_hand else from_partitions(position())
+        with self._lock:
+            offsets = self._stored if consumed is None else consumed
+            return {
+                key: offset
+                for key, offset in offsets.items()
+                if key in self._assigned and self._committed.get(key) != offset.offset
+            }
+
+    def _forget(self, keys: set[TopicPartitionKey]) -> None:
+        self._assigned -= keys
+        for key in keys:
+            self._stored.pop(key, None)
+            self._committed.pop(key, None)
 
 
 def from_partitions(partitions: Iterable[TopicPartition]) -> dict[TopicPartitionKey, Offset]:

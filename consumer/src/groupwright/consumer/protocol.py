@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from groupwright.assignors import JoinedMember
+from groupwright.assignors import JoinedMember, Topic
 
 Partitions = Mapping[str, Sequence[int]]
 """Topic name to partition numbers."""
@@ -21,6 +21,7 @@ PROTOCOL_TYPE = "consumer"
 class ErrorCode(IntEnum):
     """The broker's error codes that membership tells apart (`org.apache.kafka.common.protocol.Errors`)."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
     REQUEST_TIMED_OUT = 7
@@ -31,7 +32,9 @@ class ErrorCode(IntEnum):
     INCONSISTENT_GROUP_PROTOCOL = 23
     UNKNOWN_MEMBER_ID = 25
     REBALANCE_IN_PROGRESS = 27
+    TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
+    UNSUPPORTED_VERSION = 35
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
     FENCED_INSTANCE_ID = 82
@@ -134,6 +137,18 @@ class GroupDescription:
     client_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicsAnswer:
+    """Metadata's response, as far as the group is concerned with it."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    """Those that exist."""
+    internal: frozenset[str] = frozenset()
+    """Kafka's own, such as ``__consumer_offsets``."""
+    refused: frozenset[str] = frozenset()
+    """Those that were asked for by name, and that this client may not see."""
+
+
 class DisconnectedError(Exception):
     """A request had no answer: the connection broke, or the time-out passed."""
 
@@ -146,3 +161,12 @@ def count(partitions: Partitions) -> int:
 def keys(partitions: Partitions) -> list[TopicPartitionKey]:
     """Return (topic, partition) pairs, in the order given."""
     return [(topic, number) for topic, numbers in partitions.items() for number in numbers]
+
+
+def without(partitions: Partitions, others: Partitions) -> Partitions:
+    """Return the partitions that are not among the others."""
+    left = {
+        topic: tuple(sorted(set(numbers).difference(others.get(topic, ()))))
+        for topic, numbers in partitions.items()
+    }
+    return {topic: numbers for topic, numbers in left.items() if numbers}

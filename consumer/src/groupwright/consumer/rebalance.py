@@ -26,7 +26,11 @@ class Outcome(StrEnum):
 
 
 class Phase(StrEnum):
-    """The parts of a rebalance, in order."""
+    """The parts of a rebalance, in an eager one in this order.
+
+    A cooperative one (KIP-429) revokes after it has synced, and may then go through a second round, which adds to the
+    same phases. The application consumes what it keeps through all of them.
+    """
 
     REVOKE = "revoke"
     """From the order to give partitions up until the application has done so, callbacks included."""
@@ -64,7 +68,10 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """A finished rebalance: one cycle from its trigger to the assignment applied, or to its failure."""
+    """A finished rebalance: from its trigger to the assignment applied, or to its failure.
+
+    The rounds of a cooperative one are told as one, once a round has taken nothing away from this member.
+    """
 
     group: str
     client_id: str

@@ -10,8 +10,8 @@ from groupwright.assignors import (
     decode_assignment,
     encode_subscription,
 )
-from groupwright.consumer.membership import SubscriptionEncoder
 from groupwright.consumer.protocol import Partitions
+from groupwright.consumer.standing import SubscriptionEncoder
 
 
 def subscription_encoder(

@@ -17,6 +17,8 @@ class Timing:
     max_poll_interval: float = 300.0
     retry_backoff: float = 0.1
     retry_backoff_max: float = 1.0
+    metadata_refresh: float = 300.0
+    """``topic.metadata.refresh.interval.ms``; infinite where that is -1."""
 
 
 class Backoff:

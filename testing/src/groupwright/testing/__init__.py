@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from groupwright.testing.errors import JarResolutionError, JavaNotFoundError, LocalKafkaError
     from groupwright.testing.java import JavaRuntime, find_java, resolve_jars
     from groupwright.testing.local_kafka import LocalKafka
+    from groupwright.testing.security import Listener, Security
 
 __all__ = [
     "JarResolutionError",
     "JavaNotFoundError",
     "JavaRuntime",
+    "Listener",
     "LocalKafka",
     "LocalKafkaError",
+    "Security",
     "find_java",
     "resolve_jars",
 ]
@@ -26,8 +29,10 @@ _MODULES = {
     "JarResolutionError": "errors",
     "JavaNotFoundError": "errors",
     "JavaRuntime": "java",
+    "Listener": "security",
     "LocalKafka": "local_kafka",
     "LocalKafkaError": "errors",
+    "Security": "security",
     "find_java": "java",
     "resolve_jars": "java",
 }

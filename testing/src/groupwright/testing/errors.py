@@ -22,3 +22,7 @@ class LocalKafkaError(GroupwrightError):
         """Keep the tail of the log beside the message, which ends with it."""
         super().__init__(f"{message}\n{log_tail}" if log_tail else message)
         self.log_tail = log_tail
+
+
+class KafkaContainersError(GroupwrightError):
+    """A cluster in containers could not be started, or was asked for what its state does not allow."""

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -22,7 +22,12 @@ from groupwright.testing.java import JavaRuntime, OnDownload, find_java, resolve
 from groupwright.testing.process import GuardedProcess
 from groupwright.testing.readiness import QUIET, ClientSetting, becomes_ready
 
+if TYPE_CHECKING:
+    from groupwright.testing.certificates import Certificates
+    from groupwright.testing.security import Listener, SecuredListeners, Security
+
 DEFAULT_VERSION = "4.3.1"
+VERSION_VARIABLE = "GROUPWRIGHT_KAFKA_VERSION"
 
 # Kafka logs through SLF4J 1.7; its simple backend writes to standard error, where the JVM's own words go too.
 _LOG_BACKEND = "org.slf4j:slf4j-simple:1.7.36"
@@ -57,7 +62,8 @@ class LocalKafka:
     def __init__(
         self,
         *,
-        version: str = DEFAULT_VERSION,
+        version: str | None = None,
+        security: "Security | None" = None,
         config: Mapping[str, settings.Setting] | None = None,
         client_config: Mapping[str, ClientSetting] | None = None,
         port: int | None = None,
@@ -70,7 +76,10 @@ class LocalKafka:
         """Describe the broker; `with` or `start` starts it.
 
         Args:
-            version: The version of Kafka, 3.9 or later.
+            version: The version of Kafka, 3.9 or later; by default what the environment variable
+                `GROUPWRIGHT_KAFKA_VERSION` says, else 4.3.1.
+            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
+                clients need.
             config: Broker settings, which win over the defaults (`settings.single_node` lists them).
             client_config: What a client needs besides the address, where `config` asks for it (SASL, TLS);
                 in librdkafka's terms.
@@ -82,7 +91,8 @@ class LocalKafka:
             java: The Java to use; by default what `find_java` finds.
             on_download: Called with the name of each file that the first run downloads.
         """
-        self.version = version
+        self.version = version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
+        self._secured = _secured(security)
         self._config = dict(config or {})
         self._client_config = dict(client_config or {})
         self._port = port or None
@@ -111,6 +121,32 @@ class LocalKafka:
         if self._port is None:
             raise LocalKafkaError("The broker has no address yet: start it first")
         return f"{ports.HOST}:{self._port}"
+
+    def secure_config(
+        self, listener: "Listener", *, mechanism: str | None = None, user: str | None = None
+    ) -> dict[str, str]:
+        """Return what a client of a secured listener needs, in librdkafka's terms: the address included.
+
+        Args:
+            listener: The listener.
+            mechanism: PLAIN (the default), SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, where there is SASL. The
+                last takes any unsecured token; the client's `oauth_cb` is to give one.
+            user: Whose password, or certificate, the client shows; by default the first user's, but to
+                `Listener.SSL`, which is shown none then.
+
+        Raises:
+            LocalKafkaError: The broker has no secured listeners, or has not been started.
+        """
+        return self._require_secured().client_config(listener, mechanism, user)
+
+    @property
+    def certificates(self) -> "Certificates":
+        """Where the certificates of the authority, the broker and the users are.
+
+        Raises:
+            LocalKafkaError: The broker has no secured listeners, or has not been started.
+        """
+        return self._require_secured().certificates
 
     @property
     def running(self) -> bool:
@@ -290,17 +326,22 @@ class LocalKafka:
 
     def _launch(self, command: list[str], port: int, deadline: float) -> None:
         directory = self._open_directory()
+        controller_port = ports.free_port(besides={port})
         node = settings.single_node(
             port=port,
-            controller_port=ports.free_port(besides=port),
+            controller_port=controller_port,
             log_dir=directory / "data",
             overrides=self._config,
         )
+        if self._secured is not None:
+            self._secured.prepare(directory / "certificates", {port, controller_port})
+            node = self._secured.settings(node)
         properties = directory / "server.properties"
         properties.write_text(settings.properties(node), encoding="utf-8")
         logged = broker_log.size(self.log_path)
         if not settings.is_formatted(node):
-            options = ("--cluster-id", settings.new_cluster_id(), "--config", properties)
+            options: list[str | Path] = ["--cluster-id", settings.new_cluster_id(), "--config", properties]
+            options += self._secured.format_options if self._secured else []
             formatter = self._spawn(command, "kafka.tools.StorageTool", "format", *options)
             if formatter.wait(_seconds_until(deadline)) != 0:
                 raise self._failure("format its storage", formatter, logged)
@@ -345,10 +386,23 @@ class LocalKafka:
             log_tail=broker_log.failure(log),
         )
 
+    def _require_secured(self) -> "SecuredListeners":
+        if self._secured is None:
+            raise LocalKafkaError("The broker has no secured listeners: give it security=Security()")
+        return self._secured
+
     def _running_process(self) -> GuardedProcess:
         if self._process is None or not self._process.running:
             raise LocalKafkaError("The broker does not run: start it first")
         return self._process
+
+
+def _secured(security: "Security | None") -> "SecuredListeners | None":
+    if security is None:
+        return None
+    from groupwright.testing.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
+
+    return SecuredListeners(security)
 
 
 class _PortStolenError(LocalKafkaError):

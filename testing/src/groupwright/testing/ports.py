@@ -3,6 +3,7 @@
 import os
 import random
 import socket
+from collections.abc import Collection
 
 from groupwright.testing.errors import LocalKafkaError
 
@@ -27,17 +28,17 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port(*, besides: int | None = None) -> int:
+def free_port(*, besides: Collection[int] = ()) -> int:
     """Return a port that nothing listens on; another process may take it before it is used.
 
     Args:
-        besides: A port to leave out.
+        besides: Ports to leave out.
 
     Raises:
         LocalKafkaError: None was found.
     """
     for port in random.sample(_CANDIDATES, _TRIES):
-        if port != besides and is_free(port):
+        if port not in besides and is_free(port):
             return port
     raise LocalKafkaError(
         f"No free port on {HOST} among {_TRIES} of {_CANDIDATES.start} to {_CANDIDATES.stop - 1}"

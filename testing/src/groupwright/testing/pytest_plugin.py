@@ -45,9 +45,9 @@ def local_kafka(
 
     Under pytest-xdist each worker has its own.
     """
-    from groupwright.testing.local_kafka import DEFAULT_VERSION, LocalKafka  # noqa: PLC0415 - see the module
+    from groupwright.testing.local_kafka import LocalKafka  # noqa: PLC0415 - see the module
 
-    version = pytestconfig.getini(_VERSION_INI) or DEFAULT_VERSION
+    version = pytestconfig.getini(_VERSION_INI) or None
     with LocalKafka(version=version, config=local_kafka_config) as kafka:
         pytestconfig.stash[_STARTED] = kafka
         yield kafka

@@ -1,0 +1,129 @@
+"""Who takes part: for each client its version, its programs' commands, or why it is not on this machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import confluent_kafka
+from benchmarks.consumer.plan import AIOKAFKA, CONFLUENT, GROUPWRIGHT, JAVA, KAFKA_PYTHON
+
+from groupwright.testing.errors import JarResolutionError, JavaNotFoundError
+from groupwright.testing.java import find_java, resolve_jars
+from groupwright.testing.local_kafka import DEFAULT_VERSION
+
+ROOT = Path(__file__).parents[2]
+"""Where commands run: the top folder of the repository."""
+
+_PROGRAMS = Path(__file__).parent / "programs"
+_KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{DEFAULT_VERSION}"
+# A runtime without compiler compiles with this one.
+_COMPILER = "org.eclipse.jdt:ecj:3.42.0"
+_COMPILE_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client library.
+
+    Attributes:
+        name: One of `plan.CLIENTS`.
+        version: What exactly it is.
+        members: What starts its members of a group.
+        fetch: What starts its consumer of a filled topic.
+        load: What starts a steady load; Java's alone.
+        absent: Why it is not on this machine; empty if it is.
+    """
+
+    name: str
+    version: str
+    members: tuple[str, ...] = ()
+    fetch: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    absent: str = ""
+
+
+class _AbsentError(Exception):
+    """The client is not on this machine."""
+
+
+def prepare(folder: Path) -> dict[str, Client]:
+    """Compile what is to be compiled into the folder, and return the clients by name."""
+    makers: dict[str, Callable[[Path], Client]] = {
+        GROUPWRIGHT: _groupwright,
+        CONFLUENT: _confluent,
+        KAFKA_PYTHON: _kafka_python,
+        AIOKAFKA: _aiokafka,
+        JAVA: _java,
+    }
+    return {name: _made(name, maker, folder) for name, maker in makers.items()}
+
+
+def python(program: str) -> tuple[str, ...]:
+    """Return what starts one of the programs in Python."""
+    return sys.executable, "-W", "ignore", "-m", f"benchmarks.consumer.programs.{program}"
+
+
+def _made(name: str, maker: Callable[[Path], Client], folder: Path) -> Client:
+    try:
+        return maker(folder)
+    except _AbsentError as reason:
+        return Client(name, version="absent", absent=str(reason))
+
+
+def _groupwright(_folder: Path) -> Client:
+    interpreter = ".".join(map(str, sys.version_info[:3]))
+    version = f"{metadata.version('groupwright')}, kafka-python {metadata.version('kafka-python')}, Python {interpreter}"
+    return Client(GROUPWRIGHT, version, python("members"), python("fetch_confluent"))
+
+
+def _confluent(_folder: Path) -> Client:
+    librdkafka, _ = confluent_kafka.libversion()
+    version = f"{metadata.version('confluent-kafka')}, librdkafka {librdkafka}"
+    return Client(CONFLUENT, version, python("members"), python("fetch_confluent"))
+
+
+def _kafka_python(_folder: Path) -> Client:
+    return Client(KAFKA_PYTHON, metadata.version("kafka-python"), fetch=python("fetch_kafka_python"))
+
+
+def _aiokafka(_folder: Path) -> Client:
+    try:
+        version = metadata.version("aiokafka")
+    except metadata.PackageNotFoundError as error:
+        raise _AbsentError("aiokafka is not installed") from error
+    return Client(AIOKAFKA, version, fetch=python("fetch_aiokafka"))
+
+
+def _java(folder: Path) -> Client:
+    try:
+        java = find_java()
+        jars = [str(jar) for jar in resolve_jars(_KAFKA_CLIENTS)]
+        compiler = [str(jar) for jar in resolve_jars(_COMPILER)]
+    except (JavaNotFoundError, JarResolutionError) as error:
+        raise _AbsentError(str(error)) from error
+    class_path = os.pathsep.join([str(folder), *jars])
+    options = ["-proc:none", "-source", "17", "-target", "17", "-classpath", class_path, "-d", str(folder)]
+    sources = [str(_PROGRAMS / "java" / name) for name in ("Members.java", "Load.java")]
+    _call(str(java.executable), "-jar", os.pathsep.join(compiler), *options, *sources)
+    version = f"kafka-clients {DEFAULT_VERSION}, Java {java.version}"
+    run = (str(java.executable), "-Xmx1g", "-classpath", class_path)
+    return Client(JAVA, version, members=(*run, "Members"), load=(*run, "Load"))
+
+
+def _call(*command: str) -> None:
+    """Run a compiler.
+
+    Raises:
+        _AbsentError: It fails, or takes too long.
+    """
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=True)  # noqa: S603 - a compiler
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr or error.stdout).strip().splitlines()[-1:]
+        raise _AbsentError(f"{command[0]} failed: {' '.join(last)}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _AbsentError(f"{command[0]} took more than {_COMPILE_SECONDS} s") from error

@@ -1,0 +1,104 @@
+"""What members received around a join: from when on, with which gaps, and what twice or never."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from benchmarks.consumer.ownership import Change
+from benchmarks.consumer.results import Gaps, JoinRun
+from numpy.typing import NDArray
+
+Received = NDArray[np.int64]
+"""A message a row: the member, when it came (µs), its partition, its offset, when it was written (ms)."""
+
+_MICROSECONDS = 1_000_000
+_BEFORE = 1 * _MICROSECONDS
+"""How long before the join the gaps of calm are looked for."""
+
+
+def read_received(folder: Path, members: int) -> Received:
+    """Read what the members wrote into the folder, in the order in which it came."""
+    tables = []
+    for member in range(members):
+        told = np.fromfile(folder / f"{member}.received", dtype="<i8").reshape(-1, 4)
+        tables.append(np.column_stack([np.full(len(told), member, dtype=np.int64), told]))
+    table = np.concatenate(tables)
+    return table[np.argsort(table[:, 1], kind="stable")]
+
+
+def judge_join(
+    received: Received,
+    joined: int,
+    changes: Sequence[Change],
+    before: Mapping[int, int],
+    after: Mapping[int, int],
+) -> JoinRun:
+    """Return what a join did to a group.
+
+    Args:
+        received: What all members received.
+        joined: When the new member subscribed, in microseconds.
+        changes: What the members gained and gave up since.
+        before: The owner of each partition until then.
+        after: The owner of each partition at the end.
+
+    Raises:
+        ValueError: A partition's owner received nothing from it at the end, or nobody did in the second before.
+    """
+    kept = {partition for partition, owner in after.items() if before.get(partition) == owner}
+    consumed = max(
+        _resumed(received, joined, changes, partition, owner) for partition, owner in after.items()
+    )
+    around = received[received[:, 1] >= joined - _BEFORE]
+    calm = around[around[:, 1] < joined]
+    if silent := after.keys() - set(calm[:, 2].tolist()):
+        raise ValueError(f"partition {min(silent)} was not consumed in the second before the join")
+    twice, missing = _delivery(around)
+    return JoinRun(
+        settled=(max(change.at for change in changes) - joined) / _MICROSECONDS,
+        consumed=(consumed - joined) / _MICROSECONDS,
+        kept=_gaps(around, kept, joined),
+        moved=_gaps(around, after.keys() - kept, joined),
+        before=_gaps(calm, after.keys(), joined - _BEFORE),
+        twice=twice,
+        missing=missing,
+    )
+
+
+def _resumed(received: Received, joined: int, changes: Sequence[Change], partition: int, owner: int) -> int:
+    """Return when the partition's last owner got the first message that was written after the join.
+
+    What it got under an earlier assignment does not count, if it has gained the partition anew since.
+    """
+    gains = [
+        each.at for each in changes if each.gained and each.member == owner and partition in each.partitions
+    ]
+    since = max([joined, *gains])
+    member, came, number, _, written = received.T
+    found = received[(member == owner) & (number == partition) & (came >= since) & (written * 1000 >= joined)]
+    if not len(found):
+        raise ValueError(f"member {owner} got nothing from partition {partition} at the end")
+    return int(found[0, 1])
+
+
+def _gaps(received: Received, partitions: Collection[int], since: int) -> Gaps:
+    """Return the gaps that end after `since`; the one that begins before counts from its begin."""
+    longest = []
+    for partition in partitions:
+        came = received[received[:, 2] == partition][:, 1]
+        ends, lengths = came[1:], np.diff(came)
+        longest.append(int(lengths[ends >= since].max(initial=0)))
+    if not longest:
+        return Gaps(0, 0.0, 0.0)
+    return Gaps(len(longest), float(np.median(longest)) / _MICROSECONDS, max(longest) / _MICROSECONDS)
+
+
+def _delivery(received: Received) -> tuple[int, int]:
+    """Return how many messages came again, and how many between a partition's first and last never came."""
+    twice = missing = 0
+    for partition in np.unique(received[:, 2]):
+        offsets = received[received[:, 2] == partition][:, 3]
+        different = np.unique(offsets)
+        twice += len(offsets) - len(different)
+        missing += int(different[-1] - different[0]) + 1 - len(different)
+    return twice, missing

@@ -1,0 +1,164 @@
+"""Measures a contestant once in a cell."""
+
+import itertools
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.consumer.contestants import Client, python
+from benchmarks.consumer.gaps import judge_join, read_received
+from benchmarks.consumer.ownership import Ownership, read_change
+from benchmarks.consumer.plan import (
+    JAVA,
+    JOIN_PARTITIONS,
+    JOIN_TIMINGS,
+    MEMBERS_PER_PROCESS,
+    Contestant,
+    Effort,
+)
+from benchmarks.consumer.processes import Programs, TroubleError, measured, programs
+from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, Status
+
+_STARTING_SECONDS = 60.0
+"""What a contestant may take outside of what is measured."""
+
+_SETTLING_SECONDS = 60.0
+_STEADY_SECONDS = 3.0
+"""How long nothing may change for a group to count as settled."""
+
+_AFTER_SECONDS = 5.0
+"""The same after the join: by then all partitions must be consumed again."""
+
+_DISTURBANCE_SECONDS = 20.0
+_BATCH = 500
+"""How many messages kafka-python returns at most, its default."""
+
+
+@dataclass
+class Place:
+    """Where contestants are measured.
+
+    Attributes:
+        servers: The broker's address.
+        filled: The topic that is filled.
+        loaded: The topic under load.
+        calm: The topic without a message.
+    """
+
+    servers: str
+    filled: str = "filled"
+    loaded: str = "loaded"
+    calm: str = "calm"
+    _groups: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def settings(self, contestant: Contestant, topic: str) -> dict[str, object]:
+        """Return what every program is told, with a group that nobody has used."""
+        return {
+            "servers": self.servers,
+            "topic": topic,
+            "group": f"group-{next(self._groups)}",
+            "client": contestant.client,
+            "way": contestant.way,
+        }
+
+
+def fetch(
+    place: Place, contestant: Contestant, client: Client, effort: Effort, config: Mapping[str, object]
+) -> FetchRun:
+    """Let it consume the filled topic; `config` is for librdkafka.
+
+    Raises:
+        TroubleError: it does not come back, or fails.
+    """
+    settings = place.settings(contestant, place.filled)
+    settings |= {"messages": effort.messages, "longest": effort.longest, "batch": _BATCH, **config}
+    return FetchRun(**measured(client.fetch, settings, _STARTING_SECONDS + effort.longest))
+
+
+def wait_for_events(place: Place, contestant: Contestant, effort: Effort) -> EventRun:
+    """Let it wait for events.
+
+    Raises:
+        TroubleError: it does not come back, or fails.
+    """
+    settings = place.settings(contestant, place.calm)
+    settings |= {"disturbances": effort.disturbances, **JOIN_TIMINGS}
+    seconds = _STARTING_SECONDS + effort.disturbances * _DISTURBANCE_SECONDS
+    found = measured(python("events"), settings, seconds)
+    return EventRun(revokes=tuple(found["revokes"]), assigns=tuple(found["assigns"]))
+
+
+def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
+    """Let it idle.
+
+    Raises:
+        TroubleError: it does not come back, or fails.
+    """
+    settings = place.settings(contestant, place.calm) | {"seconds": effort.idle_seconds}
+    return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
+
+
+def join(place: Place, contestant: Contestant, client: Client, size: int) -> JoinRun:
+    """Let a member join a group of this size; the topic is under load.
+
+    Raises:
+        TroubleError: the group does not settle, or a member fails.
+    """
+    ownership = Ownership(JOIN_PARTITIONS)
+    with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
+        settings = place.settings(contestant, place.loaded)
+        settings |= {"assignor": contestant.way, "folder": name, **JOIN_TIMINGS}
+        for first, last in _processes(client, size):
+            running.start(client.members, settings | {"first": first, "last": last})
+        running.await_all("ready")
+        running.order(f"join 0 {size - 1}")
+        _settle(running, ownership, size, _STEADY_SECONDS)
+        before, past = ownership.owners(), len(ownership.changes)
+        running.order(f"join {size} {size}")
+        joined = _settle(running, ownership, size + 1, _AFTER_SECONDS)
+        running.order("stop")
+        running.await_all("done")
+        received = read_received(Path(name), size + 1)
+    try:
+        return judge_join(received, joined, ownership.changes[past:], before, ownership.owners())
+    except ValueError as error:
+        raise TroubleError(Status.FAILED, str(error)) from error
+
+
+def _processes(client: Client, size: int) -> list[tuple[int, int]]:
+    """Return the first and the last member of each process. In Python the one that joins later has its own."""
+    if client.name == JAVA:
+        return [(0, size)]
+    crews = [
+        (first, min(first + MEMBERS_PER_PROCESS, size) - 1) for first in range(0, size, MEMBERS_PER_PROCESS)
+    ]
+    return [*crews, (size, size)]
+
+
+def _settle(running: Programs, ownership: Ownership, members: int, calm: float) -> int:
+    """Follow the changes until the group has been settled for so many seconds; return when a member subscribed last.
+
+    Raises:
+        TroubleError: it does not settle, or a member fails.
+    """
+    subscribed, limit = 0, time.monotonic() + _SETTLING_SECONDS
+    quiet = limit
+    while True:
+        line = running.next_line(min(quiet, limit))
+        if line is None:
+            break
+        change = read_change(line)
+        if change is not None:
+            ownership.apply(change)
+            quiet = limit
+            if ownership.is_settled(members):
+                quiet = time.monotonic() + calm
+        elif line.startswith("subscribed "):
+            subscribed = int(line.split()[2])
+    if not ownership.is_settled(members):
+        raise TroubleError(
+            Status.TIMEOUT, f"a group of {members} did not settle in {_SETTLING_SECONDS:.0f} s"
+        )
+    return subscribed

@@ -1,0 +1,123 @@
+"""Members of a group, a thread each, with Groupwright's consumer or confluent-kafka's; `Members.java` does the same.
+
+It takes the orders `join` and two numbers, upon which the members with numbers from the first to the second
+subscribe, and `stop`, upon which it writes what each member received into a file and says `done`. Meanwhile it says
+`subscribed` with a member's number and the time, and `gained` or `gave` with number, time and partitions whenever a
+callback tells of any.
+"""
+
+import sys
+import threading
+from array import array
+from pathlib import Path
+
+import confluent_kafka
+from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
+from confluent_kafka import TopicPartition
+
+import groupwright.consumer
+from groupwright.consumer import ConfigurationError
+
+_WAIT = 0.5
+_STOP_SECONDS = 10.0
+
+
+class Member:
+    """A member of the group, which consumes from `join` to `stop`."""
+
+    def __init__(self, number: int, consumer: confluent_kafka.Consumer, topic: str) -> None:
+        """Make a member that does not take part yet."""
+        self.number = number
+        self.received = array("q")
+        """Four numbers a message: when it came, its partition, its offset, its timestamp in milliseconds."""
+        self._consumer = consumer
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def join(self) -> None:
+        """Take part from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Consume no more. It does not leave: its session is left to end, as its group is of no use any more."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        with telling_failures():
+            say("subscribed", self.number, now())
+            self._consumer.subscribe(
+                [self._topic], on_assign=self._gained, on_revoke=self._gave, on_lost=self._gave
+            )
+            while not self._stopping.is_set():
+                self._receive(self._consumer.poll(_WAIT))
+
+    def _receive(self, message: confluent_kafka.Message | None) -> None:
+        if message is None:
+            return
+        if error := message.error():
+            raise RuntimeError(error.str())
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None  # noqa: S101 - only errors have none
+        assert offset is not None  # noqa: S101 - as above
+        self.received.extend((now(), partition, offset, message.timestamp()[1]))
+
+    def _gained(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._say("gained", partitions)
+
+    def _gave(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._say("gave", partitions)
+
+    def _say(self, word: str, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            say(word, self.number, now(), ",".join(str(each.partition) for each in partitions))
+
+
+def make_members(given: dict[str, str]) -> dict[int, Member]:
+    """Return the members that live in this process, by number.
+
+    Raises:
+        ConfigurationError: Groupwright does not serve this assignor yet.
+    """
+    config: dict[str, str | int] = {
+        "bootstrap.servers": given["servers"],
+        "group.id": given["group"],
+        "auto.offset.reset": "latest",
+        "partition.assignment.strategy": given["assignor"],
+        **{name: int(value) for name, value in given.items() if name.endswith(".ms")},
+    }
+    make = groupwright.consumer.Consumer if given["client"] == "Groupwright" else confluent_kafka.Consumer
+    numbers = range(int(given["first"]), int(given["last"]) + 1)
+    return {number: Member(number, make(config), given["topic"]) for number in numbers}
+
+
+def main() -> None:
+    """Follow the orders."""
+    given = settings()
+    try:
+        members = make_members(given)
+    except ConfigurationError as error:
+        say("lacks", error)
+        return
+    say("ready")
+    for line in sys.stdin:
+        match line.split():
+            case ["join", first, last]:
+                for number in range(int(first), int(last) + 1):
+                    if number in members:
+                        members[number].join()
+            case ["stop"]:
+                break
+    else:
+        return
+    for member in members.values():
+        member.stop()
+        (Path(given["folder"]) / f"{member.number}.received").write_bytes(member.received.tobytes())
+    say("done")
+
+
+if __name__ == "__main__":
+    with telling_failures():
+        main()

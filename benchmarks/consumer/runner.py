@@ -1,0 +1,148 @@
+"""Runs the cells: rivals in turn, again and again, so that what slows the machine slows them alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.consumer import measures
+from benchmarks.consumer.broker import fill, new_broker, steady_load
+from benchmarks.consumer.contestants import Client
+from benchmarks.consumer.measures import Place
+from benchmarks.consumer.plan import (
+    DEFAULT_FETCHERS,
+    FETCHERS,
+    FILLED_PARTITIONS,
+    GROUPWRIGHT,
+    IDLERS,
+    JAVA,
+    JOIN_PARTITIONS,
+    JOINERS,
+    UNSTALLED,
+    Cell,
+    Contestant,
+    Effort,
+    join_cell,
+    rounds_of,
+)
+from benchmarks.consumer.processes import TroubleError
+from benchmarks.consumer.results import JoinRun, Outcome, Outcomes, Results, Run, Status
+
+Progress = Callable[[str, int], None]
+"""Told what is next, and how many runs are done."""
+
+_WAITER = Contestant(GROUPWRIGHT)
+
+
+@dataclass
+class Bench:
+    """What the cells need.
+
+    Attributes:
+        clients: By name.
+        effort: How much is done.
+        cells: The names of those that are wanted.
+        progress: Told of each step before it begins.
+    """
+
+    clients: dict[str, Client]
+    effort: Effort
+    cells: Sequence[str]
+    progress: Progress
+    _done: int = 0
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are at most."""
+        effort = self.effort
+        joins = dict.fromkeys(map(join_cell, effort.group_sizes), effort.joins * len(JOINERS))
+        runs = {
+            Cell.THROUGHPUT: sum(rounds_of(each, effort) for each in FETCHERS),
+            Cell.DEFAULTS: effort.default_rounds * len(DEFAULT_FETCHERS),
+            Cell.EVENT: 1,
+            Cell.IDLE: effort.idles * len(IDLERS),
+            **joins,
+        }
+        return sum(number for cell, number in runs.items() if cell in self.cells)
+
+    def run(self, results: Results) -> None:
+        """Run the cells on a broker of their own, and put into the results what is found, as it is found.
+
+        Raises:
+            GroupwrightError: The broker does not start.
+            TroubleError: The load does not begin.
+            TimeoutError: The broker does not take the messages.
+        """
+        self.progress("starting the broker", 0)
+        with new_broker() as broker:
+            place = Place(broker.bootstrap_servers)
+            broker.create_topic(place.calm, FILLED_PARTITIONS)
+            if {Cell.THROUGHPUT, Cell.DEFAULTS} & set(self.cells):
+                self.progress("filling the topic", 0)
+                fill(broker, place.filled, FILLED_PARTITIONS, self.effort.messages)
+            if Cell.THROUGHPUT in self.cells:
+                self._fetch(place, results)
+            if Cell.DEFAULTS in self.cells:
+                self._fetch_by_default(place, results)
+            sizes = [size for size in self.effort.group_sizes if join_cell(size) in self.cells]
+            load = self.clients[JAVA]
+            if sizes and load.absent:
+                lacking: Outcome[JoinRun] = Outcome(Status.LACKING, f"a load, which is Java's: {load.absent}")
+                results.joins.update({size: {each.name: lacking for each in JOINERS} for size in sizes})
+            elif sizes:
+                with steady_load(load.load, broker, place.loaded, JOIN_PARTITIONS):
+                    for size in sizes:
+                        self._join(place, size, results)
+            if Cell.EVENT in self.cells:
+                self._wait_for_events(place, results)
+            if Cell.IDLE in self.cells:
+                self._idle(place, results)
+
+    def _fetch(self, place: Place, results: Results) -> None:
+        for turn in range(self.effort.rounds):
+            for each in FETCHERS:
+                if turn < rounds_of(each, self.effort):
+                    client = self.clients[each.client]
+                    measure = partial(measures.fetch, place, each, client, self.effort, UNSTALLED)
+                    self._run(Cell.THROUGHPUT, each, results.throughput, measure)
+
+    def _fetch_by_default(self, place: Place, results: Results) -> None:
+        for _ in range(self.effort.default_rounds):
+            for each in DEFAULT_FETCHERS:
+                measure = partial(measures.fetch, place, each, self.clients[each.client], self.effort, {})
+                self._run(Cell.DEFAULTS, each, results.defaults, measure)
+
+    def _join(self, place: Place, size: int, results: Results) -> None:
+        outcomes = results.joins.setdefault(size, {})
+        for _ in range(self.effort.joins):
+            for each in JOINERS:
+                measure = partial(measures.join, place, each, self.clients[each.client], size)
+                self._run(join_cell(size), each, outcomes, measure)
+
+    def _wait_for_events(self, place: Place, results: Results) -> None:
+        measure = partial(measures.wait_for_events, place, _WAITER, self.effort)
+        self._run(Cell.EVENT, _WAITER, results.events, measure)
+
+    def _idle(self, place: Place, results: Results) -> None:
+        for _ in range(self.effort.idles):
+            for each in IDLERS:
+                self._run(Cell.IDLE, each, results.idle, partial(measures.idle, place, each, self.effort))
+
+    def _run(
+        self, cell: str, contestant: Contestant, outcomes: Outcomes[Run], measure: Callable[[], Run]
+    ) -> None:
+        """Add a run to the contestant's outcome, or note what trouble it had.
+
+        Who lacks something, or does not come back, is not asked again.
+        """
+        self.progress(f"{cell} {contestant.name}", self._done)
+        self._done += 1
+        outcome = outcomes.setdefault(contestant.name, Outcome())
+        absent = self.clients[contestant.client].absent
+        if absent:
+            outcome.status, outcome.note = Status.LACKING, absent
+        if outcome.status in {Status.LACKING, Status.TIMEOUT}:
+            return
+        try:
+            outcome.runs.append(measure())
+        except TroubleError as trouble:
+            outcome.status, outcome.note = trouble.status, trouble.note

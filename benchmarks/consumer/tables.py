@@ -1,0 +1,165 @@
+"""Lays results out as tables, without saying yet in which form they are shown."""
+
+from collections.abc import Callable, Iterable
+from statistics import median
+
+from benchmarks.consumer.plan import JOIN_PARTITIONS
+from benchmarks.consumer.results import (
+    AnyOutcome,
+    FetchRun,
+    Gaps,
+    JoinRun,
+    Outcomes,
+    Results,
+    Status,
+)
+from benchmarks.consumer.verdict import best_rate, judge, median_rate, ratio, rival_of
+from benchmarks.layout import Table
+
+_MARKS = {True: "✓", False: "✗"}
+_NOTHING = "-"
+
+
+def tables(results: Results) -> list[Table]:
+    """Return all tables that have rows."""
+    made = [
+        _fetch_table("Throughput", results.throughput),
+        _fetch_table("Throughput with librdkafka's own settings", results.defaults),
+        *(_join_table(size, outcomes) for size, outcomes in results.joins.items()),
+        _event_table(results),
+        _idle_table(results),
+    ]
+    return [table for table in made if table.rows]
+
+
+def summary(results: Results) -> list[str]:
+    """Return what was to be reached, each with a mark."""
+    return [f"{_MARKS[finding.reached]} {finding.text}" for finding in judge(results)]
+
+
+def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
+    columns = [
+        "consumer",
+        "runs",
+        "best s",
+        "median s",
+        "messages/s",
+        "CPU s",
+        "of confluent-kafka",
+        "by median",
+    ]
+    rows = []
+    for name, outcome in outcomes.items():
+        if not outcome.runs:
+            rows.append([name, *_trouble(outcome, columns)])
+            continue
+        rival = outcomes.get(rival_of(name))
+        rows.append(
+            [
+                name,
+                str(len(outcome.runs)),
+                _seconds_per_million(best_rate(outcome)),
+                _seconds_per_million(median_rate(outcome)),
+                f"{best_rate(outcome):,.0f}",
+                f"{min(1e6 * run.cpu_seconds / (run.messages - run.first) for run in outcome.runs):.2f}",
+                _ratio(ratio(best_rate(outcome), best_rate(rival))) if rival is not outcome else _NOTHING,
+                _ratio(ratio(median_rate(outcome), median_rate(rival))) if rival is not outcome else _NOTHING,
+            ]
+        )
+    return Table(f"{title}, by a million messages", columns, rows)
+
+
+def _join_table(size: int, outcomes: Outcomes[JoinRun]) -> Table:
+    columns = [
+        "group",
+        "runs",
+        "settled s",
+        "all consumed s",
+        "stayed",
+        "their gap ms",
+        "moved",
+        "their gap ms",
+        "gap before ms",
+        "twice",
+        "missing",
+    ]
+    rows = []
+    for name, outcome in outcomes.items():
+        runs = outcome.runs
+        if not runs:
+            rows.append([name, *_trouble(outcome, columns)])
+            continue
+        rows.append(
+            [
+                name,
+                str(len(runs)),
+                _spread(run.settled for run in runs),
+                _spread(run.consumed for run in runs),
+                _middle(runs, lambda run: run.kept.partitions),
+                _gap([run.kept for run in runs]),
+                _middle(runs, lambda run: run.moved.partitions),
+                _gap([run.moved for run in runs]),
+                _gap([run.before for run in runs]),
+                _middle(runs, lambda run: run.twice),
+                _middle(runs, lambda run: run.missing),
+            ]
+        )
+    return Table(f"A member joins a group of {size} on {JOIN_PARTITIONS} partitions", columns, rows)
+
+
+def _event_table(results: Results) -> Table:
+    rows = []
+    for name, outcome in results.events.items():
+        for kind in ("revokes", "assigns"):
+            waits = [1000 * wait for run in outcome.runs for wait in getattr(run, kind)]
+            if waits:
+                rows.append([f"{name} {kind}", str(len(waits)), f"{median(waits):.1f}", f"{max(waits):.1f}"])
+    return Table(
+        "From an event's arrival until poll(10) delivers it",
+        ["event", "number", "median ms", "most ms"],
+        rows,
+    )
+
+
+def _idle_table(results: Results) -> Table:
+    rows = [
+        [name, str(len(outcome.runs)), f"{median(run.share for run in outcome.runs):.2%}"]
+        for name, outcome in results.idle.items()
+        if outcome.runs
+    ]
+    return Table("An idle member in poll(1)", ["consumer", "runs", "of a core"], rows)
+
+
+def _trouble(outcome: AnyOutcome, columns: list[str]) -> list[str]:
+    words = {Status.LACKING: "lacking", Status.TIMEOUT: "no answer"}
+    word = words.get(outcome.status, f"fails: {outcome.note.partition(':')[0]}")
+    return [word, *[_NOTHING] * (len(columns) - 2)]
+
+
+def _seconds_per_million(rate: float | None) -> str:
+    return _NOTHING if rate is None else f"{1e6 / rate:.2f}"
+
+
+def _ratio(number: float | None) -> str:
+    return _NOTHING if number is None else f"{number:.2f}"
+
+
+def _spread(numbers: Iterable[float]) -> str:
+    """Return the number in the middle, and the least and the most if there are several."""
+    ordered = sorted(numbers)
+    if len(ordered) == 1:
+        return f"{ordered[0]:.2f}"
+    return f"{median(ordered):.2f} ({ordered[0]:.2f}-{ordered[-1]:.2f})"
+
+
+def _middle(runs: list[JoinRun], get: Callable[[JoinRun], int]) -> str:
+    return f"{median(map(get, runs)):.0f}"
+
+
+def _gap(gaps: list[Gaps]) -> str:
+    """Return the median over partitions and the longest of all; of each, the run in the middle."""
+    if not any(gap.partitions for gap in gaps):
+        return _NOTHING
+    return (
+        f"{1000 * median(gap.median for gap in gaps):.0f}, {1000 * median(gap.longest for gap in gaps):.0f}"
+    )

@@ -1,0 +1,106 @@
+"""What counts as consumed again after a join, and what as a gap, told on a few messages."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.consumer.gaps import Received, judge_join, read_received
+from benchmarks.consumer.ownership import Change
+from benchmarks.consumer.results import Gaps
+
+SECOND = 1_000_000
+JOINED = 100 * SECOND
+
+
+def received(*rows: tuple[int, float, int, int]) -> Received:
+    """Make messages of member, second, partition and offset, each read as soon as it was written."""
+    table = [
+        (member, round(at * SECOND), partition, offset, round(at * 1000))
+        for member, at, partition, offset in rows
+    ]
+    return np.array(sorted(table, key=lambda row: row[1]), dtype=np.int64)
+
+
+def change(member: int, at: float, *partitions: int, gained: bool) -> Change:
+    return Change(round(at * SECOND), member, gained, frozenset(partitions))
+
+
+def test_a_partition_that_stays_is_consumed_with_its_first_message_and_one_that_moves_with_its_new_owner() -> (
+    None
+):
+    messages = received(
+        (0, 99.5, 0, 1), (0, 99.6, 1, 1), (0, 100.1, 0, 2), (0, 100.2, 1, 2), (0, 101, 0, 3), (1, 103, 1, 3)
+    )
+    changes = [change(0, 101, 1, gained=False), change(1, 102, 1, gained=True)]
+
+    run = judge_join(messages, JOINED, changes, before={0: 0, 1: 0}, after={0: 0, 1: 1})
+
+    assert (run.settled, run.consumed) == (2, 3)
+    assert run.kept == Gaps(1, 0.9, 0.9)
+    assert run.moved == Gaps(1, 2.8, 2.8)
+    assert (run.twice, run.missing) == (0, 0)
+
+
+def test_what_an_eager_member_reads_before_it_gives_all_up_does_not_count_as_consumed_again() -> None:
+    messages = received((0, 99.9, 0, 1), (0, 100.1, 0, 2), (0, 104, 0, 3))
+    changes = [change(0, 101, 0, gained=False), change(0, 103, 0, gained=True)]
+
+    run = judge_join(messages, JOINED, changes, before={0: 0}, after={0: 0})
+
+    assert run.consumed == 4
+    assert run.kept.longest == pytest.approx(3.9)
+    assert run.moved == Gaps(0, 0.0, 0.0)
+
+
+def test_a_message_that_waited_since_before_the_join_does_not_count_as_consumed_again() -> None:
+    messages = received((0, 99.8, 0, 1), (0, 100.2, 0, 2), (0, 100.3, 0, 3))
+    messages[1, 4] = 99_900
+
+    run = judge_join(messages, JOINED, [change(0, 100.1, 0, gained=True)], before={0: 0}, after={0: 0})
+
+    assert run.consumed == pytest.approx(0.3)
+
+
+def test_messages_that_come_twice_or_never_are_counted() -> None:
+    messages = received(
+        (0, 99.9, 0, 4), (0, 100.1, 0, 5), (1, 100.5, 0, 5), (1, 100.6, 0, 6), (1, 100.7, 0, 9)
+    )
+
+    run = judge_join(messages, JOINED, [change(1, 100.4, 0, gained=True)], before={0: 0}, after={0: 1})
+
+    assert (run.twice, run.missing) == (1, 2)
+
+
+def test_the_gaps_of_the_second_before_are_told_apart() -> None:
+    messages = received((0, 99.1, 0, 1), (0, 99.3, 0, 2), (0, 99.9, 0, 3), (0, 100.1, 0, 4))
+
+    run = judge_join(messages, JOINED, [change(0, 100, 0, gained=True)], before={0: 0}, after={0: 0})
+
+    assert run.before.longest == pytest.approx(0.6)
+    assert run.kept.longest == pytest.approx(0.2)
+
+
+def test_an_owner_that_gets_nothing_is_named() -> None:
+    with pytest.raises(ValueError, match="member 1 got nothing from partition 0 at the end"):
+        judge_join(
+            received((0, 100.1, 0, 1)),
+            JOINED,
+            [change(1, 100.4, 0, gained=True)],
+            before={0: 0},
+            after={0: 1},
+        )
+
+
+def test_what_members_wrote_is_read_in_the_order_of_time(tmp_path: Path) -> None:
+    (tmp_path / "0.received").write_bytes(np.array([30, 1, 7, 2, 10, 1, 6, 1], dtype="<i8").tobytes())
+    (tmp_path / "1.received").write_bytes(np.array([20, 2, 8, 3], dtype="<i8").tobytes())
+    (tmp_path / "2.received").write_bytes(b"")
+
+    assert read_received(tmp_path, 3).tolist() == [[0, 10, 1, 6, 1], [1, 20, 2, 8, 3], [0, 30, 1, 7, 2]]
+
+
+def test_a_group_that_did_not_consume_before_the_join_tells_nothing() -> None:
+    messages = received((0, 98.5, 0, 1), (0, 100.2, 0, 2))
+
+    with pytest.raises(ValueError, match="partition 0 was not consumed in the second before the join"):
+        judge_join(messages, JOINED, [change(0, 100.1, 0, gained=True)], before={0: 0}, after={0: 0})

@@ -1,0 +1,103 @@
+"""Targets are judged by the fastest runs, and a client is held against in its better way."""
+
+import pytest
+from benchmarks.consumer.results import (
+    EventRun,
+    FetchRun,
+    Gaps,
+    IdleRun,
+    JoinRun,
+    Outcome,
+    Results,
+    Status,
+)
+from benchmarks.consumer.tables import tables
+from benchmarks.consumer.verdict import judge
+
+
+def results() -> Results:
+    return Results(command="", date="", machine={}, clients={}, messages=1_000_000)
+
+
+def fetched(*seconds: float) -> Outcome[FetchRun]:
+    """Make runs of a million messages after the first."""
+    return Outcome(runs=[FetchRun(1_000_001, 1, 100_000_100, each, 1.0) for each in seconds])
+
+
+@pytest.mark.parametrize(("seconds", "reached"), [(2.0, True), (2.1, True), (2.2, False)])
+def test_poll_reaches_its_part_of_confluents_rate_or_not(seconds: float, reached: bool) -> None:  # noqa: FBT001 - a case
+    found = results()
+    found.throughput = {
+        "Groupwright poll()": fetched(9.0, seconds),
+        "confluent-kafka poll()": fetched(2.0, 3.0),
+    }
+
+    (finding,) = judge(found)
+
+    assert finding.reached is reached
+    assert finding.text.startswith(f"Groupwright poll() fetches {2 / seconds:.2f} times")
+
+
+def test_the_pure_python_clients_are_taken_at_their_best() -> None:
+    found = results()
+    found.throughput = {
+        "Groupwright consume(1000)": fetched(1.0),
+        "aiokafka iteration": fetched(6.0),
+        "aiokafka getmany()": fetched(4.0),
+        "kafka-python poll()": fetched(20.0),
+    }
+
+    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+        ("Groupwright consume(1000) fetches 20.0 times what kafka-python poll() does, wanted 5", True),
+        ("Groupwright consume(1000) fetches 4.0 times what aiokafka getmany() does, wanted 5", False),
+    ]
+
+
+def test_the_slowest_event_and_the_idle_share_are_judged() -> None:
+    found = results()
+    found.events = {"Groupwright": Outcome(runs=[EventRun(revokes=(0.01, 0.051), assigns=(0.02,))])}
+    found.idle = {"Groupwright": Outcome(runs=[IdleRun(20, 0.1)]), "confluent-kafka": Outcome()}
+
+    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+        ("of 3 events the last to be delivered waited 51.0 ms, wanted 50", False),
+        ("an idle member takes 0.50% of a core, wanted less than 1%", True),
+    ]
+
+
+def test_what_groupwright_lacks_is_said() -> None:
+    found = results()
+    found.joins = {3: {"Groupwright cooperative-sticky": Outcome(Status.LACKING, "not served")}}
+
+    (finding,) = judge(found)
+
+    assert (finding.text, finding.reached) == (
+        "join/3: Groupwright cooperative-sticky lacking: not served",
+        False,
+    )
+
+
+def test_a_join_is_shown_by_the_run_in_the_middle() -> None:
+    runs = [
+        JoinRun(each, each + 1, Gaps(2, 0.1, each), Gaps(0, 0, 0), Gaps(2, 0.1, 0.1), 4, 0)
+        for each in (3.0, 1.0, 2.0)
+    ]
+    found = results()
+    found.joins = {3: {"Java cooperative-sticky": Outcome(runs=runs)}}
+
+    (table,) = tables(found)
+
+    assert table.rows == [
+        [
+            "Java cooperative-sticky",
+            "3",
+            "2.00 (1.00-3.00)",
+            "3.00 (2.00-4.00)",
+            "2",
+            "100, 2000",
+            "0",
+            "-",
+            "100, 100",
+            "4",
+            "0",
+        ]
+    ]

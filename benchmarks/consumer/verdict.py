@@ -1,0 +1,123 @@
+"""Judges what was measured by what Groupwright set out to reach."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.consumer.plan import (
+    AIOKAFKA,
+    CONFLUENT,
+    FETCHERS,
+    GROUPWRIGHT,
+    KAFKA_PYTHON,
+    LEAST_RATIO,
+    LEAST_TIMES,
+    MOST_EVENT_SECONDS,
+    MOST_IDLE_SHARE,
+    Cell,
+    Contestant,
+    join_cell,
+)
+from benchmarks.consumer.results import AnyOutcome, FetchRun, Outcome, Outcomes, Results, Status
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was to be reached.
+
+    Attributes:
+        text: What, and what was measured.
+        reached: Whether it is.
+    """
+
+    text: str
+    reached: bool
+
+
+def judge(results: Results) -> list[Finding]:
+    """Return what was to be reached in the cells that ran, and whether it was."""
+    return [
+        *_failures(results),
+        *_beside_confluent(results.throughput),
+        *_beside_pure_python(results.throughput),
+        *_events(results),
+        *_idle(results),
+    ]
+
+
+def best_rate(outcome: Outcome[FetchRun] | None) -> float | None:
+    """Return the messages a second of the fastest run, if there is one."""
+    return max((run.rate for run in outcome.runs), default=None) if outcome else None
+
+
+def median_rate(outcome: Outcome[FetchRun] | None) -> float | None:
+    """Return the messages a second of the run in the middle, if there is one."""
+    return median(run.rate for run in outcome.runs) if outcome and outcome.runs else None
+
+
+def ratio(number: float | None, other: float | None) -> float | None:
+    """Return how many times the one is the other, if both are there."""
+    return None if number is None or not other else number / other
+
+
+def rival_of(contestant: str) -> str:
+    """Return the name of what a way of Groupwright's, or of confluent-kafka's, is compared with."""
+    return contestant.replace(GROUPWRIGHT, CONFLUENT)
+
+
+def _best_of(client: str, outcomes: Outcomes[FetchRun]) -> tuple[float, str] | None:
+    """Return the messages a second of a client's fastest way, and that way's name."""
+    names = [each.name for each in FETCHERS if each.client == client]
+    rates = [(rate, name) for name in names if (rate := best_rate(outcomes.get(name))) is not None]
+    return max(rates, default=None)
+
+
+def _failures(results: Results) -> Iterator[Finding]:
+    cells: dict[str, Mapping[str, AnyOutcome]] = {
+        Cell.THROUGHPUT: results.throughput,
+        Cell.DEFAULTS: results.defaults,
+        **{join_cell(size): outcomes for size, outcomes in results.joins.items()},
+        Cell.EVENT: results.events,
+        Cell.IDLE: results.idle,
+    }
+    for cell, outcomes in cells.items():
+        for name, outcome in outcomes.items():
+            if name.startswith(GROUPWRIGHT) and outcome.status is not Status.OK:
+                yield Finding(f"{cell}: {name} {outcome.status}: {outcome.note}", reached=False)
+
+
+def _beside_confluent(outcomes: Outcomes[FetchRun]) -> Iterator[Finding]:
+    for way, least in LEAST_RATIO.items():
+        ours, theirs = Contestant(GROUPWRIGHT, way).name, Contestant(CONFLUENT, way).name
+        found = ratio(best_rate(outcomes.get(ours)), best_rate(outcomes.get(theirs)))
+        if found is not None:
+            text = f"{ours} fetches {found:.2f} times what confluent-kafka does, wanted {least:g}"
+            yield Finding(text, found >= least)
+
+
+def _beside_pure_python(outcomes: Outcomes[FetchRun]) -> Iterator[Finding]:
+    ours = _best_of(GROUPWRIGHT, outcomes)
+    for client in (KAFKA_PYTHON, AIOKAFKA):
+        theirs = _best_of(client, outcomes)
+        if ours is not None and theirs is not None:
+            found = ours[0] / theirs[0]
+            text = f"{ours[1]} fetches {found:.1f} times what {theirs[1]} does, wanted {LEAST_TIMES:g}"
+            yield Finding(text, found >= LEAST_TIMES)
+
+
+def _events(results: Results) -> Iterator[Finding]:
+    waits = [wait for outcome in results.events.values() for run in outcome.runs for wait in run.waits]
+    if waits:
+        text = (
+            f"of {len(waits)} events the last to be delivered waited {1000 * max(waits):.1f} ms, "
+            f"wanted {1000 * MOST_EVENT_SECONDS:.0f}"
+        )
+        yield Finding(text, max(waits) <= MOST_EVENT_SECONDS)
+
+
+def _idle(results: Results) -> Iterator[Finding]:
+    ours = results.idle.get(GROUPWRIGHT)
+    if ours is not None and ours.runs:
+        share = median(run.share for run in ours.runs)
+        text = f"an idle member takes {share:.2%} of a core, wanted less than {MOST_IDLE_SHARE:.0%}"
+        yield Finding(text, share < MOST_IDLE_SHARE)

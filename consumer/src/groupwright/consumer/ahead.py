@@ -1,0 +1,116 @@
+"""Messages that librdkafka has handed over, and that the application has not taken yet.
+
+A native call for each message costs more than the message. So a caller that keeps up is served from a handful that one
+call has brought. All that says how far the application has come must then say it of what it has taken: `positions`
+does, for commits too. What is given up, sought elsewhere or paused leaves the handful before the next message is taken.
+
+A caller that takes its time gets each message by a call of its own, as without this module.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import Message, TopicPartition
+
+from groupwright.consumer.protocol import TopicPartitionKey
+
+HANDFUL = 64
+_KEEPS_UP = 0.05
+"""Seconds in which a caller that keeps up has taken all of the last handful."""
+
+
+class Ahead:
+    """The handful of one consumer. Only the polling thread takes and gives up; any thread may pause and ask."""
+
+    def __init__(self, handful: int = HANDFUL) -> None:
+        """Start with nothing. Where the handful is 0, nothing is ever taken ahead."""
+        self.waiting: deque[Message] = deque()
+        """What the next polls return, oldest first."""
+        self.unsorted = False
+        """Whether a pause or its end has to be heeded by `sort_out` first."""
+        self._handful = handful
+        self._paused: frozenset[TopicPartitionKey] = frozenset()
+        self._held: list[Message] = []
+        self._last_fill = 0.0
+        # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
+        self._lock = threading.RLock()
+
+    def next(self, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
+        """Return the next message, if librdkafka has one at once."""
+        if self.waiting:
+            return self.waiting.popleft()
+        if not self._handful:
+            return None
+        wanted = self._handful if now - self._last_fill < _KEEPS_UP else 1
+        self._last_fill = now
+        with self._lock:
+            self.waiting.extend(consume(wanted, 0.0))
+        return self.waiting.popleft() if self.waiting else None
+
+    def take(self, most: int) -> list[Message]:
+        """Take up to so many."""
+        return [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
+
+    def positions(self, read: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
+        """Return librdkafka's positions, as `read` reads them, set back to what was taken."""
+        with self._lock:
+            found = read()
+            messages = [*self.waiting.copy(), *self._held]
+        first: dict[TopicPartitionKey, Message] = {}
+        for message in messages:
+            key = _key(message)
+            if key is not None:
+                first.setdefault(key, message)
+        return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
+
+    def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Forget what is here of these partitions: it is given up, or sought anew. For the polling thread."""
+        gone = set(keys)
+        with self._lock:
+            self._replace(message for message in self.waiting if _key(message) not in gone)
+            self._held = [message for message in self._held if _key(message) not in gone]
+
+    def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Keep these back, once `sort_out` was called."""
+        with self._lock:
+            self._paused |= frozenset(keys)
+            self.unsorted = True
+
+    def resume(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Let these come again, once `sort_out` was called."""
+        with self._lock:
+            self._paused -= frozenset(keys)
+            self.unsorted = True
+
+    def sort_out(self) -> None:
+        """Heed pauses and their ends. For the polling thread."""
+        with self._lock:
+            self.unsorted = False
+            # What was kept back is older than what came of the same partition since.
+            messages = [*self._held, *self.waiting]
+            self._held = [message for message in messages if _key(message) in self._paused]
+            self._replace(message for message in messages if _key(message) not in self._paused)
+
+    def _replace(self, messages: Iterable[Message]) -> None:
+        kept = list(messages)
+        self.waiting.clear()
+        self.waiting.extend(kept)
+
+
+def _key(message: Message) -> TopicPartitionKey | None:
+    """Return a message's partition; None of an error, which is about no position."""
+    topic, partition = message.topic(), message.partition()
+    return None if message.error() is not None or topic is None or partition is None else (topic, partition)
+
+
+def _set_back(position: TopicPartition, first: Message | None) -> TopicPartition:
+    if first is None:
+        return position
+    offset, epoch = first.offset(), first.leader_epoch()
+    return TopicPartition(
+        position.topic,
+        position.partition,
+        position.offset if offset is None else offset,
+        leader_epoch=-1 if epoch is None else epoch,
+    )

@@ -1,0 +1,147 @@
+"""confluent-kafka's `AIOConsumer`, over this consumer's membership."""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import functools
+import queue
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from confluent_kafka import aio
+
+from groupwright.consumer.consumer import Consumer
+
+_CALLBACKS = ("error_cb", "throttle_cb", "stats_cb", "on_commit")
+_REBALANCE_CALLBACKS = ("on_assign", "on_revoke", "on_lost")
+_INSIDE = frozenset(
+    {
+        "poll",
+        "consume",
+        "subscribe",
+        "unsubscribe",
+        "assign",
+        "unassign",
+        "incremental_assign",
+        "incremental_unassign",
+        "seek",
+    }
+)
+
+_Call = Callable[[], None]
+_inner: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
+    "groupwright_inner_calls", default=None
+)
+"""In a callback's task: where its calls go, to be made by the thread that waits for it."""
+
+
+class AIOConsumer(aio.AIOConsumer):
+    """A `confluent_kafka.aio.AIOConsumer` whose partitions are assigned by the assignors that you choose.
+
+    Its methods and arguments are confluent-kafka's; callbacks are coroutines, and run on the event loop. Calls that
+    one thread at a time may make (`poll`, `consume`, `subscribe`, `assign`, `seek`, …) go to one thread, in order. The
+    others (`commit`, `store_offsets`, `position`, `pause`, …) have threads of their own, so they do not wait for a poll's
+    end. What a callback calls is done by the thread that waits for the callback.
+    """
+
+    def __init__(
+        self,
+        consumer_conf: dict[str, Any],
+        max_workers: int = 4,
+        executor: concurrent.futures.Executor | None = None,
+    ) -> None:
+        """Create a consumer; an event loop must be running.
+
+        Args:
+            consumer_conf: the configuration, which is not changed.
+            max_workers: threads for calls that do not wait for a poll.
+            executor: who makes these calls, instead of threads of its own.
+        """
+        if max_workers < 1:
+            raise ValueError("max_workers must be at least 1")
+        loop = asyncio.get_running_loop()
+        config = dict(consumer_conf)
+        for name in _CALLBACKS:
+            if config.get(name) is not None:
+                config[name] = self._on_loop(loop, config[name])
+        self._closed = False
+        self._owns_executor = executor is None
+        self._consumer = Consumer(config)
+        self._polling = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
+        self.executor = executor or concurrent.futures.ThreadPoolExecutor(
+            max_workers, thread_name_prefix="groupwright-aio"
+        )
+
+    async def subscribe(self, *args: Any, **kwargs: Any) -> Any:
+        """Subscribe as `Consumer.subscribe` says; callbacks are coroutines, called with this object."""
+        loop = asyncio.get_running_loop()
+        topics, *rest = args
+        kwargs |= dict(zip(_REBALANCE_CALLBACKS, rest, strict=False))
+        for name in _REBALANCE_CALLBACKS:
+            if kwargs.get(name) is not None:
+                kwargs[name] = self._on_loop(loop, functools.partial(self._with_self, kwargs[name]))
+        return await self._call(self._consumer.subscribe, topics, **kwargs)
+
+    async def close(self, *args: Any, **kwargs: Any) -> Any:
+        """Close as `Consumer.close` says: a poll that is under way ends at once."""
+        if self._closed:
+            return
+        try:
+            await self._call(self._consumer.close, *args, **kwargs)
+        finally:
+            self._closed = True
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._polling.shutdown, True)  # noqa: FBT003 - its `wait`
+            if self._owns_executor:
+                await loop.run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 - as above
+
+    async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self._closed:
+            raise RuntimeError("Consumer closed")
+        loop = asyncio.get_running_loop()
+        task = functools.partial(blocking_task, *args, **kwargs)
+        inner = _inner.get()
+        if inner is not None:
+            return await asyncio.wrap_future(_made_by(inner, task))
+        executor = self._polling if blocking_task.__name__ in _INSIDE else self.executor
+        return await loop.run_in_executor(executor, task)
+
+    def _with_self(self, callback: Callable[..., Awaitable[Any]], _consumer: Any, partitions: Any) -> Any:
+        return callback(self, partitions)
+
+    @staticmethod
+    def _on_loop(
+        loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Any]:
+        """Return a function for the polling thread: it has the loop run the callback, and makes its calls meanwhile."""
+
+        def call(*args: Any) -> Any:
+            inner: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+
+            async def run() -> Any:
+                _inner.set(inner)
+                return await callback(*args)
+
+            result = asyncio.run_coroutine_threadsafe(run(), loop)
+            result.add_done_callback(lambda _result: inner.put(None))
+            while (made := inner.get()) is not None:
+                made()
+            return result.result()
+
+        return call
+
+
+def _made_by(
+    calls: "queue.SimpleQueue[_Call | None]", task: Callable[[], Any]
+) -> "concurrent.futures.Future[Any]":
+    """Have the thread that takes `calls` run a task."""
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def make() -> None:
+        try:
+            future.set_result(task())
+        except BaseException as error:  # noqa: BLE001 - it is the awaiting task's
+            future.set_exception(error)
+
+    calls.put(make)
+    return future

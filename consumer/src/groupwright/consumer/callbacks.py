@@ -1,0 +1,86 @@
+"""What the application gives: its arguments are checked, its callbacks guarded against what they raise."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from groupwright.consumer.errors import ConsumerError
+
+RebalanceCallback = Callable[[Any, list[TopicPartition]], object]
+"""Called with the consumer and partitions."""
+
+_NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
+
+
+class Failures:
+    """The first exception that a callback raised, until `poll` raises it; inside a native call it would lose a message."""
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.error: BaseException | None = None
+
+    def note(self, error: BaseException) -> None:
+        """Keep the exception, unless another is kept already."""
+        self.error = self.error or error
+
+    def take(self) -> BaseException | None:
+        """Return it, once."""
+        error, self.error = self.error, None
+        return error
+
+
+def guarded(callback: Callable[..., object], note: Callable[[BaseException], None]) -> Callable[..., object]:
+    """Return the callback with what it raises noted instead; Ctrl-C too waits until the native call is over."""
+
+    def call(*args: object) -> object:
+        try:
+            return callback(*args)
+        except BaseException as error:  # noqa: BLE001 - it leaves poll
+            note(error)
+            return None
+
+    return call
+
+
+def guard_native_callbacks(
+    config: Mapping[str, Any], note: Callable[[BaseException], None]
+) -> dict[str, Any]:
+    """Return librdkafka's configuration with the callbacks that it calls inside `poll` guarded."""
+    return {
+        key: guarded(value, note) if key in _NATIVE_CALLBACKS and callable(value) else value
+        for key, value in config.items()
+    }
+
+
+def check_callbacks(**callbacks: object) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+        TypeError: a callback is neither None nor a function.
+    """
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise TypeError(f"{name} takes a function, not {callback!r}")
+
+
+def check_topics(topics: object) -> None:
+    """Refuse what is no list of topics.
+
+    Raises:
+        TypeError: it is no list of strings.
+        ConsumerError: a name is empty.
+    """
+    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+        raise TypeError(f"subscribe takes a list of topic names, not {topics!r}")
+    if "" in topics:
+        raise ConsumerError(KafkaError._INVALID_ARG, "a topic's name is empty")  # noqa: SLF001 - public code
+
+
+def merge_config(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration that a consumer was made with: a dict, keywords, or both."""
+    if len(args) > 1 or (args and not isinstance(args[0], Mapping)):
+        raise TypeError("Consumer takes one configuration dict, keywords, or both")
+    return {**(args[0] if args else {}), **kwargs}

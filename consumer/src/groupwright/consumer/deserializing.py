@@ -1,0 +1,44 @@
+"""confluent-kafka's `DeserializingConsumer`, over this consumer's membership."""
+
+from typing import Any, NoReturn
+
+import confluent_kafka
+from confluent_kafka.error import ConsumeError
+
+from groupwright.consumer.consumer import Consumer
+
+
+class DeserializingConsumer(Consumer, confluent_kafka.DeserializingConsumer[Any, Any]):
+    """A `confluent_kafka.DeserializingConsumer` whose partitions are assigned by the assignors that you choose.
+
+    The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are confluent-kafka's, and so is the
+    code that calls them: this class only stands before it. Interceptors see deserialized messages, as in Java.
+
+    Raises (from `poll`):
+        ConsumeError: what `Consumer.poll` would return as a message that is an error.
+        KeyDeserializationError, ValueDeserializationError: the message is in their `kafka_message`.
+    """
+
+    _keys_of_bases = (
+        "key.deserializer",
+        "key.deserializer.builder",
+        "value.deserializer",
+        "value.deserializer.builder",
+    )
+
+    def poll(self, timeout: float = -1) -> Any:
+        """Return the next message, deserialized, or None after `timeout` seconds."""
+        message = super().poll(timeout)
+        # librdkafka's errors were raised below; those of the membership come as messages.
+        error = None if message is None else message.error()
+        if error is not None:
+            raise ConsumeError(error, kafka_message=message)
+        return message
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> NoReturn:
+        """Do nothing.
+
+        Raises:
+            NotImplementedError: as with confluent-kafka, since one bad message would take the whole batch with it.
+        """
+        raise NotImplementedError("a DeserializingConsumer has no consume(); call poll()")

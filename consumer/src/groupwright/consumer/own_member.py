@@ -1,0 +1,388 @@
+"""Groupwright's own membership, as the polling thread applies it to a consumer's handle."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from groupwright.consumer import group_metadata
+from groupwright.consumer.ahead import Ahead
+from groupwright.consumer.callbacks import RebalanceCallback, guard_native_callbacks
+from groupwright.consumer.committing import Committer
+from groupwright.consumer.config import ConsumerConfig
+from groupwright.consumer.driver import Driver
+from groupwright.consumer.errors import ConsumerError, FencedInstanceError
+from groupwright.consumer.events import Assign, Closed, Committed, Event, Failed, Inbox, PollExceeded, Revoke
+from groupwright.consumer.handover import Handover, HeldRevoke
+from groupwright.consumer.interceptors import Interceptors
+from groupwright.consumer.log import GroupLog
+from groupwright.consumer.member import Native
+from groupwright.consumer.membership import Membership
+from groupwright.consumer.network import Network
+from groupwright.consumer.offsets import OffsetTracker
+from groupwright.consumer.polling_thread import PollingThread
+from groupwright.consumer.protocol import Identity, TopicPartitionKey
+from groupwright.consumer.selection import TopicSelection, read_selection
+from groupwright.consumer.subscription import read_assignment, subscription_encoder
+
+_STOP_TIMEOUT = 2.0
+
+
+class OwnMember:
+    """A `Member` that joins, beats, commits and leaves by itself, and leaves fetching to librdkafka."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        polling: PollingThread,
+        ahead: Ahead,
+        interceptors: Interceptors,
+        log: GroupLog,
+    ) -> None:
+        """Wire the parts; `start` sets them going."""
+        network = config.network
+        self._config = config
+        self._inbox = inbox = _DisturbingInbox(polling)
+        self._polling = polling
+        self._ahead = ahead
+        self._offsets = OffsetTracker(by_hand=config.store_by_hand)
+        self._handover = Handover(
+            network.group_id, network.client_id, config.offset_reset, self._offsets, ahead, log
+        )
+        self.listeners = self._handover.listeners
+        self.native_config = guard_native_callbacks(config.native, self._note_error)
+        self._membership = Membership(
+            config.timing,
+            subscription_encoder(config.assignors, config.rack, log),
+            read_assignment,
+            static=network.group_instance_id is not None,
+            cooperative=config.cooperative,
+            racks=config.rack is not None,
+        )
+        self._network = Network(network)
+        self._driver = Driver(
+            self._membership,
+            self._network,
+            config.assignors,
+            inbox,
+            polling,
+            log,
+            cooperative=config.cooperative,
+            session_timeout=config.timing.session_timeout,
+        )
+        self._committer = Committer(
+            config, self._offsets, ahead, self._driver, inbox, polling, interceptors, self._note_error
+        )
+        self._identity = Identity()
+        """Who the member was when it was assigned what it has been consuming since."""
+        self._held: HeldRevoke | None = None
+        self._fatal: ConsumerError | None = None
+        self._resume = False
+        self._subscribed = False
+        self._closing = self._left = False
+
+    # --- Running ------------------------------------------------------------------------------------
+
+    def start(self) -> Callable[[], None]:
+        """Start the membership's thread; return what ends it when the consumer was dropped without `close`."""
+        self._driver.start()
+        driver = self._driver  # and nothing that refers to the consumer or to its callbacks
+        return lambda: driver.abandon(_STOP_TIMEOUT)
+
+    def stop(self) -> None:
+        """End the membership's thread."""
+        self._driver.stop(_STOP_TIMEOUT)
+
+    @property
+    def in_callback(self) -> bool:
+        """Whether a rebalance callback is running."""
+        return self._handover.in_callback
+
+    @property
+    def due(self) -> bool:
+        """Whether an event or an exception waits to be served."""
+        return bool(self._inbox) or self._handover.error is not None
+
+    @property
+    def quiet_until(self) -> float:
+        """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
+        if self._held is not None:
+            return 0.0
+        return min(self._committer.next_due, self._membership.owned_until)
+
+    def hold(self, seconds: float) -> bool:
+        """Wait, if nothing may be delivered: before a revocation's commit, and after the session's end."""
+        if self._held is not None and self._held.stops_all:
+            self._held.wait(seconds)
+            return True
+        if time.monotonic() >= self._membership.owned_until:
+            # A process that was stopped, say, wakes here, and others own its partitions. The membership's thread is
+            # about to tell.
+            self._inbox.wait(seconds)
+            return True
+        return False
+
+    def take_error(self) -> BaseException | None:
+        """Return what a callback has raised, once."""
+        return self._handover.take_error()
+
+    def _note_error(self, error: BaseException) -> None:
+        self._handover.error = self._handover.error or error
+        self._polling.disturb()
+
+    # --- The application's wishes -------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        consumer: Any,
+        topics: list[str],
+        on_assign: RebalanceCallback | None,
+        on_revoke: RebalanceCallback | None,
+        on_lost: RebalanceCallback | None,
+    ) -> None:
+        """Join the group with these topics, or, without any, leave it."""
+        selection = _read_topics(topics, self._config)
+        handover = self._handover
+        handover.on_assign, handover.on_revoke, handover.on_lost = on_assign, on_revoke, on_lost
+        if topics:
+            self._subscribed = True
+            self._driver.call(self._membership.subscribe, selection)
+        else:
+            self.unsubscribe(consumer)
+
+    def unsubscribe(self, _consumer: Any) -> None:
+        """Leave the group; the next poll gives the partitions up."""
+        if self._subscribed:
+            self._subscribed = False
+            self._driver.call(self._membership.unsubscribe)
+
+    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Assign by hand; in a callback, choose offsets."""
+        if self._handover.in_callback:
+            self._handover.assign_in_callback(consumer, partitions)
+            return
+        before = _keys(Native.assignment(consumer))
+        self._commit_by_hand(consumer)
+        Native.assign(consumer, partitions)
+        self._forget(before)
+        self._note_own_choice(partitions)
+
+    def unassign(self, consumer: Any) -> None:
+        """Give up all that was assigned by hand, or in a callback."""
+        self._handover.check_may_replace("unassign()", "incremental_unassign(partitions)")
+        before = _keys(Native.assignment(consumer))
+        self._commit_by_hand(consumer)
+        Native.unassign(consumer)
+        self._forget(before)
+        self._handover.note_applied()
+
+    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Add to the assignment."""
+        if self._handover.in_callback:
+            self._handover.incremental_assign(consumer, partitions)
+        else:
+            Native.incremental_assign(consumer, partitions)
+            self._note_own_choice(partitions)
+
+    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Take out of the assignment."""
+        self._commit_by_hand(consumer)
+        Native.incremental_unassign(consumer, partitions)
+        self._forget(_keys(partitions))
+        self._handover.note_applied()
+
+    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Stop delivering; a pause ends with the assignment, also with one that ends at this moment."""
+        owned = [p for p in partitions if self._offsets.owns((p.topic, p.partition))]
+        with self._polling.beside():
+            self._handover.pause(consumer, partitions)
+        gone = [p for p in owned if not self._offsets.owns((p.topic, p.partition))]
+        if gone:
+            self.resume(consumer, gone)
+
+    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Deliver again."""
+        with self._polling.beside():
+            self._handover.resume(consumer, partitions)
+
+    def _forget(self, keys: set[TopicPartitionKey]) -> None:
+        self._offsets.dropped(keys)
+        self._ahead.drop(keys)
+
+    def _commit_by_hand(self, consumer: Any) -> None:
+        """Do what librdkafka does before partitions are given up by hand: commit what was consumed of them."""
+        if not self._handover.in_callback:
+            self._committer.auto_commit(consumer)
+
+    def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
+        self._offsets.assigned(_keys(partitions), {})
+        if not self._subscribed:
+            self._identity = Identity()  # what is consumed from now on was assigned by no group
+
+    # --- Committing ---------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        consumer: Any,
+        message: Message | None,
+        offsets: list[TopicPartition] | None,
+        *,
+        asynchronous: bool,
+    ) -> list[TopicPartition] | None:
+        """Commit with this member's generation."""
+        return self._committer.commit(consumer, message, offsets, asynchronous=asynchronous)
+
+    def store_offsets(
+        self, _consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+    ) -> None:
+        """Store offsets for a later commit."""
+        self._committer.store(message, offsets)
+
+    def member_id(self, _consumer: Any) -> str | None:
+        """Return the id that the coordinator gave."""
+        return self._membership.identity.member_id or None
+
+    def group_metadata(self, _consumer: Any) -> bytes:
+        """Return who this member was when it was last assigned anything."""
+        network = self._config.network
+        return group_metadata.encode(self._identity, network.group_id, network.group_instance_id)
+
+    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
+        """Hand them to librdkafka and to the membership's connections."""
+        with self._polling.beside():
+            Native.set_sasl_credentials(consumer, username, password)
+        self._network.set_sasl_credentials(username, password)
+
+    # --- The membership's events --------------------------------------------------------------------
+
+    def serve(self, consumer: Any) -> Message | None:
+        """Do what is due before messages are handed out; return an error to hand out instead."""
+        if self._resume:
+            self._resume = False
+            self._driver.call(self._membership.resume)
+        message = self._serve_events(consumer) if self._inbox or self._held is not None else None
+        if message is not None:
+            return message
+        error = self.take_error()
+        if error is not None:
+            raise error
+        if self._fatal is not None:
+            raise self._fatal.with_traceback(None)  # else it would grow with every poll
+        if time.monotonic() >= self._committer.next_due:
+            self._committer.auto_commit(consumer)
+        return None
+
+    def _serve_events(self, consumer: Any) -> Message | None:
+        """Take events until the inbox is empty, one has to wait, or one has to be told to the caller."""
+        if self._held is not None:
+            if not self._held.ready:
+                return None
+            self._finish_revoke(consumer, self._held.event)
+        while self._held is None and (event := self._inbox.take()) is not None:
+            message = self._serve_event(consumer, event)
+            if message is not None:
+                return message
+        return None
+
+    def _serve_event(self, consumer: Any, event: Event) -> Message | None:
+        match event:
+            case Revoke():
+                self._start_revoke(consumer, event)
+                return None
+            case Assign() if self._closing:
+                self._driver.call(self._membership.withdrawn, event.ticket)
+            case Assign():
+                self._identity = event.identity
+                self._handover.assign(consumer, event)
+                self._committer.restart()
+                self._driver.call(self._membership.applied, event.ticket)
+            case Committed():
+                self._committer.finish(event)
+            case PollExceeded():
+                self._driver.call(self._membership.resume)
+                self._inbox.done(event)
+                return Message(error=KafkaError(KafkaError._MAX_POLL_EXCEEDED, event.message))  # noqa: SLF001 - public code
+            case Failed():
+                self._inbox.done(event)
+                self._fail(event)
+            case Closed():
+                self._left = True
+        self._inbox.done(event)
+        return None
+
+    def _fail(self, event: Failed) -> None:
+        self._handover.failed(event)
+        if not self._closing:
+            self._resume = True
+            self._fatal = event.error if isinstance(event.error, FencedInstanceError) else None
+            raise event.error
+
+    def _start_revoke(self, consumer: Any, event: Revoke) -> None:
+        """Commit what was consumed, then give it up. Nothing of it is delivered in between, so nothing runs ahead."""
+        commit = None
+        if not event.lost:
+            self._identity = event.identity  # a cooperative member's is that of the new generation
+            commit = self._committer.last_commit(consumer, self._config.timing.session_timeout)
+        if commit is not None:
+            self._held = HeldRevoke(event, commit)
+            if not self._held.stops_all:
+                self._handover.hold(consumer, event)
+        else:
+            self._finish_revoke(consumer, event)
+
+    def _finish_revoke(self, consumer: Any, event: Revoke) -> None:
+        self._held = None
+        applied = event
+        if not self._membership.identity.valid:
+            applied = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
+        self._handover.revoke(consumer, applied)
+        self._driver.call(self._membership.applied, event.ticket)
+        self._inbox.done(event)
+
+    # --- Leaving ------------------------------------------------------------------------------------
+
+    def leave(self, consumer: Any, timeout: float) -> None:
+        """Commit, give the partitions up (callbacks run), leave the group; by `timeout` seconds."""
+        self._closing = True
+        deadline = time.monotonic() + timeout
+        if not self._subscribed:
+            # Partitions assigned by hand: nothing revokes them.
+            commit = self._committer.last_commit(consumer, timeout)
+            if commit is not None:
+                commit.wait()
+        self._driver.call(self._membership.close)
+        while not self._left and time.monotonic() < deadline:
+            self._serve_events(consumer)
+            remaining = deadline - time.monotonic()
+            if self._held is not None:
+                self._held.wait(remaining)
+            elif not self._left:
+                self._inbox.wait(remaining)
+        if self._held is not None:
+            self._finish_revoke(consumer, self._held.event)
+
+
+class _DisturbingInbox(Inbox):
+    """An inbox that `poll` need not look at: it is told."""
+
+    def __init__(self, polling: PollingThread) -> None:
+        super().__init__()
+        self._polling = polling
+
+    def put(self, event: Event) -> None:
+        super().put(event)
+        self._polling.disturb()  # afterwards, since `poll` looks at the events after it has set the time
+
+
+def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:
+    return {(p.topic, p.partition) for p in partitions}
+
+
+def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSelection:
+    """Read a subscription's topics: names, and regular expressions, which begin with ``^``."""
+    try:
+        return read_selection(topics, config.ignored_topics)
+    except ValueError as error:
+        raise ConsumerError(KafkaError._INVALID_ARG, str(error)) from error  # noqa: SLF001 - librdkafka's public code

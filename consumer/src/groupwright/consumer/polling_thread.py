@@ -1,0 +1,203 @@
+"""Which thread is inside a call that only one at a time may make, and who wants librdkafka's handle meanwhile.
+
+Kafka's Java consumer has the same light lock (KafkaConsumer.acquire): a second thread is refused at once, since
+waiting would only hide the mistake. It is a plain attribute, so that it costs a poll next to nothing; the test and
+the set have no call between them, and CPython switches threads only at calls and loops.
+
+librdkafka's handle has a lock of its own, which confluent-kafka holds for a whole call, and which is unfair: beside
+a thread that polls without a pause, another might never get it. So who wants the handle says so, and the polling
+thread gives way between two native polls.
+"""
+
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from groupwright.consumer.driver import PollClock
+from groupwright.consumer.errors import ConcurrentAccessError
+
+_TURN = 0.05
+"""Seconds that the polling thread gives way, at most, so that a slow call cannot hold a rebalance up."""
+
+_PAUSE = 0.001
+"""Seconds between two looks whether the polling thread has come out."""
+
+
+class PollingThread(PollClock):
+    """The thread that polls, as long as it is inside a call; and whether one may be, still."""
+
+    __slots__ = (
+        "__weakref__",
+        "_asked",
+        "_changed",
+        "_pid",
+        "_served",
+        "closed",
+        "closing",
+        "ident",
+        "quiet_until",
+    )
+
+    def __init__(self) -> None:
+        """Start with nobody inside."""
+        super().__init__()
+        self.ident = 0
+        """The thread inside, or 0. `poll` sets it by itself, the rest is for the methods."""
+        self.quiet_until = 0.0
+        """Monotonic time until which `poll` has nothing to do but to poll, unless it is disturbed."""
+        self.closing = self.closed = False
+        """Whether a thread closes the consumer, or has."""
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._asked = self._served = 0
+        # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
+        os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
+
+    def disturb(self) -> None:
+        """Have the next poll look at everything; callable from any thread."""
+        self.quiet_until = 0.0
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Use the handle from any thread: the polling one gives way."""
+        if self.ident == get_ident():
+            yield
+            return
+        with self._changed:
+            self._asked += 1
+        # After the count, since `poll` sets the time before it looks at the count: one of both sees the other.
+        self.disturb()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._served += 1
+                self._changed.notify_all()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether another thread waits for the handle."""
+        return self._asked != self._served
+
+    def give_way(self) -> None:
+        """Let the threads go first that want the handle now, for a turn at most."""
+        if self._asked != self._served:
+            with self._changed:
+                asked = self._asked
+                self._changed.wait_for(lambda: self._served >= asked, _TURN)
+
+    # --- The end ------------------------------------------------------------------------------------
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process that made the consumer."""
+        return os.getpid() != self._pid
+
+    def check_usable(self) -> None:
+        """Check that the consumer may be used at all: librdkafka's handle would fail or hang.
+
+        Raises:
+            RuntimeError: it is closed, or its threads are another process's.
+        """
+        if self.closed:
+            raise RuntimeError("Consumer closed")
+        if self.forked:
+            raise RuntimeError("this consumer was made before a fork; make a new one in the child process")
+
+    def check_open(self) -> None:
+        """Check that a call may be begun that only one thread at a time may make.
+
+        Raises:
+            RuntimeError: as for `check_usable`, or another thread closes the consumer.
+        """
+        self.check_usable()
+        if self.ident != get_ident():
+            self.check_not_closing()
+
+    def check_not_closing(self) -> None:
+        """Check that a poll may go on.
+
+        Raises:
+            RuntimeError: another thread closes the consumer.
+        """
+        if self.closing:
+            raise RuntimeError("Consumer closed")
+
+    def end(self, timeout: float) -> None:
+        """Let no thread begin anything more, and wait until the one inside has come out.
+
+        Raises:
+            RuntimeError: it is still inside after `timeout` seconds; nothing has changed then.
+        """
+        pause, waited = threading.Event(), 0.0
+        self.closing = True
+        self.disturb()
+        try:
+            while (other := self.ident) and waited < timeout:
+                pause.wait(_PAUSE)  # leaving tells nobody: that would cost each poll
+                waited += _PAUSE
+        except BaseException:
+            self.closing = False
+            raise
+        if other:
+            self.closing = False
+            raise RuntimeError(
+                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback of this consumer, "
+                "or in a call without a time limit; end that first"
+            )
+
+
+def _disturb(polling: "weakref.ref[PollingThread]") -> None:
+    found = polling()
+    if found is not None:
+        found.disturb()
+
+
+def _name(ident: int) -> str:
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return f"{thread.name} ({ident})"
+    return str(ident)
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Method = Callable[Concatenate[Any, _Arguments], _Result]
+
+
+def beside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+    """Return a method that any thread may call; it is refused where librdkafka's handle would fail or hang."""
+
+    @functools.wraps(method)
+    def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        consumer._polling.check_usable()  # noqa: SLF001 - the class's own
+        with consumer._polling.beside():  # noqa: SLF001 - as above
+            return method(consumer, *args, **kwargs)
+
+    return call
+
+
+def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+    """Return a method that one thread at a time may call, and none while another closes the consumer."""
+
+    @functools.wraps(method)
+    def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        polling.check_open()
+        me, before = get_ident(), polling.ident
+        if before not in {0, me}:
+            raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
+        # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
+        try:
+            polling.ident = me
+            return method(consumer, *args, **kwargs)
+        finally:
+            polling.ident = before
+
+    call.one_thread = True  # type: ignore[attr-defined] # for the documentation's test
+    return call

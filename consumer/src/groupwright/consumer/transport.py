@@ -1,0 +1,366 @@
+"""Connections that say why they fail, and that keep secrets out of the log.
+
+kafka-python's connections, changed where a member of a group needs more of them:
+
+- what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise look
+  like a broken connection, and be tried for ever;
+- a failed TLS handshake tells what it failed on, and none lasts longer than the set-up of a connection may;
+- names are looked up on a thread of their own, so that a slow name server holds back no heartbeat;
+- passwords and tokens are not logged, as they would be at DEBUG.
+
+Together with `loop` and `network`, the only module that touches kafka-python.
+"""
+
+import contextlib
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import kafka.errors as kafka_errors
+from confluent_kafka import KafkaError
+from kafka.future import Future
+from kafka.net.connection import KafkaConnection
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.parser import KafkaProtocol
+from kafka.protocol.sasl import SaslAuthenticateRequest
+
+from groupwright.consumer.tokens import Tokens, TokenUnavailableError
+
+_TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
+
+
+class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
+    """The broker and this client do not agree on how to talk; trying again unchanged would not help."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Keep librdkafka's error `code` for the like."""
+        super().__init__(message)
+        self.code = code
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
+
+
+class HungUpError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
+    """The broker closed the connection."""
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
+
+
+class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
+    """The connections of one member, by node; they live on one loop."""
+
+    def __init__(
+        self,
+        net: Any,
+        *,
+        address_family: int = socket.AF_UNSPEC,
+        tokens: Tokens | None = None,
+        **settings: Any,
+    ) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            net: kafka-python's loop.
+            address_family: the only one to connect with, or ``AF_UNSPEC`` for any.
+            tokens: what SASL/OAUTHBEARER takes its tokens from.
+            settings: kafka-python's, by its names.
+        """
+        self._family = address_family
+        provider = None if tokens is None else _TokenProvider(tokens)
+        super().__init__(net, sasl_oauth_token_provider=provider, **settings)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use these from now on; established connections stay, and use them where they must authenticate again."""
+        for config in (self.config, *(connection.config for connection in self._conns.values())):
+            config.update(sasl_plain_username=username, sasl_plain_password=password)
+        self._backoff.clear()
+
+    def maybe_raise_auth_failure(self, node_id: str) -> None:
+        """Raise nothing: a refusal of old may be mended by now, and a new one says so itself."""
+
+    def reset_backoff(self, node_id: str) -> None:
+        """Count a connection that was refused as a failed one, so that nobody is asked again at once."""
+        connection = self._conns.get(node_id)
+        if connection is None or not connection.connected:
+            self.update_backoff(node_id)
+        else:
+            super().reset_backoff(node_id)
+
+    def least_used_connections(self) -> list[Any]:
+        """Leave out what waits for an answer: a parked JoinGroup is silent for minutes, and is not idle."""
+        return [each for each in super().least_used_connections() if not each.in_flight_requests]
+
+    def get_connection(
+        self,
+        node_id: str | None,
+        timeout_ms: float | None = None,
+        pop_on_close: bool = True,  # noqa: FBT001, FBT002 - kafka-python's signature
+        refresh_metadata_on_err: bool = True,  # noqa: FBT001, FBT002 - as above
+        reset_backoff_on_connect: bool = True,  # noqa: FBT001, FBT002 - as above
+    ) -> Any:
+        """Return the connection to a node, made if there is none; it connects on the loop."""
+        if node_id is None or self.connection_delay(node_id) > 0:
+            raise kafka_errors.NodeNotReadyError(node_id)
+        if node_id in self._conns:
+            return self._conns[node_id]
+        node = self.cluster.broker_metadata(node_id)
+        if node is None:
+            raise kafka_errors.UnknownBrokerIdError(node_id)
+        settings = {"broker_version_data": self.broker_version_data, **self.config}
+        connection = self._conns[node_id] = _Connection(self._net, node_id=node_id, **settings)
+        if pop_on_close:
+            connection.close_future.add_both(lambda _: self._forget(node_id, connection))
+        if refresh_metadata_on_err:
+            connection.close_future.add_errback(lambda _: self.cluster.request_update())
+        limit = self.socket_connection_setup_timeout_ms(node_id) if timeout_ms is None else timeout_ms
+        deadline = time.monotonic() + limit / 1000
+        self._net.call_soon(
+            lambda: self._connect(
+                node, connection, reset_backoff_on_connect=reset_backoff_on_connect, timeout_at=deadline
+            )
+        )
+        return connection
+
+    def _forget(self, node_id: str, connection: Any) -> None:
+        if self._conns.get(node_id) is connection:
+            del self._conns[node_id]
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        deadline = (
+            time.monotonic() + self.config["request_timeout_ms"] / 1000 if timeout_at is None else timeout_at
+        )
+        sock = await self._open(node.host, node.port, deadline)
+        try:
+            if not self.ssl_enabled:
+                return _PlainTransport(self._net, sock, host=node.host)
+            transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
+            sock = transport._sock  # noqa: SLF001 - the wrapped one, which has taken the other's place
+            await transport.handshake_until(deadline, f"{node.host}:{node.port}")
+        except BaseException:
+            sock.close()
+            raise
+        return transport
+
+    async def _open(self, host: str, port: int, deadline: float) -> socket.socket:
+        """Connect to the first of a name's addresses that accepts."""
+        failure: Exception | None = None
+        for family, kind, protocol, _, address in await self._resolve(host, port, deadline):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setblocking(False)  # noqa: FBT003 - the socket module's own way
+                for option in self.config["socket_options"]:
+                    sock.setsockopt(*option)
+                await KafkaNetSocket().sock_connect(self._net, sock, address, timeout_at=deadline)
+            except (OSError, kafka_errors.KafkaConnectionError, kafka_errors.KafkaTimeoutError) as error:
+                sock.close()
+                failure = error
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise kafka_errors.KafkaConnectionError(f"{host}:{port} cannot be reached: {failure}") from failure
+
+    async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
+        """Look a name up on a thread of its own; the loop goes on meanwhile."""
+        family = self._family
+        look_up: Callable[[], list[Any]] = lambda: socket.getaddrinfo(  # noqa: E731 - used in two places
+            host, port, family, socket.SOCK_STREAM
+        )
+        try:
+            if _is_address(host):
+                return look_up()
+            future = Future()
+            thread = threading.Thread(
+                target=self._settle, args=(future, look_up), name=f"groupwright-look-up-{host}", daemon=True
+            )
+            thread.start()
+            found: list[Any] = await self.wait_for(future, (deadline - time.monotonic()) * 1000)
+        except (OSError, kafka_errors.KafkaTimeoutError) as error:
+            raise kafka_errors.KafkaConnectionError(
+                f"the name {host!r} could not be looked up: {error}"
+            ) from error
+        return found
+
+    def _settle(self, future: Any, work: Callable[[], object]) -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - it is raised again, on the loop
+            settle: Callable[[], object] = lambda error=error: future.failure(error)  # type: ignore[misc] # noqa: E731
+        else:
+            settle = lambda: future.success(result)  # noqa: E731 - the other half of the one above
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self._net.call_soon_threadsafe(lambda: settle() and None)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _Hidden(bytes):
+    """Bytes that do not show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes, not shown>"
+
+
+class _DiscreetProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
+    """kafka-python logs all that it sends, byte by byte; this does not."""
+
+    bytes_to_send: list[bytes]
+
+    def send_bytes(self) -> bytes:
+        data = b"".join(self.bytes_to_send)
+        self.bytes_to_send = []
+        return data
+
+
+class _Connection(KafkaConnection):  # type: ignore[misc] # as above
+    """A connection that does not show passwords and tokens."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.parser = _DiscreetProtocol(
+            client_id=self.config["client_id"],
+            receive_message_max_bytes=self.config["receive_message_max_bytes"],
+            ident=f"node={self.node_id}",
+        )
+
+    def _send_request(self, request: Any, future: Any = None, timeout_at: float | None = None) -> Any:
+        if isinstance(request, SaslAuthenticateRequest):
+            request.auth_bytes = _Hidden(request.auth_bytes)
+        return super()._send_request(request, future=future, timeout_at=timeout_at)
+
+
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
+    """The application's tokens, as kafka-python asks for them."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    def token(self) -> str:
+        try:
+            return self._tokens.current().value
+        except TokenUnavailableError as error:
+            raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+
+    def extensions(self) -> dict[str, str]:
+        return dict(self._tokens.current().extensions)
+
+
+class _HeedingReads:
+    """Hears a broker out before it closes: what it sent last is dealt with first."""
+
+    _net: Any
+    _sock: Any
+    _protocol: Any
+    _read: bool
+    _closed: bool
+    _heard = False
+
+    async def _read_from_sock(self) -> None:
+        while self._read and not self._closed:
+            await self._net.wait_read(self._sock)
+            data, error = self._sock_recv()  # type: ignore[attr-defined] # the transport's, as below
+            self.last_read = time.monotonic()
+            if data and not self._heard and data.startswith(_TLS_ALERT):
+                error = RefusedError(
+                    KafkaError._SSL,  # noqa: SLF001 - librdkafka's public code
+                    "the broker speaks TLS on this port, and this client does not: set security.protocol to SSL or "
+                    "SASL_SSL, or take the broker's other port",
+                )
+            elif data:
+                self._heard = True
+                try:
+                    self._protocol.data_received(data)
+                except kafka_errors.KafkaProtocolError as failure:
+                    error = error or failure
+            if error is not None:
+                await self._net.sleep(0)  # whoever waited for the answer goes first
+                self.abort(error=_reason(error))  # type: ignore[attr-defined] # as above
+                return
+
+
+def _reason(error: Exception) -> Exception:
+    """Return what a read failed with, more exactly where that is known."""
+    cause = error.args[0] if error.args else None
+    if isinstance(cause, ssl.SSLError) and "ALERT" in _reason_of(cause):
+        # TLS 1.3 tells a client only after the handshake that its certificate is not accepted.
+        return _refused_tls(f"the broker ended the TLS connection: {_words(cause)}", cause)
+    if isinstance(cause, (ConnectionError, ssl.SSLEOFError)) or cause == "socket disconnected":
+        return HungUpError("the broker closed the connection")
+    return error
+
+
+class _PlainTransport(_HeedingReads, KafkaTCPTransport):  # type: ignore[misc] # kafka-python has no types
+    """TCP."""
+
+
+class _TlsTransport(_HeedingReads, KafkaSSLTransport):  # type: ignore[misc] # as above
+    """TLS."""
+
+    async def handshake_until(self, deadline: float, address: str) -> None:
+        """Shake hands.
+
+        Raises:
+            RefusedError: the two do not come together.
+            KafkaConnectionError: the broker hung up, or did not answer in time.
+        """
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at=deadline)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at=deadline)
+            except ssl.SSLCertVerificationError as error:
+                raise _refused_tls(
+                    f"the certificate of the broker {address} is not accepted: {error.verify_message}. Is "
+                    "ssl.ca.location (or ssl.ca.pem) the authority that signed it, and is it for this name?",
+                    error,
+                ) from error
+            except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
+                raise HungUpError(
+                    f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS is not "
+                    "what it speaks on this port: compare security.protocol with its listeners"
+                ) from error
+            except ssl.SSLError as error:
+                raise _refused_tls(
+                    f"the TLS handshake with the broker {address} failed: {_words(error)}", error
+                ) from error
+            else:
+                return
+
+
+def _reason_of(error: ssl.SSLError) -> str:
+    return getattr(error, "reason", None) or ""  # an error that Python's own code raises has none
+
+
+def _words(error: ssl.SSLError) -> str:
+    return (_reason_of(error) or str(error)).replace("_", " ").lower()
+
+
+def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
+    if any(word in _reason_of(error) for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")):
+        message += (
+            "; it wants a certificate of this client: see ssl.certificate.location and ssl.key.location"
+        )
+    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

@@ -1,0 +1,182 @@
+"""Messages taken ahead: what says how far the application has come says it of what it has taken."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from groupwright.consumer.ahead import HANDFUL, Ahead
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+
+class Queue:
+    """librdkafka's queue of one topic's messages."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.messages = list(messages)
+        self.asked: list[int] = []
+        self.position: dict[int, int] = {}
+
+    def consume(self, count: int, _timeout: float) -> list[Message]:
+        self.asked.append(count)
+        taken, self.messages = self.messages[:count], self.messages[count:]
+        for message in taken:
+            partition, offset = message.partition(), message.offset()
+            if partition is not None and offset is not None:
+                self.position[partition] = offset + 1
+        return taken
+
+    def positions(self) -> list[TopicPartition]:
+        return [TopicPartition("t", partition, offset) for partition, offset in self.position.items()]
+
+
+def message(offset: int, partition: int = 0) -> Message:
+    return Message(topic="t", partition=partition, offset=offset, value=b"")
+
+
+def offsets(messages: list[Message]) -> list[tuple[int | None, int | None]]:
+    return [(message.partition(), message.offset()) for message in messages]
+
+
+def running(ahead: Ahead, queue: Queue) -> Message | None:
+    """Take the first two messages as a caller does that keeps up: the second is the first of a handful."""
+    ahead.next(queue.consume, 100.0)
+    return ahead.next(queue.consume, 100.01)
+
+
+def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
+    queue, ahead = Queue(*map(message, range(100))), Ahead()
+
+    seen = [ahead.next(queue.consume, 100.0 + number / 1000) for number in range(66)]
+
+    assert offsets([one for one in seen if one is not None]) == [(0, offset) for offset in range(66)]
+    assert queue.asked == [1, HANDFUL, 1]
+
+
+def test_a_caller_that_takes_its_time_gets_each_message_by_itself() -> None:
+    """Else a slow consumer's lag would look smaller than it is, and its handful would grow old."""
+    queue, ahead = Queue(*map(message, range(3))), Ahead()
+
+    for second in range(3):
+        ahead.next(queue.consume, 100.0 + second)
+
+    assert queue.asked == [1, 1, 1]
+
+
+def test_without_a_handful_librdkafka_is_left_alone() -> None:
+    queue, ahead = Queue(message(0)), Ahead(0)
+
+    assert ahead.next(queue.consume, 100.0) is None
+    assert queue.asked == []
+
+
+def test_a_position_is_that_of_what_was_taken() -> None:
+    """A commit of librdkafka's position would skip what the application has not seen, if the process died now."""
+    queue = Queue(message(0), message(1), message(7, partition=1), message(2), message(8, partition=1))
+    ahead = Ahead()
+    running(ahead, queue)
+
+    assert [(p.partition, p.offset) for p in queue.positions()] == [(0, 3), (1, 9)]
+    assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 7)]
+    assert len(ahead.take(10)) == 3
+    assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 3), (1, 9)]
+
+
+def test_what_is_given_up_is_not_returned() -> None:
+    queue = Queue(message(0), message(1), message(7, partition=1), message(2))
+    ahead = Ahead()
+    running(ahead, queue)
+
+    ahead.drop([("t", 0)])
+
+    assert offsets(ahead.take(10)) == [(1, 7)]
+
+
+def test_what_is_paused_waits_and_keeps_its_place() -> None:
+    queue = Queue(message(0), message(1), message(2), message(7, partition=1), message(3))
+    ahead = Ahead()
+    running(ahead, queue)
+
+    ahead.pause([("t", 0)])
+    assert ahead.unsorted
+    ahead.sort_out()
+    assert offsets(ahead.take(10)) == [(1, 7)]
+    assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 8)]
+
+    ahead.resume([("t", 0)])
+    ahead.sort_out()
+    assert offsets(ahead.take(10)) == [(0, 2), (0, 3)]
+
+
+def test_what_is_paused_and_given_up_does_not_come_back() -> None:
+    queue = Queue(message(0), message(1), message(2))
+    ahead = Ahead()
+    running(ahead, queue)
+    ahead.pause([("t", 0)])
+    ahead.sort_out()
+
+    ahead.drop([("t", 0)])
+    ahead.resume([("t", 0)])
+    ahead.sort_out()
+
+    assert ahead.take(10) == []
+
+
+def test_an_error_says_nothing_of_a_position() -> None:
+    end = Message(topic="t", partition=0, offset=1, error=KafkaError(KafkaError._PARTITION_EOF))
+    queue = Queue(message(0), message(1), end)
+    ahead = Ahead()
+    running(ahead, queue)
+
+    assert [(p.partition, p.offset) for p in ahead.positions(lambda: [TopicPartition("t", 0, 2)])] == [(0, 2)]
+    ahead.drop([("t", 0)])
+    assert ahead.take(10) == [end]
+
+
+# --- With a real broker ---------------------------------------------------------------------------------
+
+
+@pytest.mark.kafka
+def test_a_seek_amid_a_handful_goes_where_it_says(scene: "Scene") -> None:
+    topic = scene.topic(messages=1000)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+    assert scene.take(consumer, 10) == list(range(10))
+
+    consumer.seek(TopicPartition(topic, 0, 500))
+
+    assert scene.take(consumer, 10) == list(range(500, 510))
+
+
+@pytest.mark.kafka
+def test_a_pause_amid_a_handful_stops_at_once_and_loses_nothing(scene: "Scene") -> None:
+    topic = scene.topic(messages=1000)
+    consumer = scene.consumer()
+    consumer.subscribe([topic])
+    seen = scene.take(consumer, 100)
+
+    consumer.pause(consumer.assignment())
+    assert consumer.poll(0.2) is None
+    assert [p.offset for p in consumer.position(consumer.assignment())] == [100]
+    consumer.resume(consumer.assignment())
+
+    assert seen + scene.take(consumer, 900) == list(range(1000))
+
+
+@pytest.mark.kafka
+def test_a_commit_amid_a_handful_is_of_what_was_returned(scene: "Scene") -> None:
+    topic = scene.topic(messages=1000)
+    consumer = scene.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic])
+    scene.take(consumer, 100)
+
+    committed = consumer.commit(asynchronous=False)
+
+    assert committed is not None
+    assert [p.offset for p in committed] == [100]
+    consumer.close()
+    heir = scene.consumer()
+    heir.subscribe([topic])
+    assert scene.take(heir, 1) == [100]

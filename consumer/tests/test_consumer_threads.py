@@ -1,0 +1,267 @@
+"""One thread polls; what the others may do meanwhile, and what they are told."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from groupwright.assignors import GroupwrightError
+from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
+from groupwright.consumer.polling_thread import PollingThread, inside
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+NOWHERE: dict[str, Any] = {
+    "bootstrap.servers": "127.0.0.1:1",
+    "group.id": "g",
+    "socket.timeout.ms": 1000,
+    "log_level": 0,
+}
+T0 = TopicPartition("t", 0, 5)
+PATIENCE = 30.0
+
+
+@contextmanager
+def polled(consumer: Consumer, method: str = "poll") -> Iterator[list[BaseException]]:
+    """Have a thread of the name ``poller`` inside poll; yield what it ends with, once it has ended."""
+    ended: list[BaseException] = []
+    arguments: tuple[Any, ...] = () if method == "poll" else (10,)
+
+    def poll() -> None:
+        try:
+            while getattr(consumer, method)(*arguments):
+                pass
+        except BaseException as error:  # noqa: BLE001 - it is what the test looks at
+            ended.append(error)
+
+    thread = threading.Thread(target=poll, name="poller")
+    thread.start()
+    deadline = time.monotonic() + PATIENCE
+    while consumer._polling.ident != thread.ident:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
+    try:
+        yield ended
+    finally:
+        with suppress(KafkaException):
+            consumer.close()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+INSIDE: dict[str, tuple[Any, ...]] = {
+    "assign": ([T0],),
+    "consume": (1, 0),
+    "incremental_assign": ([T0],),
+    "incremental_unassign": ([T0],),
+    "poll": (0,),
+    "seek": (T0,),
+    "subscribe": (["t"],),
+    "unassign": (),
+    "unsubscribe": (),
+}
+
+
+def test_a_second_thread_is_refused_at_once_and_told_who_is_inside() -> None:
+    """Java's ConcurrentModificationException. confluent-kafka lets it wait for the whole poll."""
+    consumer = Consumer(NOWHERE)
+    with polled(consumer):
+        for name, arguments in INSIDE.items():
+            with pytest.raises(ConcurrentAccessError) as caught:
+                getattr(consumer, name)(*arguments)
+            assert str(caught.value).startswith(f"{name}() was called by the thread MainThread (")
+            assert "while the thread poller (" in str(caught.value)
+            assert "commit, store_offsets, committed, position" in str(caught.value)
+            assert isinstance(caught.value, RuntimeError | GroupwrightError)
+            assert not isinstance(caught.value, KafkaException)
+
+
+def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None:
+    consumer = Consumer(NOWHERE | {"enable.auto.offset.store": False, "enable.auto.commit": False})
+    consumer.assign([T0])
+    with polled(consumer):
+        started = time.monotonic()
+        assert [(p.topic, p.partition) for p in consumer.assignment()] == [("t", 0)]
+        assert len(consumer.position([T0])) == 1
+        consumer.pause([T0])
+        consumer.resume([T0])
+        consumer.store_offsets(Message(topic="t", partition=0, offset=6))
+        consumer.commit()
+        with pytest.raises(CommitError):
+            consumer.commit(offsets=[T0], asynchronous=False)
+        assert consumer.memberid() is None
+        assert consumer.consumer_group_metadata()
+        assert consumer.poll_age is not None
+        assert time.monotonic() - started < 10
+
+
+def test_who_wants_the_handle_does_not_starve_beside_one_that_polls_without_a_pause() -> None:
+    """librdkafka's handle goes to whoever asks first: in confluent-kafka, a polling loop never gives it away."""
+    consumer = Consumer(NOWHERE)
+    consumer.assign([T0])
+    stop = threading.Event()
+
+    def poll() -> None:
+        while not stop.is_set():
+            consumer.poll(0.01)
+
+    with consumer, ThreadPoolExecutor(5) as pool:
+        polling = pool.submit(poll)
+        try:
+            asked = [pool.submit(consumer.assignment) for _ in range(40)]
+            assert all(len(one.result(PATIENCE)) == 1 for one in asked)
+        finally:
+            stop.set()
+        polling.result(PATIENCE)
+
+
+@pytest.mark.parametrize("method", ["poll", "consume"])
+def test_a_close_ends_the_poll_of_another_thread_at_once(method: str) -> None:
+    consumer = Consumer(NOWHERE)
+    with polled(consumer, method) as ended:
+        started = time.monotonic()
+        consumer.close()
+        assert time.monotonic() - started < 5
+
+    (error,) = ended
+    assert isinstance(error, RuntimeError)
+    assert str(error) == "Consumer closed"
+
+
+def test_many_threads_may_close() -> None:
+    consumer = Consumer(NOWHERE)
+    together = threading.Barrier(4)
+
+    def close() -> None:
+        together.wait(PATIENCE)
+        consumer.close()
+        with pytest.raises(RuntimeError, match="Consumer closed"):
+            consumer.poll(0)
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(close) for _ in range(4)]:
+            one.result(PATIENCE)
+
+
+def test_a_close_does_not_wait_for_ever_for_a_callback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupwright.consumer.consumer._CLOSE_TIMEOUT", 0.1)
+    inside, release = threading.Event(), threading.Event()
+
+    def stats_cb(_json: str) -> None:
+        inside.set()
+        release.wait(PATIENCE)
+
+    consumer = Consumer(NOWHERE | {"stats_cb": stats_cb, "statistics.interval.ms": 20})
+    with polled(consumer):
+        assert inside.wait(PATIENCE)
+        with pytest.raises(
+            RuntimeError, match=r"close\(\) waited 0 s for the thread poller .* inside a callback"
+        ):
+            consumer.close()
+        assert consumer.poll_age is not None  # it is still open
+        release.set()
+
+
+def test_a_callback_may_call_what_its_thread_may() -> None:
+    refused: list[RuntimeError] = []
+
+    def stats_cb(_json: str) -> None:
+        consumer.assign([T0])
+        try:
+            consumer.close()
+        except RuntimeError as error:
+            refused.append(error)
+
+    with Consumer(NOWHERE | {"stats_cb": stats_cb, "statistics.interval.ms": 20}) as consumer:
+        deadline = time.monotonic() + PATIENCE
+        while not refused and time.monotonic() < deadline:
+            consumer.poll(0.05)
+        assert str(refused[0]) == "close() cannot be called from a callback; return from it first"
+        assert len(consumer.assignment()) == 1
+
+
+def test_threads_that_take_turns_are_no_mistake() -> None:
+    with Consumer(NOWHERE) as consumer, ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            assert consumer.poll(0) is None
+            assert pool.submit(consumer.poll, 0).result(PATIENCE) is None
+
+
+def test_a_poll_that_raises_lets_the_next_thread_in() -> None:
+    with Consumer(NOWHERE) as consumer, ThreadPoolExecutor(1) as pool:
+        for timeout in (None, "1"):
+            with pytest.raises(TypeError):
+                consumer.poll(timeout)  # type: ignore[arg-type] # what is refused
+        assert pool.submit(consumer.poll, 0).result(PATIENCE) is None
+
+
+def test_the_age_of_the_last_poll_ends_with_the_consumer() -> None:
+    consumer = Consumer(NOWHERE)
+    assert consumer.poll_age is not None
+    consumer.close()
+    assert consumer.poll_age is None
+
+
+def test_a_listener_that_was_removed_is_told_nothing_more() -> None:
+    class Same:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment] # as the rule of equality wants it
+
+    first, second = Same(), Same()
+    with Consumer(NOWHERE) as consumer:
+        for listener in (first, second):
+            consumer.add_listener(listener)  # type: ignore[arg-type] # it is never called
+        consumer.remove_listener(second)  # type: ignore[arg-type] # as above
+        consumer.remove_listener(second)  # type: ignore[arg-type] # as above
+        assert [id(one) for one in consumer._member.listeners] == [id(first)]
+
+
+# --- The lock itself ------------------------------------------------------------------------------------
+
+
+def test_giving_way_waits_for_those_who_asked_before_and_for_nobody_else(
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    polling = PollingThread()
+    polling.quiet_until = 1e9
+    asked, release = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with polling.beside():
+            asked.set()
+            release.wait(PATIENCE)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert asked.wait(PATIENCE)
+    assert polling.quiet_until == 0.0
+    assert polling.wanted
+    polling.give_way()  # for a turn at most: the other still has the handle
+    assert polling.wanted
+    release.set()
+    thread.join(PATIENCE)
+    eventually(lambda: not polling.wanted, "the end of its use")
+    polling.give_way()
+
+
+def test_the_thread_inside_does_not_wait_for_itself() -> None:
+    @inside
+    def outer(consumer: Consumer) -> None:
+        inner(consumer)
+        assert consumer._polling.ident == threading.get_ident()
+
+    @inside
+    def inner(consumer: Consumer) -> None:
+        with consumer._polling.beside():
+            assert not consumer._polling.wanted
+
+    with Consumer(NOWHERE) as consumer:
+        outer(consumer)
+        assert consumer._polling.ident == 0

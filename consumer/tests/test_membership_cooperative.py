@@ -1,0 +1,396 @@
+"""A cooperative member (KIP-429): what it keeps through a rebalance, what it gives up, and when it joins again."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupwright.consumer import Phase
+from groupwright.consumer import actions as act
+from groupwright.consumer.events import Assign, Closed, Revoke
+from groupwright.consumer.membership import State
+from groupwright.consumer.protocol import ErrorCode, Identity, Partitions
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Player
+
+
+@pytest.fixture
+def newcomer(new_player: Callable[..., "Player"]) -> "Player":
+    """A cooperative member that has not subscribed yet."""
+    return new_player(cooperative=True)
+
+
+@pytest.fixture
+def owner(newcomer: "Player") -> "Player":
+    """The cooperative, stable member ``m-1`` of generation 1, which owns t-0 and t-1."""
+    newcomer.join({"t": (0, 1)})
+    return newcomer
+
+
+def rebalance(player: "Player") -> None:
+    """Let a heartbeat call for a rebalance; JoinGroup is sent."""
+    player.beat()
+    player.answer_heartbeat(27)
+
+
+def next_join(player: "Player") -> str:
+    """Return what JoinGroup, which is being sent, says."""
+    (action,) = (action for action in player.asked if isinstance(action, act.SendJoin))
+    ((_, subscription),) = action.request.protocols
+    return f"as {action.request.member_id!r}: {subscription.decode()}"
+
+
+def revoked(player: "Player") -> Partitions:
+    """Serve what is given up in good order."""
+    event = player.serve()
+    assert isinstance(event, Revoke)
+    assert not event.lost
+    return event.partitions
+
+
+def lost(player: "Player") -> Partitions:
+    event = player.serve()
+    assert isinstance(event, Revoke)
+    assert event.lost
+    return event.partitions
+
+
+def gained(player: "Player") -> tuple[Partitions, Partitions]:
+    """Serve what is gained; return it with all that is owned then."""
+    event = player.serve()
+    assert isinstance(event, Assign)
+    return event.gained, event.owned
+
+
+# --- A rebalance ----------------------------------------------------------------------------------------
+
+
+def test_partitions_are_kept_through_join_and_sync_and_claimed(owner: "Player") -> None:
+    """The application hears of nothing, and consumes on."""
+    rebalance(owner)
+
+    assert not owner.inbox
+    assert owner.member.owned == {"t": (0, 1)}
+    assert next_join(owner) == "as 'm-1': t owns [('t', 0), ('t', 1)] of generation 1"
+    owner.answer_join()
+    assert not owner.inbox
+    owner.answer_sync({"t": (0, 1)})
+    assert not owner.asks(act.FetchOffsets)
+    assert gained(owner) == ({}, {"t": (0, 1)})
+    assert not owner.asks(act.SendJoin)
+
+
+def test_only_what_is_new_is_gained_and_only_its_offsets_are_fetched(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (0, 1, 2)})
+
+    fetch = owner.take(act.FetchOffsets)
+    assert fetch.partitions == {"t": (2,)}
+    owner.asked.append(fetch)
+    owner.answer_offsets()
+    assert gained(owner) == ({"t": (2,)}, {"t": (0, 1, 2)})
+    assert owner.member.owned == {"t": (0, 1, 2)}
+
+
+def test_what_goes_is_given_up_first_and_then_it_joins_again_at_once(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.noted.clear()
+    owner.answer_sync({"t": (1, 2)})
+
+    assert owner.noted == [], "the assignor hears of it once it is true"
+    event = owner.inbox[0]
+    assert isinstance(event, Revoke)
+    assert event.identity == Identity(2, "m-1", "range"), "who may commit what is given up"
+    assert revoked(owner) == {"t": (0,)}
+    assert owner.member.owned == {"t": (1,)}
+    assert owner.noted == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
+    owner.answer_offsets()
+    assert gained(owner) == ({"t": (2,)}, {"t": (1, 2)})
+    assert next_join(owner) == "as 'm-1': t owns [('t', 1), ('t', 2)] of generation 2"
+    assert owner.take(act.SendJoin).request.reason == "partitions were given up, for others to take"
+
+
+def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Player") -> None:
+    owner.beat()
+    began = owner.now
+    owner.answer_heartbeat(27)
+    owner.wait(1)
+    owner.answer_join()
+    owner.wait(2)
+    owner.answer_sync({"t": (1,)})
+    owner.wait(0.5)
+    revoked(owner)
+    owner.wait(0.25)
+    first = owner.serve()
+    assert isinstance(first, Assign)
+    assert first.timeline is None
+    owner.wait(1)
+    owner.answer_join()
+    owner.wait(2)
+    owner.answer_sync({"t": (1,)})
+    second = owner.serve()
+    assert isinstance(second, Assign)
+    timeline = second.timeline
+    assert timeline is not None
+
+    assert (timeline.reason, timeline.started) == ("the group is rebalancing", began)
+    assert timeline.phases == pytest.approx(
+        {Phase.JOIN: 2, Phase.SYNC: 4, Phase.REVOKE: 0.5, Phase.ASSIGN: 0.25}
+    )
+    assert [type(event).__name__ for event in owner.served] == ["Assign", "Revoke", "Assign", "Assign"]
+
+
+def test_an_assignment_of_nothing_gives_everything_up(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync(b"")
+
+    assert revoked(owner) == {"t": (0, 1)}
+    assert gained(owner) == ({}, {})
+    assert next_join(owner) == "as 'm-1': t owns [] of generation 2"
+
+
+def test_the_first_assignment_is_told_even_if_it_is_empty(newcomer: "Player") -> None:
+    """As librdkafka has it for cooperative-sticky, and Java; but nothing is revoked that is empty."""
+    newcomer.join({})
+    rebalance(newcomer)
+    assert not newcomer.inbox
+
+    newcomer.settle({})
+    assert [type(event).__name__ for event in newcomer.served] == ["Assign", "Assign"]
+
+
+@pytest.mark.parametrize("error", [14, 15, 16, 27, None])
+def test_a_sync_that_failed_keeps_everything_and_claims_it_by_the_generation_it_is_from(
+    owner: "Player", error: int | None
+) -> None:
+    """KAFKA-14639: Java claims by the generation that it joined and knows nothing of, as whoever was given the
+    partitions in it does; and nobody keeps them."""
+    rebalance(owner)
+    owner.answer_join()
+    owner.disconnect() if error is None else owner.answer_sync(error=error)
+    if owner.asks(act.LookUpCoordinator):
+        owner.find()
+    owner.wait(owner.timing.retry_backoff_max)
+
+    assert not owner.inbox
+    assert next_join(owner) == "as 'm-1': t owns [('t', 0), ('t', 1)] of generation 1"
+
+
+def test_a_rebalance_that_comes_while_partitions_are_given_up_takes_the_next_round_over(
+    owner: "Player",
+) -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (1, 2)})
+    event = owner.event()
+    rebalance(owner)
+    assert not owner.asks(act.SendJoin)
+
+    owner.apply(event)
+    assert next_join(owner) == "as 'm-1': t owns [('t', 1)] of generation 2"
+    owner.settle({"t": (1, 2)})
+    assert [type(event).__name__ for event in owner.served] == ["Assign", "Revoke", "Assign"]
+
+
+def test_offsets_that_an_open_transaction_holds_up_do_not_hold_the_group_up(owner: "Player") -> None:
+    """What was given up is for others to take, however long the gained partitions have to wait."""
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (1, 2)})
+    revoked(owner)
+    owner.answer_offsets(errors={("t", 2): 88})
+    owner.wait(owner.timing.retry_backoff)
+
+    assert next_join(owner) == "as 'm-1': t owns [('t', 1)] of generation 2"
+    assert not owner.inbox
+
+
+# --- Losing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "member_id"), [(22, "m-1"), (25, ""), (69, "")], ids=["generation", "member id", "group"]
+)
+@pytest.mark.parametrize("asked", ["Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit"])
+def test_ids_that_the_coordinator_does_not_know_lose_everything(
+    owner: "Player", asked: str, error: int, member_id: str
+) -> None:
+    """librdkafka keeps the partitions of a member that JoinGroup answers UNKNOWN_MEMBER_ID."""
+    answer(owner, asked, error)
+
+    assert lost(owner) == {"t": (0, 1)}
+    assert owner.member.owned == {}
+    assert next_join(owner) == f"as {member_id!r}: t owns [] of generation -1"
+
+
+@pytest.mark.parametrize("asked", ["Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit"])
+def test_a_member_whose_place_was_taken_loses_everything_and_says_so(owner: "Player", asked: str) -> None:
+    answer(owner, asked, 82)
+
+    assert [refusal.error for refusal in owner.refused] == [82]
+    assert lost(owner) == {"t": (0, 1)}
+    owner.feed(owner.member.resume)
+    owner.wait(60)
+    assert owner.asked == []
+
+
+def answer(player: "Player", asked: str, error: int) -> None:
+    if asked == "OffsetCommit":
+        player.feed(player.member.commit_answered, player.member.identity, error)
+        return
+    player.beat()
+    player.answer_heartbeat(error if asked == "Heartbeat" else 27)
+    if asked == "JoinGroup":
+        player.answer_join(error)
+    elif asked == "SyncGroup":
+        player.answer_join()
+        player.answer_sync(error=error)
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["waiting", "taken"])
+def test_what_is_left_when_partitions_are_being_given_up_is_lost(owner: "Player", *, taken: bool) -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (1,)})
+    event = owner.event() if taken else None
+    owner.beat()
+    owner.answer_heartbeat(25)
+    if event is not None:
+        owner.apply(event)
+
+    assert lost(owner) == ({"t": (1,)} if taken else {"t": (0, 1)})
+    assert next_join(owner) == "as '': t owns [] of generation -1"
+
+
+def test_a_gain_that_was_not_yet_seen_is_not_lost(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (0, 1, 2)})
+    owner.answer_offsets()
+    owner.beat()
+    owner.answer_heartbeat(25)
+
+    assert lost(owner) == {"t": (0, 1)}
+
+
+def test_what_is_kept_is_kept_no_longer_than_the_session(owner: "Player") -> None:
+    """JoinGroup was refused, and the application does not poll again: the coordinator expels the member."""
+    rebalance(owner)
+    owner.answer_join(81)
+    assert [refusal.error for refusal in owner.refused] == [81]
+    owner.wait(owner.timing.session_timeout - 0.001)
+    assert not owner.inbox
+
+    owner.wait(0.001)
+    assert lost(owner) == {"t": (0, 1)}
+
+
+def test_a_parked_join_keeps_what_is_owned(owner: "Player") -> None:
+    """The coordinator counts a member as alive whose JoinGroup it holds."""
+    rebalance(owner)
+    owner.wait(owner.timing.session_timeout * 2)
+    assert not owner.inbox
+
+    owner.disconnect()
+    owner.wait(owner.timing.session_timeout - 0.001)
+    assert not owner.inbox
+    owner.wait(0.001)
+    assert lost(owner) == {"t": (0, 1)}
+
+
+@pytest.mark.parametrize("error", [23, 24, 26, 30, 35, 81, -1, 999])
+def test_a_refusal_to_join_is_told_and_takes_nothing_away_at_once(owner: "Player", error: int) -> None:
+    rebalance(owner)
+    owner.answer_join(error)
+    assert [refusal.error for refusal in owner.refused] == [error]
+    assert not owner.inbox
+    assert not owner.asks(act.SendJoin)
+
+    owner.feed(owner.member.resume)
+    owner.wait(owner.timing.retry_backoff)
+    assert next_join(owner) == "as 'm-1': t owns [('t', 0), ('t', 1)] of generation 1"
+
+
+# --- Subscriptions --------------------------------------------------------------------------------------
+
+
+def test_topics_that_are_no_longer_subscribed_to_are_given_up_before_joining(newcomer: "Player") -> None:
+    newcomer.join({"t": (0,), "u": (1, 2)}, topics=("t", "u"))
+    newcomer.subscribe("t", "v")
+
+    assert revoked(newcomer) == {"u": (1, 2)}
+    assert next_join(newcomer) == "as 'm-1': t,v owns [('t', 0)] of generation 1"
+    newcomer.settle({"t": (0,), "v": (0,)})
+
+
+def test_a_topic_more_takes_nothing_away(owner: "Player") -> None:
+    owner.subscribe("t", "u")
+
+    assert not owner.inbox
+    assert next_join(owner) == "as 'm-1': t,u owns [('t', 0), ('t', 1)] of generation 1"
+
+
+@pytest.mark.parametrize("joining", [False, True], ids=["stable", "in the middle of a join"])
+def test_unsubscribing_gives_everything_up_then_leaves(owner: "Player", *, joining: bool) -> None:
+    if joining:
+        rebalance(owner)
+    owner.feed(owner.member.unsubscribe)
+
+    assert owner.member.commit_identity() == Identity(1, "m-1", "range")
+    assert revoked(owner) == {"t": (0, 1)}
+    assert owner.take(act.SendLeave).identity.member_id == "m-1"
+
+
+def test_closing_gives_everything_up_then_leaves(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (1, 2)})
+    owner.feed(owner.member.close)
+
+    assert revoked(owner) == {"t": (0, 1)}
+    owner.answer_leave()
+    assert isinstance(owner.serve(), Closed)
+
+
+# --- Commits --------------------------------------------------------------------------------------------
+
+
+def test_who_commits_in_which_state(owner: "Player") -> None:
+    """The coordinator takes a commit of the old generation until it has all members' JoinGroup; but it serves nothing
+    behind this member's own. So what is committed meanwhile waits until SyncGroup is answered."""
+    member = owner.member
+    owner.beat()
+    owner.answer_heartbeat(27)
+    assert member.state is State.PREPARING_REBALANCE
+    assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert member.keeps_partitions
+    owner.answer_join()
+    assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    owner.answer_sync({"t": (1,)})
+    assert member.commit_identity() == Identity(2, "m-1", "range")  # inside on_revoke
+    revoked(owner)
+    gained(owner)
+    assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    owner.answer_join(25)
+    assert member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert not member.keeps_partitions
+
+
+@pytest.mark.parametrize("error", [22, 25, 27, 82])
+def test_a_commits_answer_of_the_former_generation_does_not_touch_the_new_one(
+    owner: "Player", error: int
+) -> None:
+    """librdkafka #4059: a commit that a cooperative rebalance had overtaken made everything lost."""
+    rebalance(owner)
+    former = owner.member.identity
+    owner.answer_join()
+    owner.answer_sync({"t": (0, 1)})
+    owner.feed(owner.member.commit_answered, former, error)
+
+    assert gained(owner) == ({}, {"t": (0, 1)})
+    assert owner.member.identity == Identity(2, "m-1", "range")
+    assert not owner.refused

@@ -1,0 +1,64 @@
+"""Names and regular expressions in a subscription."""
+
+import re
+
+import pytest
+
+from groupwright.assignors import Topic
+from groupwright.consumer.protocol import TopicsAnswer
+from groupwright.consumer.selection import read_pattern, read_selection
+
+EXISTING = TopicsAnswer(
+    {name: Topic(1) for name in ("orders", "orders-eu", "reorders", "payments", "__consumer_offsets")},
+    internal=frozenset({"__consumer_offsets"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("topics", "selected"),
+    [
+        pytest.param(["payments", "absent"], ("absent", "payments"), id="names need not exist"),
+        pytest.param(["^orders"], ("orders", "orders-eu"), id="from the beginning"),
+        pytest.param(["^orders$"], ("orders",), id="to the end"),
+        pytest.param(["^.*orders$"], ("orders", "reorders"), id="anything before"),
+        pytest.param(["^(orders|pay)"], ("orders", "orders-eu", "payments"), id="alternatives"),
+        pytest.param(["^orders-", "payments"], ("orders-eu", "payments"), id="mixed"),
+        pytest.param(
+            ["^.*"], ("orders", "orders-eu", "payments", "reorders"), id="internal topics do not match"
+        ),
+        pytest.param(["^__.*"], (), id="not even on purpose"),
+        pytest.param(["__consumer_offsets"], ("__consumer_offsets",), id="but by name they are selected"),
+        pytest.param(["^nothing"], (), id="nothing may match"),
+    ],
+)
+def test_what_is_selected(topics: list[str], selected: tuple[str, ...]) -> None:
+    assert read_selection(topics).among(EXISTING) == selected
+
+
+def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None:
+    """As librdkafka's topic.blacklist: as if the topics did not exist."""
+    selection = read_selection(["^orders", "payments"], (re.compile("-eu$"), re.compile("^pay")))
+
+    assert selection.among(EXISTING) == ("orders",)
+    assert selection.named == ()
+    assert [selection.covers(topic) for topic in ("orders", "orders-eu", "payments")] == [True, False, False]
+
+
+def test_only_names_are_known_before_the_topics_are() -> None:
+    assert read_selection(["b", "a", "^c"]).named == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(
+            "^(a", "'^(a' is no regular expression: missing ), unterminated subpattern", id="broken"
+        ),
+        pytest.param("^a**", "'^a**' is no regular expression: multiple repeat", id="repeated"),
+        pytest.param("^[[:alpha:]]", "'^[[:alpha:]]' has a character class of POSIX", id="of POSIX"),
+        pytest.param("^[[a]", "'^[[a]' is no regular expression: Possible nested set", id="ambiguous"),
+    ],
+)
+def test_what_is_no_expression_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        read_pattern(text)

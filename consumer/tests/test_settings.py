@@ -1,0 +1,103 @@
+"""The table of all keys: complete, true of librdkafka, and the one that the documentation shows."""
+
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaException
+
+from groupwright.consumer import ConfigurationError
+from groupwright.consumer.config import read_config
+from groupwright.consumer.settings import ALIASES, SETTINGS, By, flatten, table
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+PYTHON_KEYS = {
+    "on_commit",
+    "error_cb",
+    "stats_cb",
+    "throttle_cb",
+    "oauth_cb",
+    "logger",
+    "default.topic.config",
+}
+ELSEWHERE = {"key.deserializer", "value.deserializer"}
+LIBRARY_KEYS = sorted(set(SETTINGS) - PYTHON_KEYS - ELSEWHERE)
+
+
+def unknown(key: str) -> bool:
+    """Whether librdkafka does not have this key at all; that a value is wrong, or needs C, is another matter."""
+    try:
+        confluent_kafka.Consumer({"group.id": "g", "log_level": 0, key: "?"}).close()
+    except KafkaException as error:
+        return "No such configuration property" in error.args[0].str()
+    return False
+
+
+@pytest.mark.parametrize("key", [*LIBRARY_KEYS, *ALIASES])
+def test_every_key_is_librdkafkas(key: str) -> None:
+    assert not unknown(key)
+
+
+@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.limits])
+def test_limits_are_librdkafkas(key: str) -> None:
+    limits = SETTINGS[key].limits
+    assert limits is not None
+    for wrong in (limits[0] - 1, limits[1] + 1):
+        with pytest.raises((KafkaException, ValueError)) as caught:
+            confluent_kafka.Consumer({"group.id": "g", "log_level": 0, key: wrong})
+        assert "range" in str(caught.value)
+        with pytest.raises(
+            ConfigurationError, match=rf"^{key} takes {limits[0]} to {limits[1]}, not {wrong}$"
+        ):
+            read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g", key: wrong})
+
+
+@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is By.NOBODY])
+def test_what_nobody_serves_is_refused_with_what_to_do(key: str) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:9", "group.id": "g"}
+    with pytest.raises(ConfigurationError) as caught:
+        read_config({**config, key: "marked"})
+    assert str(caught.value) == f"{key} cannot be served; {SETTINGS[key].note}"
+    assert "marked" not in str(caught.value)
+
+    for value in SETTINGS[key].harmless:
+        assert read_config({**config, key: value.upper()}).native[key] == value.upper()
+
+
+def test_every_refusal_says_what_to_do() -> None:
+    assert [each.key for each in SETTINGS.values() if each.by is By.NOBODY and not each.note] == []
+
+
+@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is By.LIBRDKAFKA])
+def test_what_is_librdkafkas_reaches_it_as_it_is(key: str) -> None:
+    value = object()
+
+    assert read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g", key: value}).native[key] is value
+
+
+@pytest.mark.parametrize(
+    ("config", "flat"),
+    [
+        ({"metadata.broker.list": "a"}, {"bootstrap.servers": "a"}),
+        # librdkafka sets one after the other.
+        ({"sasl.mechanism": "PLAIN", "sasl.mechanisms": "GSSAPI"}, {"sasl.mechanism": "GSSAPI"}),
+        ({"sasl.mechanisms": "GSSAPI", "sasl.mechanism": "PLAIN"}, {"sasl.mechanism": "PLAIN"}),
+        ({"debug": None}, {}),
+        # confluent-kafka puts topic settings over the others.
+        ({"default.topic.config": {"debug": "all"}, "debug": "cgrp"}, {"debug": "all"}),
+        ({"default.topic.config": None}, {}),
+    ],
+)
+def test_a_configuration_is_flattened_as_by_confluent_kafka(
+    config: dict[str, Any], flat: dict[str, Any]
+) -> None:
+    assert flatten(config) == flat
+
+
+def test_the_documentation_shows_the_table() -> None:
+    """To mend it: put the output of `table()` between the two marks."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+
+    assert text.split("<!-- keys -->\n")[1].split("\n<!-- end of keys -->")[0] == table()

@@ -1,0 +1,69 @@
+"""A process that cannot run: what a busy one keeps, and what one that is held up is told."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = pytest.mark.kafka
+
+PROGRAM = """
+    import ctypes, logging, sys, time
+    from groupwright.consumer import Consumer
+    logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    consumer = Consumer({{
+        "bootstrap.servers": {servers!r}, "group.id": {group!r}, "auto.offset.reset": "earliest",
+        "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "log_level": 0,
+    }})
+    told = []
+    consumer.subscribe(
+        [{topic!r}],
+        on_assign=lambda *_: told.append("assigned"),
+        on_revoke=lambda *_: told.append("revoked"),
+        on_lost=lambda *_: told.append("lost"),
+    )
+    while not told:
+        consumer.poll(0.1)
+    {hold_up}
+    ends = time.monotonic() + 3
+    while time.monotonic() < ends and told[-1] != "lost":
+        consumer.poll(0.1)
+    print(told, flush=True)
+    consumer.close()
+"""
+
+
+def run(scene: "Scene", hold_up: str) -> subprocess.CompletedProcess[str]:
+    text = textwrap.dedent(PROGRAM).format(
+        servers=scene.kafka.bootstrap_servers, group=scene.group, topic=scene.topic(), hold_up=hold_up
+    )
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=90
+    )
+
+
+def test_a_thread_that_is_busy_beyond_the_session_loses_nothing(scene: "Scene") -> None:
+    """Heartbeats have a thread of their own; the interpreter gives it its turn."""
+    ended = run(scene, "ends = time.monotonic() + 9\nwhile time.monotonic() < ends: pass")
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "['assigned']\n", "")
+
+
+def test_a_call_that_holds_the_interpreter_beyond_the_session_is_told_as_a_loss(scene: "Scene") -> None:
+    """A call into C that keeps the global lock stops all threads, the heartbeats' too."""
+    ended = run(scene, "ctypes.PyDLL(None).sleep(9)")
+
+    assert (ended.returncode, ended.stdout) == (0, "['assigned', 'lost']\n"), ended.stderr
+    # Other lines may tell of the connection, which broke meanwhile.
+    (warning,) = [line for line in ended.stderr.splitlines() if "did not run for" in line]
+    seconds = re.search(r"did not run for (\d+\.\d) s, and session\.timeout\.ms is 6000", warning)
+    assert seconds is not None, warning
+    assert 8 <= float(seconds[1]) <= 12
+    assert "run it in a process of its own, or raise session.timeout.ms" in warning

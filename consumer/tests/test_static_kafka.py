@@ -1,0 +1,151 @@
+"""Static members (KIP-345, KIP-814) of a real group: restarts that move nothing, and places that are taken over."""
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.cimpl import NewPartitions
+
+from groupwright.consumer import CommitError, Consumer, FencedInstanceError
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
+
+STRATEGIES = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+
+
+def generation(scene: "Scene", consumer: Consumer) -> int:
+    return scene.member_of(consumer)._membership.identity.generation
+
+
+def numbers(consumer: Consumer) -> set[int]:
+    return {partition.partition for partition in consumer.assignment()}
+
+
+def pair(scene: "Scene", topic: str, strategy: str) -> list[Consumer]:
+    """Return two static members that share the topic; the first one leads."""
+    members = [
+        scene.consumer(
+            partition_assignment_strategy=strategy,
+            group_instance_id=name,
+            topic_metadata_refresh_interval_ms=200,
+        )
+        for name in ("one", "two")
+    ]
+    members[0].subscribe([topic])
+    scene.own(members[0], 4)
+    members[1].subscribe([topic])
+    scene.poll_until(lambda: [len(numbers(member)) for member in members] == [2, 2], *members)
+    return members
+
+
+@STRATEGIES
+@pytest.mark.parametrize("restarted", [0, 1], ids=["the leader", "a follower"])
+def test_a_restart_within_the_session_moves_nothing(scene: "Scene", strategy: str, restarted: int) -> None:
+    """The one that stays hears of nothing, and goes on while the other is away; the generation stays."""
+    topic = scene.topic(partitions=4, messages=10)
+    members = pair(scene, topic, strategy)
+    stays = members[1 - restarted]
+    settled = generation(scene, stays)
+    scene.poll_until(lambda: generation(scene, stays) == settled and bool(numbers(stays)), *members)
+    before = numbers(members[restarted])
+    members[restarted].close()
+    assert scene.members() == 2
+    back = scene.consumer(
+        partition_assignment_strategy=strategy,
+        group_instance_id=("one", "two")[restarted],
+        topic_metadata_refresh_interval_ms=200,
+    )
+    told: list[str] = []
+    back.subscribe(
+        [topic], on_assign=lambda *_: told.append("assign"), on_revoke=lambda *_: told.append("revoke")
+    )
+    scene.own(back, 2, stays)
+
+    assert numbers(back) == before
+    assert generation(scene, back) == generation(scene, stays) == settled
+    assert told == ["assign"]
+
+
+@STRATEGIES
+def test_a_leader_that_is_back_watches_the_topics(scene: "Scene", strategy: str) -> None:
+    """KIP-814: it made no plan, and must know nevertheless what the group's is about."""
+    topic = scene.topic(partitions=4)
+    first, second = pair(scene, topic, strategy)
+    first.close()
+    back = scene.consumer(
+        partition_assignment_strategy=strategy,
+        group_instance_id="one",
+        topic_metadata_refresh_interval_ms=200,
+    )
+    back.subscribe([topic])
+    scene.own(back, 2, second)
+    scene.kafka.admin().create_partitions([NewPartitions(topic, 8)])[topic].result(30)
+
+    scene.own(back, 4, second)
+
+
+@STRATEGIES
+def test_unsubscribing_keeps_the_place_too(scene: "Scene", strategy: str) -> None:
+    topic = scene.topic(partitions=4)
+    first, second = pair(scene, topic, strategy)
+    settled, before = generation(scene, second), numbers(first)
+    first.unsubscribe()
+    scene.own(first, 0, second)
+    assert scene.members() == 2
+    first.subscribe([topic])
+    scene.own(first, 2, second)
+
+    assert numbers(first) == before
+    assert generation(scene, second) == settled
+
+
+@STRATEGIES
+@pytest.mark.parametrize("notices", ["Heartbeat", "OffsetCommit"])
+def test_one_whose_place_was_taken_is_told_for_good(scene: "Scene", strategy: str, notices: str) -> None:
+    topic = scene.topic(partitions=2)
+    beat = {"heartbeat_interval_ms": 40_000} if notices == "OffsetCommit" else {}
+    first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one", **beat)
+    told: list[tuple[str, int]] = []
+    first.subscribe([topic], on_lost=lambda _, partitions: told.append(("lost", len(partitions))))
+    scene.own(first, 2)
+    usurper = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
+    usurper.subscribe([topic])
+    scene.own(usurper, 2)
+
+    if notices == "OffsetCommit":
+        with pytest.raises(CommitError):
+            first.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    with pytest.raises(FencedInstanceError, match="give every consumer its own"):
+        scene.poll_until(lambda: False, first)
+    with pytest.raises(FencedInstanceError):
+        scene.poll_until(lambda: False, first)
+    assert told == [("lost", 2)]
+    assert first.assignment() == []
+    assert scene.committed(topic, partitions=2) == [-1001, -1001]
+    scene.own(usurper, 2)
+
+
+@STRATEGIES
+def test_one_whose_place_was_taken_while_it_joined_is_told(scene: "Scene", strategy: str) -> None:
+    """Its parked JoinGroup is answered FENCED_INSTANCE_ID."""
+    topic = scene.topic(partitions=2)
+    holder = scene.consumer(partition_assignment_strategy=strategy)
+    holder.subscribe([topic])
+    scene.own(holder, 2)
+    first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
+    membership = scene.member_of(first)._membership
+    first.subscribe([topic])
+    joined = threading.Event()
+    while scene.members() < 2:
+        joined.wait(0.01)
+    usurper = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
+    usurper.subscribe([topic])
+
+    with pytest.raises(FencedInstanceError):
+        scene.poll_until(lambda: False, first)
+    assert membership.identity.member_id == ""
+    scene.poll_until(lambda: len(usurper.assignment()) == 1, usurper, holder)

@@ -1,0 +1,159 @@
+"""When topics are looked at, and which changes are believed."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from groupwright.assignors import Topic
+from groupwright.consumer.protocol import TopicsAnswer
+from groupwright.consumer.timing import Timing
+from groupwright.consumer.watch import TopicWatch
+
+NOW = 1000.0
+
+
+def answer(topics: Mapping[str, int], *, refused: frozenset[str] = frozenset()) -> TopicsAnswer:
+    return TopicsAnswer({name: Topic(count) for name, count in topics.items()}, refused=refused)
+
+
+def leading(topics: Mapping[str, int], *, jitter: float = 0.5) -> TopicWatch:
+    """Return the watch of a leader whose group subscribes to t and u."""
+    watch = TopicWatch(Timing(), lambda: jitter)
+    watch.lead({"t", "u"}, answer(topics), NOW)
+    return watch
+
+
+def look(watch: TopicWatch, now: float, topics: Mapping[str, int]) -> str | None:
+    """Look, and return what has changed since the plan was made."""
+    assert watch.start(now)
+    watch.found(answer(topics), now)
+    return watch.change()
+
+
+@pytest.mark.parametrize(
+    ("planned", "seen", "change"),
+    [
+        ({"t": 2}, {"t": 2}, None),
+        ({"t": 2}, {"t": 2, "others": 9}, None),
+        ({"t": 2}, {"t": 3}, "topic 't' has 3 partitions, not 2"),
+        ({"t": 2}, {"t": 2, "u": 1}, "topic 'u' was created"),
+        ({}, {"t": 2, "u": 1}, "topic 't' was created"),
+        ({}, {}, None),
+    ],
+)
+def test_what_appears_or_grows_is_believed_at_once(
+    planned: Mapping[str, int], seen: Mapping[str, int], change: str | None
+) -> None:
+    assert look(leading(planned), NOW + 1, seen) == change
+
+
+@pytest.mark.parametrize(
+    ("seen", "change"),
+    [({"t": 2}, "topic 'u' was deleted"), ({"t": 1, "u": 4}, "topic 't' has 1 partitions, not 2")],
+)
+def test_what_vanishes_or_shrinks_is_believed_at_the_second_look(
+    seen: Mapping[str, int], change: str
+) -> None:
+    """A broker that lags behind would otherwise take partitions away that are there."""
+    watch = leading({"t": 2, "u": 4})
+
+    assert look(watch, NOW + 10, seen) is None
+    assert watch.next_at == NOW + 11
+    assert look(watch, NOW + 11, seen) == change
+
+
+def test_brokers_that_contradict_each_other_change_nothing() -> None:
+    watch = leading({"t": 2, "u": 4})
+    now = NOW
+    for _ in range(20):
+        now = watch.next_at
+        assert look(watch, now, {"t": 2, "u": 4}) is None
+        now = watch.next_at
+        assert look(watch, now, {"t": 2}) is None
+
+
+def test_a_topic_that_may_no_longer_be_seen_is_not_gone() -> None:
+    watch = leading({"t": 2, "u": 4})
+    for _ in range(3):
+        assert watch.start(NOW)
+        watch.found(answer({"t": 2}, refused=frozenset({"u"})), NOW)
+        assert watch.change() is None
+
+
+def test_a_follower_compares_nothing() -> None:
+    watch = leading({"t": 2})
+    watch.follow(NOW)
+
+    assert look(watch, NOW + 1, {"t": 5}) is None
+    assert watch.planned_for is None
+
+
+def test_racks_are_a_change_where_they_matter() -> None:
+    """KIP-881: only for members that have a rack themselves."""
+    for racks, change in ((False, None), (True, "replicas of topic 't' are in other racks")):
+        watch = TopicWatch(Timing(), racks=racks)
+        watch.lead({"t"}, TopicsAnswer({"t": Topic(1, [{"a"}])}), NOW)
+        assert watch.start(NOW)
+        watch.found(TopicsAnswer({"t": Topic(1, [{"b"}])}), NOW)
+        assert watch.change() == change
+
+
+def test_the_leader_looks_again_soon_after_its_plan_and_then_at_the_usual_time() -> None:
+    """KAFKA-3949: what changes between the plan and the group's having it."""
+    watch = leading({"t": 2}, jitter=0.5)
+    assert watch.next_at == NOW + 1
+    look(watch, NOW + 1, {"t": 2})
+
+    assert watch.next_at == NOW + 1 + 0.9 * 300
+
+
+@pytest.mark.parametrize(("jitter", "pause"), [(0.0, 240.0), (0.999, 299.94)])
+def test_a_group_does_not_look_all_at_once_and_nobody_later_than_configured(
+    jitter: float, pause: float
+) -> None:
+    watch = TopicWatch(Timing(), lambda: jitter)
+    watch.follow(NOW)
+
+    assert watch.next_at - NOW == pytest.approx(pause)
+
+
+def test_the_usual_look_can_be_turned_off() -> None:
+    watch = TopicWatch(Timing(metadata_refresh=math.inf))
+    watch.follow(NOW)
+    assert watch.next_at == math.inf
+
+    watch.soon(NOW)
+    assert watch.next_at <= NOW + 1
+
+
+def test_looks_that_lead_to_rebalances_come_later_and_later() -> None:
+    """A cluster that never agrees with itself must not keep its groups from working."""
+    watch = leading({"t": 2})
+    pauses = []
+    for count in range(3, 12):
+        assert look(watch, watch.next_at, {"t": count}) is not None
+        watch.lead(
+            {"t"}, answer({"t": count - 1}), NOW
+        )  # and the leader then plans with a broker that lags behind
+        pauses.append(watch.next_at - NOW)
+
+    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert look(watch, NOW, {"t": 10}) is None
+    watch.lead({"t"}, answer({"t": 10}), NOW)
+    assert watch.next_at == NOW + 1
+
+
+def test_a_look_that_failed_is_tried_again_with_growing_pauses() -> None:
+    watch = leading({"t": 2})
+    now, pauses = NOW, []
+    for _ in range(5):
+        assert watch.start(now)
+        assert not watch.start(now)
+        watch.missing(now)
+        assert not watch.start(now)
+        assert not watch.fresh(now)
+        pauses.append(watch.next_at - now)
+        now = watch.next_at
+
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])

@@ -1,0 +1,89 @@
+"""`python -m soak`: run it for so many minutes."""
+
+import argparse
+import contextlib
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from groupwright.assignors import GroupwrightError
+from groupwright.consumer.config import read_strategy
+from soak import report
+from soak.conductor import Plan, Progress, Watcher, run
+
+ASSIGNORS = ("range", "sticky", "cooperative-sticky")
+
+
+def main() -> int:
+    """Run a soak; return the exit status: 1 if a promise was broken."""
+    options = _options().parse_args()
+    console = Console()
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    assignors = tuple(options.assignor or served(ASSIGNORS))
+    plan = Plan(seed, options.minutes * 60, assignors, options.rate)
+    directory = options.directory or Path(tempfile.mkdtemp(prefix="groupwright-soak-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    console.print(
+        f"Seed {seed}: {options.minutes:g} min of trouble for {', '.join(assignors)}", highlight=False
+    )
+    broken = True
+    try:
+        with _progress(console) as watch:
+            result = run(plan, directory, watch)
+        report.show(result, console)
+        broken = bool(result.verdict.violations)
+    finally:
+        if broken or options.directory:
+            console.print(f"Histories and logs: {directory}", highlight=False, soft_wrap=True)
+        else:
+            shutil.rmtree(directory)
+    return 1 if broken else 0
+
+
+def served(names: tuple[str, ...]) -> Iterator[str]:
+    """Return the assignors that the consumer takes on their own."""
+    for name in names:
+        with contextlib.suppress(GroupwrightError):
+            read_strategy(name)
+            yield name
+
+
+@contextlib.contextmanager
+def _progress(console: Console) -> Iterator[Watcher]:
+    with Live(Text("starting"), console=console, transient=True, refresh_per_second=4) as live:
+
+        def watch(progress: Progress) -> None:
+            live.update(
+                Text(
+                    f"{progress.phase}, {progress.elapsed:.0f} s: {progress.strikes} strikes, "
+                    f"{progress.rebalances} rebalances, {progress.produced} messages, "
+                    f"{progress.consumed} consumed"
+                )
+            )
+
+        yield watch
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m soak", description="Consumer groups under chaos.")
+    parser.add_argument("--minutes", type=float, default=2.0, help="how long there is trouble (default: 2)")
+    parser.add_argument("--seed", type=int, help="repeat the trouble of an earlier run")
+    parser.add_argument(
+        "--assignor",
+        action="append",
+        help="a group with this assignor; may be given again (default: one group for each that is served)",
+    )
+    parser.add_argument("--rate", type=int, default=100, help="messages a second (default: 100)")
+    parser.add_argument("--directory", type=Path, help="keep histories and logs here")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""Carries a schedule out on a real cluster, lets the group come to rest, and has the checker judge."""
+
+import functools
+import heapq
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka.cimpl import NewPartitions
+
+from groupwright.testing import LocalKafka
+from soak import checker, schedule, stored
+from soak.events import now
+from soak.fleet import PRODUCER, Fleet, Worker, wait_until
+from soak.schedule import Kind, Strike
+from soak.timing import BROKER_SETTINGS, Timing
+
+_TOPICS = {"orders": 4, "payments": 3}
+_MOST_PARTITIONS = 12
+_MEMBERS_AT_FIRST = 3
+_MOST_MEMBERS = 5
+_DRAIN_SECONDS = 90.0
+_STEP_SECONDS = 0.1
+_ADMIN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is to be."""
+
+    seed: int
+    seconds: float
+    assignors: tuple[str, ...]
+    """One group for each."""
+    rate: int = 100
+    """Messages a second."""
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a run stands."""
+
+    phase: str
+    elapsed: float
+    strikes: int
+    produced: int
+    consumed: int
+    rebalances: int
+
+
+@dataclass(slots=True)
+class Result:
+    """What a run did, and what came of it."""
+
+    plan: Plan
+    verdict: checker.Verdict
+    strikes: Counter[str]
+    """How often each thing was done."""
+    rebalances: dict[str, int]
+    """The generations of each group, as its coordinator stored them."""
+    drained: bool
+    """Whether everything was consumed, and owned once, before time ran out."""
+
+
+Watcher = Callable[[Progress], None]
+
+
+def run(plan: Plan, directory: Path, watch: Watcher = lambda _: None) -> Result:
+    """Run a soak; nothing of it is left running.
+
+    Args:
+        plan: What to do.
+        directory: For histories and logs; it exists.
+        watch: Called a few times a second.
+    """
+    with LocalKafka(config=BROKER_SETTINGS) as kafka:
+        for topic, partitions in _TOPICS.items():
+            kafka.create_topic(topic, partitions)
+        fleet = Fleet(kafka.bootstrap_servers, list(_TOPICS), directory, plan.seed, plan.timing)
+        try:
+            return _Run(plan, kafka, fleet, watch).run()
+        finally:
+            fleet.close()
+
+
+class _Run:
+    def __init__(self, plan: Plan, kafka: LocalKafka, fleet: Fleet, watch: Watcher) -> None:
+        self._plan = plan
+        self._kafka = kafka
+        self._fleet = fleet
+        self._watch = watch
+        self._partitions = dict(_TOPICS)
+        self._started = now()
+        self._order = itertools.count()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._last_look = 0.0
+
+    def run(self) -> Result:
+        """Trouble, calm, end, judgement."""
+        self._make_trouble()
+        drained = self._drain()
+        settled = now()
+        self._fleet.disband()
+        self._look("checking", at_once=True)
+        return self._judge(stored.read_all(self._kafka.bootstrap_servers), settled, drained=drained)
+
+    # --- Trouble ------------------------------------------------------------------------------------
+
+    def _make_trouble(self) -> None:
+        plan = self._plan
+        self._fleet.start_producer(plan.rate)
+        for _, group in itertools.product(range(_MEMBERS_AT_FIRST), plan.assignors):
+            self._fleet.start(group)
+        for strike in schedule.strikes(plan.seed, plan.seconds, plan.assignors, plan.timing):
+            self._at(self._started + strike.at, functools.partial(self._strike, strike))
+        ends = self._started + plan.seconds
+        pause = threading.Event()
+        while now() < ends or self._due:
+            if self._due and self._due[0][0] <= now():
+                heapq.heappop(self._due)[2]()
+            else:
+                pause.wait(_STEP_SECONDS / 2)
+            self._look("trouble")
+
+    def _at(self, time: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (time, next(self._order), action))
+
+    def _strike(self, strike: Strike) -> None:
+        if strike.group:
+            self._strike_group(strike)
+        elif strike.kind is Kind.GROW:
+            self._grow(sorted(self._partitions)[strike.choice % len(self._partitions)])
+        else:
+            with self._fleet.striking(strike.kind.value):
+                (self._kafka.kill if strike.kind is Kind.CRASH_BROKER else self._kafka.stop)()
+                self._kafka.start()
+
+    def _strike_group(self, strike: Strike) -> None:
+        fleet, alive = self._fleet, self._fleet.alive(strike.group)
+        if strike.kind is Kind.JOIN:
+            if len(alive) < _MOST_MEMBERS:
+                fleet.start(strike.group)
+            return
+        victims = fleet.free(strike.group)
+        if not victims or (strike.kind is Kind.LEAVE and len(alive) == 1):
+            return
+        victim = victims[strike.choice % len(victims)]
+        match strike.kind:
+            case Kind.LEAVE:
+                fleet.leave(victim)
+            case Kind.KILL:
+                fleet.kill(victim)
+                self._at(now() + strike.seconds, lambda: self._replace(victim))
+            case Kind.STALL:
+                fleet.stop(victim)
+                self._at(now() + strike.seconds, lambda: fleet.go_on(victim))
+            case Kind.BUSY:
+                fleet.distract(victim)
+            case _:
+                raise AssertionError(f"{strike.kind} strikes no member")
+
+    def _replace(self, victim: Worker) -> None:
+        if victim.role.instance is not None or len(self._fleet.alive(victim.role.group)) < _MOST_MEMBERS:
+            self._fleet.start(victim.role.group, heir_of=victim.role)
+
+    def _grow(self, topic: str) -> None:
+        if self._partitions[topic] >= _MOST_PARTITIONS:
+            return
+        self._partitions[topic] += 1
+        wanted = NewPartitions(topic, self._partitions[topic])
+        with self._fleet.striking(Kind.GROW.value, topic):
+            futures = self._kafka.admin().create_partitions([wanted], request_timeout=_ADMIN_SECONDS)
+            futures[topic].result(_ADMIN_SECONDS)
+
+    # --- Calm ---------------------------------------------------------------------------------------
+
+    def _drain(self) -> bool:
+        """Let everything be consumed, and each partition find one owner; return whether that came about."""
+        self._fleet.stop_producer()
+        for group in self._plan.assignors:
+            self._fleet.start(group)  # whose rebalance finds the topics grown
+
+        def calm() -> bool:
+            self._look("draining", at_once=True)
+            return not any(self._missing(group) for group in self._plan.assignors)
+
+        return wait_until(calm, _DRAIN_SECONDS)
+
+    def _missing(self, group: str) -> int:
+        return self._fleet.tally.missing(group, (worker.role.name for worker in self._fleet.alive(group)))
+
+    def _look(self, phase: str, *, at_once: bool = False) -> None:
+        time = now()
+        if not at_once and time - self._last_look < _STEP_SECONDS:
+            return
+        self._last_look = time
+        tally = self._fleet.tally
+        tally.read()
+        self._watch(
+            Progress(
+                phase=phase,
+                elapsed=time - self._started,
+                strikes=len(self._fleet.strikes),
+                produced=len(tally.produced),
+                consumed=sum(map(len, tally.consumed.values())),
+                rebalances=sum(map(len, tally.rebalances.values())),
+            )
+        )
+
+    # --- Judgement ----------------------------------------------------------------------------------
+
+    def _judge(self, records: Sequence[stored.StoredRecord], settled: float, *, drained: bool) -> Result:
+        histories = dict(self._fleet.tally.histories)
+        produced = histories.pop(PRODUCER)
+        known = checker.Records(list(histories.values()), produced, self._fleet.strikes, records, settled)
+        generations = Counter(
+            record.group
+            for record in records
+            if isinstance(record, stored.StoredGeneration) and record.owners
+        )
+        return Result(
+            plan=self._plan,
+            verdict=checker.check(known, self._plan.timing),
+            strikes=Counter(strike.what for strike in self._fleet.strikes),
+            rebalances={group: generations[group] for group in self._plan.assignors},
+            drained=drained,
+        )

@@ -1,0 +1,88 @@
+"""What a run did and found, for people."""
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from soak.checker import Violation, summary
+from soak.conductor import Result
+from soak.events import Consumed, Event
+from soak.lives import Life
+
+_SHOWN = 10
+_AROUND_SECONDS = 8.0
+_MOST_EVENTS = 40
+
+
+def show(result: Result, console: Console) -> None:
+    """Print what was done, and each broken promise with the histories that tell of it."""
+    console.print(_table(result))
+    violations = result.verdict.violations
+    if not violations:
+        console.print("[green]No promise was broken.[/]")
+        return
+    counts = ", ".join(f"{rule}: {count}" for rule, count in sorted(summary(violations).items()))
+    console.print(f"[red]{len(violations)} violations[/] ({counts})")
+    lives = {it.name: it for it in result.verdict.lives}
+    for violation in violations[:_SHOWN]:
+        console.print(f"\n[red]{violation.rule}[/] {describe(violation)}", highlight=False)
+        for name in violation.members:
+            if name in lives:
+                _show_history(lives[name], violation, console)
+    if len(violations) > _SHOWN:
+        console.print(f"\n… and {len(violations) - _SHOWN} more", highlight=False)
+    console.print(f"\nThe seed was [bold]{result.plan.seed}[/].")
+
+
+def describe(violation: Violation) -> str:
+    """Return a violation in a line."""
+    place = f" {violation.key[0]} [{violation.key[1]}]" if violation.key else ""
+    time = "" if math.isnan(violation.time) else f" at {violation.time:.3f}"
+    who = f" {', '.join(violation.members)}" if violation.members else ""
+    return f"({violation.group}{place}{time}{who}): {violation.text}"
+
+
+def _table(result: Result) -> Table:
+    verdict, done = result.verdict, result.strikes
+    table = Table(title=f"Seed {result.plan.seed}, {result.plan.seconds / 60:g} min", show_header=False)
+    rows: dict[str, object] = {
+        "groups (rebalances)": ", ".join(f"{name} ({count})" for name, count in result.rebalances.items()),
+        "members started": done["start"],
+        "left in good order": done["leave"],
+        "killed": done["kill"],
+        "stalled": done["stop"],
+        "busy": done["busy"],
+        "broker restarts": f"{done['restart broker']} in good order, {done['crash broker']} crashes",
+        "topics grown": done["grow"],
+        "messages": verdict.messages,
+        "deliveries": verdict.deliveries,
+        "duplicates": verdict.duplicates,
+        "commits": f"{verdict.commits} taken, {verdict.refused} refused or unanswered",
+        "losses told": verdict.losses,
+        "taken over while stalled": verdict.overlaps,
+        "drained": "yes" if result.drained else "NO",
+        "violations": len(verdict.violations),
+    }
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    return table
+
+
+def _show_history(it: Life, violation: Violation, console: Console) -> None:
+    console.print(f"  {it.name} ({it.started.assignor}, commits {it.started.commits}):", highlight=False)
+    events = list(_around(it, violation))
+    for event in events[-_MOST_EVENTS:]:
+        console.print(f"    {event}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _around(it: Life, violation: Violation) -> Iterator[Event]:
+    """Return what the member did about the time, runs of messages cut down to their ends."""
+    time = it.events[-1].time if math.isnan(violation.time) else violation.time
+    near = [event for event in it.events if abs(event.time - time) < _AROUND_SECONDS]
+    near = [e for e in near if not isinstance(e, Consumed) or violation.key in {None, e.key}]
+    for before, event, after in zip([None, *near], near, [*near[1:], None], strict=False):
+        inside = all(isinstance(other, Consumed) for other in (before, event, after))
+        if not inside:
+            yield event

@@ -1,0 +1,111 @@
+"""What will go wrong and when, drawn from a seed. Pure: the same seed, the same trouble."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from soak.timing import Timing
+
+
+class Kind(StrEnum):
+    """What happens."""
+
+    JOIN = "join"
+    """A new member."""
+    LEAVE = "leave"
+    """A member closes its consumer."""
+    KILL = "kill"
+    """SIGKILL; some time later a member takes its place, under its name if it is a static one."""
+    STALL = "stall"
+    """SIGSTOP, and SIGCONT later; shorter or longer than the session."""
+    BUSY = "busy"
+    """The application does not poll for longer than max.poll.interval.ms."""
+    GROW = "grow"
+    """A topic gets more partitions."""
+    RESTART_BROKER = "restart broker"
+    """The broker shuts down in good order and comes back."""
+    CRASH_BROKER = "crash broker"
+    """The broker is killed and comes back."""
+
+
+_MEMBERS = {Kind.JOIN: 4, Kind.LEAVE: 4, Kind.KILL: 5, Kind.STALL: 4, Kind.BUSY: 2}
+_CLUSTER = {Kind.GROW: 3, Kind.RESTART_BROKER: 2, Kind.CRASH_BROKER: 1}
+
+_SECONDS_BETWEEN_STRIKES = 3.0
+"""In each group, on average."""
+_SECONDS_BETWEEN_CLUSTER_STRIKES = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """One piece of trouble."""
+
+    at: float
+    """Seconds after the start."""
+    kind: Kind
+    group: str
+    """Whose member is struck; empty where the cluster is."""
+    choice: int
+    """Which of the members, or topics, there are then: this number modulo their count."""
+    seconds: float = 0.0
+    """How long a stall lasts, or how long a killed member's place stays empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """What kind of member a new one is."""
+
+    static: bool
+    commits: str
+
+
+def strikes(seed: int, seconds: float, groups: Sequence[str], timing: Timing) -> list[Strike]:
+    """Return all trouble of a run, in the order of time."""
+    drawn = [*_cluster_strikes(_dice(seed, "cluster"), seconds)]
+    for group in groups:
+        drawn += _member_strikes(_dice(seed, group), seconds, group, timing)
+    return sorted(drawn, key=lambda strike: (strike.at, strike.group))
+
+
+def characters(seed: int, group: str) -> Iterator[Character]:
+    """Return the members of a group in the order in which they come, without end."""
+    dice = _dice(seed, f"{group} characters")
+    while True:
+        yield Character(static=dice.random() < 0.4, commits=dice.choice(("auto", "sync", "async")))
+
+
+def _dice(seed: int, what_for: str) -> random.Random:
+    return random.Random(f"{seed} {what_for}")  # noqa: S311 - repeatable trouble, no secret
+
+
+def _member_strikes(dice: random.Random, seconds: float, group: str, timing: Timing) -> Iterator[Strike]:
+    for at in _times(dice, seconds, _SECONDS_BETWEEN_STRIKES):
+        (kind,) = dice.choices(list(_MEMBERS), list(_MEMBERS.values()))
+        yield Strike(at, kind, group, dice.randrange(1_000_000), _duration(dice, kind, timing))
+
+
+def _cluster_strikes(dice: random.Random, seconds: float) -> Iterator[Strike]:
+    for at in _times(dice, seconds, _SECONDS_BETWEEN_CLUSTER_STRIKES):
+        (kind,) = dice.choices(list(_CLUSTER), list(_CLUSTER.values()))
+        yield Strike(at, kind, "", dice.randrange(1_000_000))
+
+
+def _times(dice: random.Random, seconds: float, between: float) -> Iterator[float]:
+    at = dice.expovariate(1 / between)
+    while at < seconds:
+        yield at
+        at += dice.expovariate(1 / between)
+
+
+def _duration(dice: random.Random, kind: Kind, timing: Timing) -> float:
+    match kind:
+        case Kind.STALL:
+            # Most outlast the session; the others must go unnoticed.
+            longer = dice.random() < 0.7
+            return timing.session * (dice.uniform(1.1, 1.8) if longer else dice.uniform(0.1, 0.5))
+        case Kind.KILL:
+            # Before the session ends, a static member comes back to what it had.
+            return dice.choice((0.0, timing.session * 0.4, timing.session * 1.3))
+        case _:
+            return 0.0

@@ -1,0 +1,66 @@
+"""All histories while they grow: what is owned and consumed so far."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from soak.events import Assigned, Consumed, Event, GivenUp, HistoryReader, Key, Produced, Rebalanced
+
+Position = tuple[Key, int]
+"""A partition and an offset."""
+
+
+class Tally:
+    """Reads histories, and keeps them for the checker."""
+
+    def __init__(self) -> None:
+        """Start with no histories."""
+        self.histories: dict[str, list[Event]] = {}
+        self.produced: set[Position] = set()
+        self.consumed: defaultdict[str, set[Position]] = defaultdict(set)
+        """By group."""
+        self.owned: defaultdict[str, set[Key]] = defaultdict(set)
+        """By member."""
+        self.rebalances: defaultdict[str, set[int]] = defaultdict(set)
+        """The generations that any member has reported, by group."""
+        self._readers: dict[str, tuple[str, HistoryReader]] = {}
+
+    def add(self, name: str, group: str, path: Path) -> None:
+        """Follow another history, of a member of the group or of the producer."""
+        self.histories[name] = []
+        self._readers[name] = (group, HistoryReader(path))
+
+    def read(self) -> None:
+        """Take in what has been written since the last call."""
+        for name, (group, reader) in self._readers.items():
+            for event in reader.read():
+                self.histories[name].append(event)
+                self._note(name, group, event)
+
+    def up(self, name: str) -> bool:
+        """Return whether a process has said anything yet."""
+        return bool(self.histories[name])
+
+    def missing(self, group: str, members: Iterable[str]) -> int:
+        """Return how many messages the group has still to consume, and partitions to have one owner each."""
+        owners: defaultdict[Key, int] = defaultdict(int)
+        for member in members:
+            for key in self.owned[member]:
+                owners[key] += 1
+        unsettled = sum(owners[key] != 1 for key in {key for key, _ in self.produced})
+        return len(self.produced - self.consumed[group]) + unsettled
+
+    def _note(self, name: str, group: str, event: Event) -> None:
+        match event:
+            case Produced(key=key, offset=offset):
+                self.produced.add((key, offset))
+            case Consumed(key=key, offset=offset):
+                self.consumed[group].add((key, offset))
+            case Assigned(partitions=partitions):
+                self.owned[name].update(partitions)
+            case GivenUp(partitions=partitions):
+                self.owned[name].difference_update(partitions)
+            case Rebalanced(generation=generation):
+                self.rebalances[group].add(generation)
+            case _:
+                pass

@@ -1,0 +1,363 @@
+"""Each rule is broken once, by a history made by hand; a history that breaks none is left in peace."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from soak.checker import Records, Verdict, check, summary
+from soak.events import (
+    Assigned,
+    Busy,
+    Committed,
+    Consumed,
+    Ended,
+    Event,
+    Failed,
+    GivenUp,
+    Key,
+    Produced,
+    Started,
+    Struck,
+)
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord
+from soak.timing import Timing
+
+TIMING = Timing(session=4, heartbeat=0.3, max_poll=6, silence=7.5, poll=0.2, commit=0.3, grace=1)
+P: Key = ("t", 0)
+
+
+class Script:
+    """What one member writes, in the order in which it is called."""
+
+    def __init__(self, name: str, start: float = 0.0, instance: str | None = None) -> None:
+        self.name = name
+        self.events: list[Event] = [Started(start, "g", name, instance, "range", "sync")]
+
+    def gains(self, time: float, key: Key = P) -> "Script":
+        self.events.append(Assigned(time, (key,)))
+        return self
+
+    def gives_up(self, time: float, *, lost: bool = False) -> "Script":
+        self.events.append(GivenUp(time, time - 0.01, (P,), lost))
+        return self
+
+    def consumes(self, time: float, *offsets: int, polled: float | None = None) -> "Script":
+        for offset in offsets:
+            begun = time - 0.001 if polled is None else polled
+            self.events.append(Consumed(time, begun, P, offset, f"m{offset}"))
+        return self
+
+    def commits(self, time: float, offset: int, error: str | None = None) -> "Script":
+        self.events.append(Committed(time, time - 0.005, {P: offset}, error))
+        return self
+
+    def busy(self, begin: float, end: float) -> "Script":
+        self.events += [Busy(begin, begin), Busy(end, begin)]
+        return self
+
+    def fails(self, time: float) -> "Script":
+        self.events.append(Failed(time, "poll", "boom"))
+        return self
+
+    def ends(self, time: float) -> "Script":
+        self.events.append(Ended(time))
+        return self
+
+
+def judge(
+    *scripts: Script,
+    produced: int = 0,
+    strikes: Sequence[Struck] = (),
+    stored: Sequence[StoredRecord] | None = None,
+    settled: float | None = None,
+) -> Verdict:
+    if stored is None:  # as acknowledged, in the order of time
+        commits = sorted(
+            (event for script in scripts for event in script.events if isinstance(event, Committed)),
+            key=lambda commit: commit.time,
+        )
+        stored = [StoredCommit("g", P, commit.offsets[P], "") for commit in commits if commit.error is None]
+    feed = [Produced(0.0, P, offset, f"m{offset}") for offset in range(produced)]
+    histories = [script.events for script in scripts]
+    return check(Records(histories, feed, list(strikes), stored, settled), TIMING)
+
+
+def rules(*scripts: Script, **records: object) -> list[str]:
+    return sorted(summary(judge(*scripts, **records).violations))  # type: ignore[arg-type]
+
+
+def killed(name: str, at: float) -> Struck:
+    return Struck(at, "kill", name, at)
+
+
+def stalled(name: str, begin: float, end: float) -> list[Struck]:
+    return [Struck(begin, "stop", name, begin), Struck(end, "continue", name, end)]
+
+
+def handed_over() -> tuple[Script, Script]:
+    first = Script("a").gains(1).consumes(2, 0, 1, 2).commits(3, 3).gives_up(4).ends(5)
+    return first, Script("b").gains(4.1).consumes(4.2, 3, 4).commits(5, 5).gives_up(6).ends(7)
+
+
+def test_a_clean_handover_breaks_nothing() -> None:
+    verdict = judge(*handed_over(), produced=5)
+
+    assert verdict.violations == []
+    assert (verdict.messages, verdict.deliveries, verdict.duplicates, verdict.commits) == (5, 5, 0, 2)
+
+
+# --- Owners
+
+
+def test_two_members_that_own_a_partition_at_once_are_told() -> None:
+    first = Script("a").gains(1).gives_up(4).ends(5)
+    second = Script("b").gains(3.99).gives_up(6).ends(7)
+
+    (violation,) = judge(first, second).violations
+
+    assert violation.rule == "two owners"
+    assert violation.members == ("a", "b")
+    assert violation.text == (
+        "a owned t [0] from 1.000 to 4.000 (revoked), and b owned t [0] from 3.990 to 6.000 (revoked)"
+    )
+
+
+def test_a_member_that_was_stopped_for_longer_than_its_session_may_be_replaced() -> None:
+    first = Script("a").gains(1).gives_up(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).gives_up(11).ends(12)
+
+    verdict = judge(first, second, strikes=stalled("a", 3, 9))
+
+    assert verdict.violations == []
+    assert (verdict.overlaps, verdict.losses) == (1, 1)
+
+
+def test_but_not_before_its_session_could_have_ended() -> None:
+    first = Script("a").gains(1).gives_up(9.1, lost=True).ends(10)
+    second = Script("b").gains(5).gives_up(11).ends(12)
+
+    assert rules(first, second, strikes=stalled("a", 3, 9)) == ["two owners"]
+
+
+def test_a_short_stop_costs_nobody_a_partition() -> None:
+    first = Script("a").gains(1).gives_up(6, lost=True).ends(10)
+    second = Script("b").gains(5.5).gives_up(11).ends(12)
+
+    assert rules(first, second, strikes=stalled("a", 3, 4)) == ["two owners", "unexplained loss"]
+
+
+def test_a_killed_member_owns_until_its_session_could_have_ended() -> None:
+    dead = Script("a").gains(1)
+    early, late = (Script("b").gains(time).gives_up(11).ends(12) for time in (4.0, 7.0))
+
+    assert rules(dead, early, strikes=[killed("a", 3)]) == ["two owners"]
+    assert rules(dead, late, strikes=[killed("a", 3)]) == []
+
+
+def test_the_heir_of_a_killed_static_member_owns_at_once_what_it_had() -> None:
+    dead = Script("a", instance="i").gains(1)
+    heir = Script("b", start=3.1, instance="i").gains(3.5).gives_up(11).ends(12)
+
+    assert rules(dead, heir, strikes=[killed("a", 3)]) == []
+
+
+def test_a_member_that_does_not_poll_may_be_replaced_after_the_poll_interval() -> None:
+    first = Script("a").gains(1).busy(3, 11).gives_up(11.1, lost=True).ends(12)
+    early, late = (Script("b").gains(time).gives_up(13).ends(14) for time in (5.0, 9.0))
+
+    assert rules(first, early) == ["two owners"]
+    assert rules(first, late) == []
+
+
+def test_a_stalled_member_may_not_be_given_another_message_when_it_wakes() -> None:
+    strikes = stalled("a", 3, 9)
+    late = Script("a").gains(1).consumes(9.01, 0, polled=9.001).gives_up(9.1, lost=True).ends(10)
+    in_hand = Script("a").gains(1).consumes(9.01, 0, polled=2.999).gives_up(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).consumes(7.5, 0).gives_up(11).ends(12)
+
+    assert rules(late, second, strikes=strikes) == ["stale delivery"]
+    assert rules(in_hand, second, strikes=strikes) == []
+
+
+def test_a_stalled_member_may_not_commit_for_the_new_owner() -> None:
+    first = Script("a").gains(1).consumes(2, 0).commits(9.05, 1).gives_up(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).gives_up(11).ends(12)
+
+    assert rules(first, second, strikes=stalled("a", 3, 9)) == ["commit by a former owner"]
+
+
+def test_a_commit_that_was_asked_for_before_the_stall_may_have_been_taken() -> None:
+    first = Script("a").gains(1).consumes(2, 0)
+    first.events.append(Committed(9.05, 2.99, {P: 1}, None))
+    second = Script("b").gains(7).gives_up(11).ends(12)
+
+    assert rules(first.gives_up(9.1, lost=True).ends(10), second, strikes=stalled("a", 3, 9)) == []
+
+
+def test_what_another_owns_already_is_lost_not_revoked() -> None:
+    first = Script("a").gains(1).gives_up(9.1).ends(10)
+    second = Script("b").gains(7).gives_up(11).ends(12)
+
+    assert rules(first, second, strikes=stalled("a", 3, 9)) == ["revoked, not lost"]
+
+
+def test_a_loss_needs_a_reason() -> None:
+    member = Script("a").gains(1).gives_up(3, lost=True).ends(4)
+
+    assert rules(member) == ["unexplained loss"]
+    assert rules(member, strikes=[Struck(1.5, "crash broker", "", 2.5)]) == []
+
+
+def test_what_was_lost_cannot_be_committed() -> None:
+    member = Script("a").gains(1).consumes(2, 0)
+    member.events += [Committed(9.1, 9.05, {P: 1}, None), GivenUp(9.2, 9.0, (P,), lost=True), Ended(10)]
+
+    assert rules(member, strikes=stalled("a", 3, 9)) == ["commit after loss"]
+
+
+def test_nothing_is_assigned_twice_in_a_row() -> None:
+    assert rules(Script("a").gains(1).gains(2).gives_up(3).ends(4)) == ["assigned twice"]
+
+
+# --- Messages
+
+
+def test_a_message_that_nobody_consumed_is_lost() -> None:
+    (violation,) = judge(*handed_over(), produced=6).violations
+
+    assert violation.rule == "lost message"
+    assert violation.text == "offset 5 (m5) was acknowledged, and consumed by nobody"
+
+
+def test_a_message_holds_what_was_written() -> None:
+    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+    member.events[2] = Consumed(2, 1.9, P, 0, "other")
+
+    assert rules(member, produced=1) == ["wrong message"]
+
+
+def test_no_message_comes_from_a_partition_that_is_not_owned() -> None:
+    member = Script("a").gains(1).gives_up(3).consumes(3.5, 0).ends(4)
+
+    assert rules(member) == ["not owned"]
+
+
+def test_an_owner_that_begins_too_late_skips_messages_even_if_another_reads_them_later() -> None:
+    first = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+    second = Script("b").gains(3.1).consumes(3.2, 2)
+    third = Script("c").gains(9).consumes(9.1, 1, 2).commits(9.5, 3).gives_up(10).ends(11)
+
+    assert rules(first, second, third, produced=3, strikes=[killed("b", 4)]) == ["skipped"]
+
+
+def test_a_gap_within_an_assignment_is_skipped_too() -> None:
+    assert rules(Script("a").gains(1).consumes(2, 0, 2).gives_up(3).ends(4)) == ["skipped"]
+
+
+def test_after_a_kill_what_was_not_committed_comes_again() -> None:
+    dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 1)
+    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).gives_up(9).ends(10)
+
+    verdict = judge(dead, heir, produced=3, strikes=[killed("a", 3)])
+
+    assert verdict.violations == []
+    assert verdict.duplicates == 2
+
+
+def test_but_no_further_back_than_the_last_commit() -> None:
+    dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 2)
+    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).gives_up(9).ends(10)
+
+    (violation,) = judge(dead, heir, strikes=[killed("a", 3)]).violations
+
+    assert violation.rule == "behind the commit"
+    assert violation.text == "began at offset 1, although 2 had been committed before"
+
+
+def test_nothing_comes_again_after_a_handover_in_good_order() -> None:
+    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).gives_up(3).ends(4)
+    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).gives_up(9).ends(10)
+
+    assert rules(first, second) == ["duplicate"]
+
+
+def test_unless_the_commit_of_the_handover_failed() -> None:
+    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).commits(2.9, 2, "no broker")
+    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).gives_up(9).ends(10)
+
+    assert rules(first.gives_up(3).ends(4), second) == []
+
+
+# --- Commits
+
+
+def test_stored_offsets_never_go_back() -> None:
+    stored: list[StoredRecord] = [
+        StoredGeneration("g", 1, "range", {P: "a"}),
+        StoredCommit("g", P, 7, "a"),
+        StoredCommit("g", P, 5, "a"),
+    ]
+
+    assert rules(Script("a").ends(1), stored=stored) == ["commit went back"]
+
+
+def test_only_the_owner_in_the_stored_generation_stores_offsets() -> None:
+    stored: list[StoredRecord] = [
+        StoredGeneration("g", 1, "range", {P: "a"}),
+        StoredCommit("g", P, 5, "a"),
+        StoredGeneration("g", 2, "range", {P: "b"}),
+        StoredCommit("g", P, 6, "a"),
+    ]
+
+    (violation,) = judge(Script("a").ends(1), stored=stored).violations
+
+    assert violation.rule == "commit by another"
+    assert violation.text == "6 was committed by a, and the owner in generation 2 is b"
+
+
+def test_who_has_to_let_go_of_a_partition_in_a_cooperative_rebalance_may_commit_it_once_more() -> None:
+    """The leader gives it to nobody in that generation; on_revoke runs after it."""
+    stored: list[StoredRecord] = [
+        StoredGeneration("g", 1, "cooperative-sticky", {P: "a"}),
+        StoredGeneration("g", 2, "cooperative-sticky", {}),
+        StoredCommit("g", P, 5, "a"),
+        StoredGeneration("g", 3, "cooperative-sticky", {P: "b"}),
+    ]
+
+    assert rules(Script("a").ends(1), stored=stored) == []
+    late = [*stored, StoredCommit("g", P, 6, "a")]
+    assert rules(Script("a").ends(1), stored=late) == ["commit by another"]
+
+
+def test_what_is_acknowledged_is_stored() -> None:
+    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+
+    assert rules(member, stored=[]) == ["commit not stored"]
+
+
+# --- Processes
+
+
+def test_a_member_that_raises_or_dies_by_itself_is_told() -> None:
+    assert rules(Script("a").fails(2).ends(3)) == ["failure"]
+    assert rules(Script("a").gains(1)) == ["died"]
+    assert rules(Script("a"), strikes=[Struck(5, "hang", "a", 9)]) == ["hung"]
+
+
+@pytest.mark.parametrize(("settled", "expected"), [(4.05, ["not settled"]), (5, [])])
+def test_in_the_end_each_partition_has_one_owner(settled: float, expected: list[str]) -> None:
+    assert rules(*handed_over(), produced=5, settled=settled) == expected
+
+
+def test_a_member_that_was_never_up_says_nothing() -> None:
+    verdict = check(Records([[]], [], [killed("a", 1)], []), TIMING)
+
+    assert verdict.violations == []
+    assert verdict.lives == []
+
+
+def test_a_life_that_was_not_ended_has_open_windows() -> None:
+    verdict = judge(Script("a").gains(1))
+
+    assert [window.end for window in verdict.lives[0].windows] == [math.inf]

@@ -1,0 +1,45 @@
+"""Trouble is drawn from the seed, and from nothing else."""
+
+import itertools
+
+from soak.schedule import Kind, characters, strikes
+from soak.timing import Timing
+
+GROUPS = ("range", "sticky")
+
+
+def test_the_same_seed_makes_the_same_trouble() -> None:
+    assert strikes(7, 120, GROUPS, Timing()) == strikes(7, 120, GROUPS, Timing())
+    assert strikes(7, 120, GROUPS, Timing()) != strikes(8, 120, GROUPS, Timing())
+
+
+def test_a_group_has_the_same_trouble_whichever_others_there_are() -> None:
+    both = strikes(7, 120, GROUPS, Timing())
+
+    alone = strikes(7, 120, ("range",), Timing())
+
+    assert alone == [strike for strike in both if strike.group in {"", "range"}]
+
+
+def test_two_minutes_hold_all_there_is_and_none_of_it_comes_late() -> None:
+    drawn = strikes(1, 120, GROUPS, Timing())
+
+    assert {strike.kind for strike in drawn} == set(Kind)
+    assert [strike.at for strike in drawn] == sorted(strike.at for strike in drawn)
+    assert drawn[-1].at < 120
+
+
+def test_stalls_outlast_the_session_or_stay_well_within_it() -> None:
+    timing = Timing()
+    stalls = [each.seconds for each in strikes(3, 6000, GROUPS, timing) if each.kind is Kind.STALL]
+
+    assert any(seconds > timing.session for seconds in stalls)
+    assert any(seconds < timing.session for seconds in stalls)
+    assert not [seconds for seconds in stalls if timing.forgotten_after < seconds < timing.session]
+
+
+def test_members_are_of_every_character() -> None:
+    found = set(itertools.islice(characters(1, "range"), 60))
+
+    assert {each.commits for each in found} == {"auto", "sync", "async"}
+    assert {each.static for each in found} == {True, False}

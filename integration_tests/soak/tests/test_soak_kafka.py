@@ -1,0 +1,47 @@
+"""Consumers in processes of their own, struck for two minutes: every promise holds at every moment."""
+
+from pathlib import Path
+
+import pytest
+
+from groupwright.testing import LocalKafka
+from groupwright.testing.pytest_plugin import NewKafkaTopic
+from soak import growth
+from soak.__main__ import ASSIGNORS, served
+from soak.conductor import Plan, run
+from soak.report import describe
+
+pytestmark = pytest.mark.kafka
+
+_SEED = 2
+"""One whose two minutes hold stalls, kills, growth and broker restarts."""
+
+
+@pytest.mark.timeout(420)
+def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
+    result = run(Plan(_SEED, 120, tuple(served(ASSIGNORS))), tmp_path)
+
+    violations = [f"{violation.rule} {describe(violation)}" for violation in result.verdict.violations]
+    assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
+    assert result.drained
+    # It was no calm two minutes.
+    assert min(result.rebalances.values()) >= 10
+    assert result.strikes["kill"] >= 5
+    assert result.strikes["stop"] >= 5
+    assert result.strikes["restart broker"] + result.strikes["crash broker"] >= 1
+    assert result.strikes["grow"] >= 1
+    assert result.verdict.overlaps >= 1
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("assignor", ["sticky"])
+def test_nothing_grows_over_two_hundred_rebalances(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, assignor: str
+) -> None:
+    """A thread, a socket or a few objects that each rebalance leaves behind end a service after days."""
+    topics = (new_kafka_topic(growth.PARTITIONS), new_kafka_topic(growth.PARTITIONS))
+
+    found = growth.measure(local_kafka.bootstrap_servers, assignor, topics, rebalances=200, warm_up=100)
+
+    assert found.rebalances >= 200
+    assert found.excess() == [], found.biggest

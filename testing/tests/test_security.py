@@ -1,0 +1,108 @@
+"""A broker's secured listeners: whom they let in, with Kafka's own clients of librdkafka."""
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+
+from groupwright.testing import Listener, LocalKafka, LocalKafkaError, Security
+from groupwright.testing.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
+from groupwright.testing.readiness import QUIET
+from groupwright.testing.security import MECHANISMS
+
+TIMEOUT = 20.0
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    security = Security(users={"alice": "alice-secret", "bob": "bob-secret"}, authorize=True)
+    with LocalKafka(security=security) as kafka:
+        yield kafka
+
+
+def unsigned_token(_config: str) -> tuple[str, float]:
+    expiry = time.time() + 300
+    parts = ({"alg": "none"}, {"sub": "alice", "iat": time.time(), "exp": expiry})
+    words = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join((*words, "")), expiry
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("listener", [Listener.SSL, Listener.MUTUAL_TLS])
+def test_a_user_of_a_certificate_is_let_in(kafka: LocalKafka, listener: Listener) -> None:
+    assert (
+        AdminClient({**QUIET, **kafka.secure_config(listener, user="bob")})
+        .list_topics(timeout=TIMEOUT)
+        .brokers
+    )
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("listener", [Listener.SASL_PLAINTEXT, Listener.SASL_SSL])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_user_of_each_mechanism_is_let_in(kafka: LocalKafka, listener: Listener, mechanism: str) -> None:
+    config = {**QUIET, **kafka.secure_config(listener, mechanism=mechanism, user="bob"), "group.id": "g"}
+    client = Consumer(config | ({"oauth_cb": unsigned_token} if mechanism == "OAUTHBEARER" else {}))
+
+    assert client.list_topics(timeout=TIMEOUT).brokers
+    client.close()
+
+
+@pytest.mark.kafka
+def test_an_acl_keeps_a_user_out_and_lets_another_in(kafka: LocalKafka) -> None:
+    topic = uuid.uuid4().hex
+    kafka.create_topic(topic)
+    binding = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.ALL,
+        AclPermissionType.ALLOW,
+    )
+    kafka.admin().create_acls([binding])[binding].result(TIMEOUT)
+
+    def error_of(user: str) -> KafkaError | None:
+        admin = AdminClient({**QUIET, **kafka.secure_config(Listener.SASL_SSL, user=user)})
+        return admin.list_topics(topic, timeout=TIMEOUT).topics[topic].error
+
+    assert error_of("alice") is None
+    refused = error_of("bob")
+    assert refused is not None
+    assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.kafka
+def test_the_listeners_survive_a_restart(kafka: LocalKafka) -> None:
+    before = kafka.secure_config(Listener.SASL_SSL, mechanism="SCRAM-SHA-256")
+    kafka.restart()
+
+    assert kafka.secure_config(Listener.SASL_SSL, mechanism="SCRAM-SHA-256") == before
+    assert AdminClient({**QUIET, **before}).list_topics(timeout=TIMEOUT).brokers
+
+
+def test_a_broker_without_secured_listeners_says_how_to_get_them() -> None:
+    with pytest.raises(LocalKafkaError, match=r"give it security=Security\(\)"):
+        LocalKafka().secure_config(Listener.SSL)
+
+
+def test_a_broker_that_was_not_started_has_no_certificates() -> None:
+    with pytest.raises(LocalKafkaError, match="start it first"):
+        _ = LocalKafka(security=Security()).certificates
+
+
+def test_the_version_is_the_arguments_or_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VERSION_VARIABLE, raising=False)
+    assert LocalKafka().version == DEFAULT_VERSION
+
+    monkeypatch.setenv(VERSION_VARIABLE, "3.9.2")
+    assert LocalKafka().version == "3.9.2"
+    assert LocalKafka(version="4.0.0").version == "4.0.0"
