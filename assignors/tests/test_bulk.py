@@ -11,6 +11,7 @@ import pytest
 from groupwright.assignors import MalformedBytesError, TopicPartitions, bulk
 from groupwright.assignors import names as names_module
 from groupwright.assignors.binary import Reader
+from groupwright.assignors.bulk import Cursor
 
 Runs = Sequence[tuple[bytes, Sequence[int]]]
 
@@ -27,31 +28,50 @@ def run_list(runs: Runs) -> bytes:
     return struct.pack(">i", len(runs)) + b"".join(written)
 
 
-def readers(lists: Sequence[bytes], before: bytes = b"", behind: bytes = b"") -> list[Reader]:
-    names: dict[bytes, str] = {}
-    made = [Reader(before + data + behind, "list", names) for data in lists]
-    for reader in made:
-        reader.offset = len(before)
-    return made
+BEFORE = b"before"
+
+
+def cursor_at(lists: Sequence[bytes], before: bytes = b"", behind: bytes = b"") -> Cursor:
+    """Return a cursor that stands before the lists."""
+    cursor = Cursor([before + data + behind for data in lists], {})
+    cursor.go_on(np.full(len(lists), len(before)))
+    return cursor
+
+
+def read_strings(cursor: Cursor) -> list[tuple[str, ...] | None]:
+    read = cursor.strings(np.arange(cursor.good.size))
+    return [listed if good else None for listed, good in zip(read, cursor.good.tolist(), strict=True)]
+
+
+def read_partitions(cursor: Cursor) -> list[TopicPartitions | None]:
+    read = cursor.topic_partitions().each()
+    return [listed if good else None for listed, good in zip(read, cursor.good.tolist(), strict=True)]
+
+
+def offsets(cursor: Cursor) -> list[int]:
+    offsets: list[int] = (cursor.at - cursor.starts).tolist()
+    return offsets
 
 
 def assert_reads_the_same(lists: Sequence[bytes], *, partitions: bool, unread: int = 0) -> None:
     """Of well-formed lists, all but so many are read together."""
-    at_once = readers(lists, b"before", b"behind")
-    one_by_one = readers(lists, b"before", b"behind")
+    cursor = cursor_at(lists, BEFORE, b"behind")
+    one_by_one = [Reader(BEFORE + data + b"behind", "list") for data in lists]
+    for reader in one_by_one:
+        reader.offset = len(BEFORE)
     if partitions:
-        results: Sequence[object] = bulk.topic_partitions(at_once)
+        results: Sequence[object] = read_partitions(cursor)
         expected: Sequence[object] = [reader.topic_partitions("list") for reader in one_by_one]
     else:
-        results = bulk.strings(at_once)
+        results = read_strings(cursor)
         expected = [reader.strings("list") for reader in one_by_one]
     assert sum(result is None for result in results) == unread
-    for together, alone, result, right in zip(at_once, one_by_one, results, expected, strict=True):
+    for offset, alone, result, right in zip(offsets(cursor), one_by_one, results, expected, strict=True):
         if result is None:
-            assert together.offset == len(b"before")
+            assert offset == len(BEFORE)
         else:
             assert result == right
-            assert together.offset == alone.offset
+            assert offset == alone.offset
 
 
 def random_name(rng: random.Random) -> bytes:
@@ -93,8 +113,8 @@ def test_topics_of_a_group_are_read(seeded: Callable[[int], random.Random], memb
 
 
 def test_no_lists_are_read() -> None:
-    assert bulk.topic_partitions([]) == []
-    assert bulk.strings([]) == []
+    assert read_partitions(cursor_at([])) == []
+    assert read_strings(cursor_at([])) == []
 
 
 def test_lists_of_very_different_lengths_are_read(seeded: Callable[[int], random.Random]) -> None:
@@ -130,11 +150,10 @@ def test_names_of_one_hash_are_not_taken_for_each_other(
     rng = seeded(7)
     names = [b"topic-%03d%d" % (number, last) for number in range(100) for last in (3, 7)]
     lists = [string_list(rng.sample(names, 2)) for _ in range(300)]
-    at_once = readers(lists)
-    results = bulk.strings(at_once)
+    results = read_strings(cursor_at(lists))
     assert 0 < sum(result is None for result in results) < 300
-    for result, reader in zip(results, readers(lists), strict=True):
-        assert result is None or result == reader.strings("list")
+    for result, data in zip(results, lists, strict=True):
+        assert result is None or result == Reader(data, "list").strings("list")
 
 
 def test_a_list_of_very_many_elements_is_left_to_the_reader() -> None:
@@ -142,7 +161,7 @@ def test_a_list_of_very_many_elements_is_left_to_the_reader() -> None:
     many = struct.pack(">i", 3 * 2**20) + bytes(6 * 2**20)
     tracemalloc.start()
     try:
-        assert bulk.strings(readers([many, string_list([b"t"])])) == [None, ("t",)]
+        assert read_strings(cursor_at([many, string_list([b"t"])])) == [None, ("t",)]
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -177,26 +196,25 @@ MALFORMED_RUNS = {
 @pytest.mark.parametrize("data", MALFORMED_RUNS.values(), ids=MALFORMED_RUNS)
 def test_malformed_partitions_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
     good = run_list([(b"t", [1, 2]), (b"u", [0])])
-    several = readers([good, data, good, data])
+    several = cursor_at([good, data, good, data])
     expected = TopicPartitions({"t": [1, 2], "u": [0]})
-    assert bulk.topic_partitions(several) == [expected, None, expected, None]
-    assert [reader.offset for reader in several] == [len(good), 0, len(good), 0]
+    assert read_partitions(several) == [expected, None, expected, None]
+    assert offsets(several)[::2] == [len(good), len(good)]
     with pytest.raises(MalformedBytesError):
-        several[1].topic_partitions("list")
+        Reader(data, "list").topic_partitions("list")
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_topics_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
     good = string_list([b"t", b"u"])
-    several = readers([good, data, good, data])
-    assert bulk.strings(several) == [("t", "u"), None, ("t", "u"), None]
+    assert read_strings(cursor_at([good, data, good, data])) == [("t", "u"), None, ("t", "u"), None]
     with pytest.raises(MalformedBytesError):
-        several[1].strings("list")
+        Reader(data, "list").strings("list")
 
 
 def test_what_members_have_in_common_is_held_once() -> None:
     runs = run_list([(b"t", [1]), (b"u", [2])])
-    first, second = bulk.topic_partitions(readers([runs, run_list([(b"u", [0]), (b"v", [2])])]))
+    first, second = read_partitions(cursor_at([runs, run_list([(b"u", [0]), (b"v", [2])])]))
     assert first is not None
     assert second is not None
     assert first.names is second.names
@@ -204,5 +222,5 @@ def test_what_members_have_in_common_is_held_once() -> None:
     assert second.numbers.tolist() == [1, 2]
     assert second.topics == ("u", "v")
     strings = string_list([b"t", b"u"])
-    one, other = bulk.strings(readers([strings, strings]))
+    one, other = read_strings(cursor_at([strings, strings]))
     assert one is other

@@ -195,39 +195,62 @@ def strings(texts: Sequence[str], what: str) -> bytes:
 def topic_partitions(partitions: TopicPartitions) -> bytes:
     """Write an array of a topic and an array of its partitions."""
     topics = np.arange(len(partitions), dtype=np.int32)
-    runs, _ = pack_runs(partitions.topics, topics, partitions.starts, partitions.partitions)
-    return int32(len(partitions), "topics") + runs
+    starts = np.array([0, topics.size], np.int64)
+    packed, _ = pack_lists(partitions.topics, starts, topics, partitions.starts, partitions.partitions)
+    return packed.tobytes()
 
 
-def pack_runs(
-    topics: Sequence[str], run_topics: npt.NDArray[np.int32], run_starts: Offsets, partitions: PartitionArray
+def pack_lists(
+    topics: Sequence[str],
+    list_starts: Offsets,
+    run_topics: npt.NDArray[np.int32],
+    run_starts: Offsets,
+    partitions: PartitionArray,
+    *,
+    head: bytes = b"",
+    tail: bytes = b"",
 ) -> tuple[memoryview, Offsets]:
-    """Write runs, each a topic and the array of its partitions, on end.
+    """Write arrays of runs, each a topic and the array of its partitions, on end.
 
     Args:
         topics: The names.
+        list_starts: Where among the runs those of each array start, and, last, end.
         run_topics: For each run, the place of its topic.
         run_starts: Where in `partitions` each run starts, and, last, ends; no run is empty.
         partitions: The partitions of all runs.
+        head: What stands before each array.
+        tail: What stands behind each.
 
     Returns:
-        The bytes, and where in them each run starts, and, last, ends.
+        The bytes, and where in them each head starts, and, last, the last tail ends.
     """
     names = [string(topic, "topic") for topic in topics]
     words = -(-max(map(len, names), default=0) // _WORD)
     padded = np.frombuffer(b"".join(name.ljust(words * _WORD, b"\0") for name in names), np.uint64)
     name_words = padded.reshape(len(names), words)
     name_sizes = np.array([len(name) for name in names], np.int64)
-    counts = np.diff(run_starts)
-    starts = np.concatenate([[0], np.cumsum(name_sizes[run_topics] + 4 + 4 * counts)]).astype(np.int64)
-    packed = np.empty(starts[-1], np.uint8)
+    counts, lists = np.diff(run_starts), np.diff(list_starts)
+    sizes = name_sizes[run_topics] + 4 + 4 * counts
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    frame = len(head) + 4 + len(tail)
+    bounds = ends[list_starts] + frame * np.arange(list_starts.size)
+    at = ends[:-1] + np.repeat(frame * np.arange(lists.size) + len(head) + 4, lists)
+    packed = np.empty(bounds[-1], np.uint8)
     for first in range(0, counts.size, _CHUNK):
         runs = slice(first, min(first + _CHUNK, counts.size))
         of = run_topics[runs]
-        _pack_names(packed, starts[runs], name_sizes[of], name_words, of)
+        _pack_names(packed, at[runs], name_sizes[of], name_words, of)
         numbers = partitions[run_starts[runs.start] : run_starts[runs.stop]]
-        _pack_counted(packed, starts[runs] + name_sizes[of], counts[runs], numbers)
-    return packed.data, starts
+        _pack_counted(packed, at[runs] + name_sizes[of], counts[runs], numbers)
+    _pack_bytes(packed, bounds[:-1], head)
+    at_any_byte(packed, ">i4")[bounds[:-1] + len(head)] = lists
+    _pack_bytes(packed, bounds[1:] - len(tail), tail)
+    return packed.data, bounds
+
+
+def _pack_bytes(packed: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], data: bytes) -> None:
+    for offset, byte in enumerate(data):
+        packed[at + offset] = byte
 
 
 def _pack_names(

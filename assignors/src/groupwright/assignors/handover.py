@@ -8,7 +8,7 @@ from groupwright.assignors.check import check_assignment
 from groupwright.assignors.layout import Layout
 from groupwright.assignors.model import Group
 from groupwright.assignors.sticky.claims import settle_claims
-from groupwright.assignors.sticky.userdata import Owned
+from groupwright.assignors.sticky.userdata import Owned, OwnedLists
 
 
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
@@ -41,8 +41,7 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
     if not layout.topics:
         return Assignment({}, layout.members)
     members = {member.id: member for member in group.members}
-    claims = settle_claims(
-        layout, [Owned(members[id_].owned, members[id_].generation) for id_ in layout.members]
-    )
+    owned = [Owned(members[id_].owned, members[id_].generation) for id_ in layout.members]
+    claims = settle_claims(layout, OwnedLists.of(owned))
     owners = layout.owners(wanted)
     return layout.given(np.where(claims.claimed & (owners != claims.owner), NOBODY, owners))

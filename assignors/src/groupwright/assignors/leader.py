@@ -9,9 +9,10 @@ import numpy as np
 from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor
 from groupwright.assignors.check import assign, unassigned
+from groupwright.assignors.lists import PartitionLists
 from groupwright.assignors.model import Group, Member, Topic
-from groupwright.assignors.partitions import TopicPartitions, partition_keys
-from groupwright.assignors.wire import Subscription, decode_subscriptions, decode_topics, encode_assignments
+from groupwright.assignors.partitions import TopicPartitions
+from groupwright.assignors.wire import decode_topics, encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +63,20 @@ def lead(
         InvalidInputError: Two members have one id, or a partition count cannot be.
         MalformedBytesError: A subscription cannot be read; the message names the member.
     """
-    subscriptions = decode_subscriptions(_metadata(joined))
-    group = Group(map(_member, joined, subscriptions), topics)
+    ids = [member.id for member in joined]
+    said = read_subscriptions(ids, [member.metadata for member in joined])
+    instance_ids = [member.instance_id for member in joined]
+    members = map(
+        Member.from_fields,
+        ids,
+        said.topics,
+        said.owned,
+        said.generations,
+        instance_ids,
+        said.racks,
+        said.user_data,
+    )
+    group = Group(members, topics)
     assignment = assign(assignor, group)
     _warn_of_orphans(assignor, group, assignment)
     return encode_assignments(assignment)
@@ -71,18 +84,6 @@ def lead(
 
 def _metadata(joined: Iterable[JoinedMember]) -> Iterator[tuple[str, bytes]]:
     return ((member.id, member.metadata) for member in joined)
-
-
-def _member(joined: JoinedMember, subscription: Subscription) -> Member:
-    return Member.from_fields(
-        id=joined.id,
-        topics=subscription.topics,
-        owned=subscription.owned,
-        generation=subscription.generation,
-        instance_id=joined.instance_id,
-        rack=subscription.rack,
-        user_data=subscription.user_data,
-    )
 
 
 def _warn_of_orphans(assignor: Assignor, group: Group, assignment: Assignment) -> None:
@@ -104,8 +105,8 @@ def _orphans(group: Group, assignment: Assignment) -> TopicPartitions:
     free = unassigned(group, assignment)
     if not free:
         return free
-    claimed = partition_keys([member.owned for member in group.members], free.topics)
-    orphaned = np.setdiff1d(partition_keys([free], free.topics), claimed)
+    claimed = PartitionLists.of([member.owned for member in group.members]).keys(free.topics)
+    orphaned = np.setdiff1d(PartitionLists.of([free]).keys(free.topics), claimed)
     bounds = np.searchsorted(orphaned, np.arange(len(free) + 1) << 32)
     by_topic = np.split((orphaned & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
     return TopicPartitions(dict(zip(free.topics, by_topic, strict=True)))

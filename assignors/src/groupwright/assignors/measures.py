@@ -16,7 +16,7 @@ from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
 from groupwright.assignors.sticky.claims import settle_claims
 from groupwright.assignors.sticky.keep import best_flow
 from groupwright.assignors.sticky.rows import Ints, make_rows
-from groupwright.assignors.sticky.userdata import Owned
+from groupwright.assignors.sticky.userdata import Owned, OwnedLists
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ def measure(
     )
 
 
-def _claims(group: Group, layout: Layout, before: Mapping[str, TopicPartitions] | None) -> list[Owned]:
+def _claims(group: Group, layout: Layout, before: Mapping[str, TopicPartitions] | None) -> OwnedLists:
     members = {member.id: member for member in group.members}
     if before is None:
-        return [Owned(members[id_].owned, members[id_].generation) for id_ in layout.members]
-    return [Owned(before.get(id_, NO_PARTITIONS)) for id_ in layout.members]
+        return OwnedLists.of([Owned(members[id_].owned, members[id_].generation) for id_ in layout.members])
+    return OwnedLists.of([Owned(before.get(id_, NO_PARTITIONS)) for id_ in layout.members])
 
 
 def _spreads(layout: Layout, given: npt.NDArray[np.int32]) -> dict[str, int]:

@@ -195,8 +195,9 @@ class Group:
         """
         object.__setattr__(self, "members", tuple(members))
         object.__setattr__(self, "topics", {name: _topic(name, given) for name, given in topics.items()})
-        repeated = [id_ for id_, times in Counter(m.id for m in self.members).items() if times > 1]
-        if repeated:
+        ids = [member.id for member in self.members]
+        if len(set(ids)) < len(ids):
+            repeated = [id_ for id_, times in Counter(ids).items() if times > 1]
             raise InvalidInputError(f"member {repeated[0]!r} is in the group more than once")
 
     def subscribers(self) -> dict[str, list[Member]]:

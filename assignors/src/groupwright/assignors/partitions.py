@@ -1,14 +1,18 @@
 """Partitions by topic, held as one array of numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as brief
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors.errors import InvalidInputError
 from groupwright.assignors.order import sorted_names
+
+if TYPE_CHECKING:
+    from groupwright.assignors.lists import PartitionLists
 
 PartitionArray = npt.NDArray[np.int32]
 """Numbers of partitions, of one topic or of several on end."""
@@ -22,6 +26,7 @@ TopicNumbers = npt.NDArray[np.int32]
 _INT32 = np.iinfo(np.int32)
 _SHOWN_PARTITIONS = 20
 _SHOWN_TOPICS = 16
+_CUT_OUT = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_places"})
 
 
 def partition_array(partitions: Iterable[int]) -> PartitionArray:
@@ -75,14 +80,16 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         numbers: The topics that have partitions here, as places in `names`, ascending.
         partitions: The partitions of all topics on end.
         starts: The partitions of topic `names[numbers[i]]` are `partitions[starts[i]:starts[i + 1]]`.
+        cut_of: The lists of many members that this is one of, and its place there, or None.
     """
 
-    __slots__ = ("_places", "_topics", "names", "numbers", "partitions", "starts")
+    __slots__ = ("_places", "_topics", "cut_of", "names", "numbers", "partitions", "starts")
 
     names: tuple[str, ...]
     numbers: TopicNumbers
     partitions: PartitionArray
     starts: Offsets
+    cut_of: "tuple[PartitionLists, int] | None"
     _topics: tuple[str, ...] | None
     _places: dict[str, int] | None
 
@@ -96,6 +103,7 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         topics = sorted_names(topic for topic, array in arrays.items() if array.size)
         sizes = [arrays[topic].size for topic in topics]
         flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
+        self.cut_of = None
         self._set(topics, _all_of(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
@@ -117,8 +125,28 @@ class TopicPartitions(Mapping[str, PartitionArray]):
     ) -> "TopicPartitions":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
         made = cls.__new__(cls)
+        made.cut_of = None
         made._set(names, numbers, starts, partitions)  # noqa: SLF001 - its own class
         return made
+
+    @classmethod
+    def from_lists(cls, lists: "PartitionLists", place: int) -> "TopicPartitions":
+        """Return one of many members' lists. Its arrays are cut out when somebody asks for them."""
+        made = cls.__new__(cls)
+        made.cut_of = lists, place
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Cut the arrays out of the lists' columns. This is called for what has not been set."""
+        if name not in _CUT_OUT or self.cut_of is None:
+            raise AttributeError(name)
+        lists, place = self.cut_of
+        self._set(*lists.columns_of(place))
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Leave the others' lists behind."""
+        return TopicPartitions.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
 
     def _set(
         self, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
@@ -194,24 +222,6 @@ class TopicPartitions(Mapping[str, PartitionArray]):
             for topic, array in self.items()
         )
         return f"{{{', '.join(shown)}}}"
-
-
-def partition_keys(lists: Sequence[TopicPartitions], topics: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return, as one number each, those partitions of all the lists that are of these topics, and not negative.
-
-    Returns:
-        2³² times the topic's place in `topics`, plus the partition, in the order of the lists.
-    """
-    place_of = {topic: place for place, topic in enumerate(topics)}
-    tables: dict[int, npt.NDArray[np.int64]] = {}  # lists of one group mostly share their names
-    for listed in lists:
-        if id(listed.names) not in tables:
-            tables[id(listed.names)] = np.array([place_of.get(name, -1) for name in listed.names], np.int64)
-    places = [np.repeat(tables[id(listed.names)][listed.numbers], np.diff(listed.starts)) for listed in lists]
-    place = np.concatenate([np.empty(0, np.int64), *places])
-    partition = np.concatenate([np.empty(0, np.int64), *(listed.partitions for listed in lists)])
-    keys: npt.NDArray[np.int64] = ((place << 32) + partition)[(place >= 0) & (partition >= 0)]
-    return keys
 
 
 def _all_of(names: tuple[str, ...]) -> TopicNumbers:

@@ -8,9 +8,9 @@ replaces the odd bytes) and lengths below -1 (Kafka takes them for null).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
+import numpy.typing as npt
 
 from groupwright.assignors import binary, bulk
 from groupwright.assignors.assignment import Assignment
@@ -26,8 +26,7 @@ _GENERATION_SINCE = 2
 _RACK_SINCE = 3
 
 _TOPICS = "topics"
-_OWNED = "owned partitions"
-_NO_ELEMENTS = b"\0\0\0\0"
+_VERSION_SIZE = 2  # bytes
 _HEAD = 64  # bytes; lists that differ mostly do so in these
 
 
@@ -96,12 +95,7 @@ def decode_subscription(data: bytes) -> Subscription:
     Raises:
         MalformedBytesError: They hold none.
     """
-    reader = binary.Reader(data, "subscription")
-    version = _read_version(reader)
-    topics = reader.strings("topics")
-    user_data = reader.nullable_bytes("user data")
-    owned = reader.topic_partitions(_OWNED) if version >= _OWNED_SINCE else NO_PARTITIONS
-    return _subscription(reader, version, topics, user_data, owned)
+    return _decode_subscription(binary.Reader(data, "subscription"))
 
 
 def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:
@@ -115,12 +109,49 @@ def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscrip
     Raises:
         MalformedBytesError: Bytes hold no subscription; the message names the member.
     """
-    readers = _readers(metadata)
-    versions = [_read_version(reader) for reader in readers]
-    topics = _read_topics(readers)
-    user_data = [reader.nullable_bytes("user data") for reader in readers]
-    owned = _read_owned(readers, versions)
-    return list(map(_subscription, readers, versions, topics, user_data, owned))
+    said = read_subscriptions(*_columns(metadata))
+    return list(map(Subscription, said.topics, said.user_data, said.owned, said.generations, said.racks))
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """What the members of a group tell the leader: for each member, what `Subscription` has."""
+
+    topics: list[tuple[str, ...]]
+    user_data: list[bytes | None]
+    owned: list[TopicPartitions]
+    generations: list[int]
+    racks: list[str | None]
+
+
+def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscriptions:
+    """Return what `decode_subscriptions` does, field by field.
+
+    Args:
+        ids: The members' ids.
+        metadata: The bytes of their subscriptions.
+
+    Raises:
+        MalformedBytesError: Bytes hold no subscription; the message names the member.
+    """
+    names: dict[bytes, str] = {}
+    cursor = bulk.Cursor(metadata, names)
+    versions = _read_versions(cursor)
+    topics = _read_topics(cursor, metadata)
+    user_data = cursor.nullable_bytes()
+    owned = cursor.topic_partitions(versions >= _OWNED_SINCE).each()
+    generations = cursor.int32(versions >= _GENERATION_SINCE, NO_GENERATION)
+    racks = [rack or None for rack in cursor.nullable_strings(versions >= _RACK_SINCE)]
+    generations = np.maximum(generations, NO_GENERATION)
+    said = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
+    for number in np.flatnonzero(~cursor.good).tolist():
+        alone = _decode_subscription(_reader(ids[number], metadata[number], names))
+        said.topics[number] = alone.topics
+        said.user_data[number] = alone.user_data
+        said.owned[number] = alone.owned
+        said.generations[number] = alone.generation
+        said.racks[number] = alone.rack
+    return said
 
 
 def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]]:
@@ -132,10 +163,16 @@ def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]
     Raises:
         MalformedBytesError: A version or topics cannot be read; the message names the member.
     """
-    readers = _readers(metadata)
-    for reader in readers:
+    ids, data = _columns(metadata)
+    names: dict[bytes, str] = {}
+    cursor = bulk.Cursor(data, names)
+    _read_versions(cursor)
+    topics = _read_topics(cursor, data)
+    for number in np.flatnonzero(~cursor.good).tolist():
+        reader = _reader(ids[number], data[number], names)
         _read_version(reader)
-    return _read_topics(readers)
+        topics[number] = reader.strings(_TOPICS)
+    return topics
 
 
 def encode_assignment(
@@ -157,15 +194,19 @@ def encode_assignments(assignment: Assignment, version: int = NEWEST_VERSION) ->
     Raises:
         InvalidInputError: There is no such version, or a topic's name is too long.
     """
-    runs, starts = binary.pack_runs(
-        assignment.topics, assignment.run_topics, assignment.run_starts, assignment.partitions
+    packed, bounds = binary.pack_lists(
+        assignment.topics,
+        assignment.member_starts,
+        assignment.run_topics,
+        assignment.run_starts,
+        assignment.partitions,
+        head=_version(version),
+        tail=binary.NULL_BYTES,
     )
-    head = _version(version)
-    topics = np.diff(assignment.member_starts).tolist()
-    bounds = starts[assignment.member_starts].tolist()
+    places = bounds.tolist()
     return {
-        member: b"".join((head, binary.int32(count, "topics"), runs[start:end], binary.NULL_BYTES))
-        for member, count, start, end in zip(assignment.members, topics, bounds, bounds[1:], strict=False)
+        member: packed[start:end].tobytes()
+        for member, start, end in zip(assignment.members, places, places[1:], strict=False)
     }
 
 
@@ -198,67 +239,58 @@ def _read_version(reader: binary.Reader) -> int:
     return version
 
 
-def _readers(metadata: Iterable[tuple[str, bytes]]) -> list[binary.Reader]:
-    names: dict[bytes, str] = {}
-    return [binary.Reader(data, f"subscription of member {id_!r}", names) for id_, data in metadata]
+def _columns(metadata: Iterable[tuple[str, bytes]]) -> tuple[list[str], list[bytes]]:
+    listed = list(metadata)
+    return [id_ for id_, _ in listed], [data for _, data in listed]
 
 
-def _read_topics(readers: Sequence[binary.Reader]) -> list[tuple[str, ...]]:
+def _reader(id_: str, data: bytes, names: dict[bytes, str]) -> binary.Reader:
+    return binary.Reader(data, f"subscription of member {id_!r}", names)
+
+
+def _read_versions(cursor: bulk.Cursor) -> npt.NDArray[np.int64]:
+    versions = cursor.int16()
+    cursor.good &= versions >= 0
+    return versions
+
+
+def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
     """Read the topics, which most members of most groups have in common to the byte.
 
     Of all lists that begin alike one is read first. Those that go on alike need not be.
     """
-    heads = [reader.data[reader.offset : reader.offset + _HEAD] for reader in readers]
-    firsts: dict[bytes, binary.Reader] = {}
-    for head, reader in zip(heads, readers, strict=True):
-        firsts.setdefault(head, reader)
-    known = dict(zip(firsts, _read_lists(list(firsts.values())), strict=True))
-    are_known = [
-        reader is firsts[head] or reader.skip(known[head][0])
-        for head, reader in zip(heads, readers, strict=True)
-    ]
-    others = iter(
-        _read_lists([reader for reader, is_known in zip(readers, are_known, strict=True) if not is_known])
+    heads = [data[_VERSION_SIZE : _VERSION_SIZE + _HEAD] for data in metadata]
+    first_of: dict[bytes, int] = {}
+    for number, head in enumerate(heads):
+        first_of.setdefault(head, number)
+    firsts = np.array(list(first_of.values()), np.int64)
+    starts = cursor.at
+    lists = cursor.strings(firsts)
+    ends = np.where(cursor.good, cursor.at - cursor.starts, 0)[firsts].tolist()
+    known = {
+        head: (metadata[number][_VERSION_SIZE:end], listed)
+        for (head, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
+    }
+    topics = [known[head][1] for head in heads]
+    sizes = np.array(
+        [
+            len(known[head][0]) if data.startswith(known[head][0], _VERSION_SIZE) else 0
+            for data, head in zip(metadata, heads, strict=True)
+        ],
+        np.int64,
     )
-    return [
-        (known[head] if is_known else next(others))[1]
-        for head, is_known in zip(heads, are_known, strict=True)
-    ]
+    cursor.at = starts + sizes
+    others = np.flatnonzero(sizes == 0)
+    for number, listed in zip(others.tolist(), cursor.strings(others), strict=True):
+        topics[number] = listed
+    return topics
 
 
-def _read_lists(readers: Sequence[binary.Reader]) -> list[tuple[bytes, tuple[str, ...]]]:
-    """Read lists of topics, and return the bytes of each, and what they hold."""
-    starts = [reader.offset for reader in readers]
-    lists = [
-        reader.strings(_TOPICS) if read is None else read
-        for reader, read in zip(readers, bulk.strings(readers), strict=True)
-    ]
-    return [
-        (reader.since(start), topics) for reader, start, topics in zip(readers, starts, lists, strict=True)
-    ]
-
-
-def _read_owned(readers: Sequence[binary.Reader], versions: Sequence[int]) -> list[TopicPartitions]:
-    claim = [
-        version >= _OWNED_SINCE and not reader.skip(_NO_ELEMENTS)
-        for reader, version in zip(readers, versions, strict=True)
-    ]
-    owners = list(compress(readers, claim))
-    found = (
-        reader.topic_partitions(_OWNED) if read is None else read
-        for reader, read in zip(owners, bulk.topic_partitions(owners), strict=True)
-    )
-    return [next(found) if claims else NO_PARTITIONS for claims in claim]
-
-
-def _subscription(
-    reader: binary.Reader,
-    version: int,
-    topics: tuple[str, ...],
-    user_data: bytes | None,
-    owned: TopicPartitions,
-) -> Subscription:
-    """Read what follows the owned partitions, and return all."""
+def _decode_subscription(reader: binary.Reader) -> Subscription:
+    version = _read_version(reader)
+    topics = reader.strings(_TOPICS)
+    user_data = reader.nullable_bytes("user data")
+    owned = reader.topic_partitions("owned partitions") if version >= _OWNED_SINCE else NO_PARTITIONS
     generation = reader.int32("generation") if version >= _GENERATION_SINCE else NO_GENERATION
     rack = reader.nullable_string("rack") if version >= _RACK_SINCE else None
     return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack or None)

@@ -9,6 +9,7 @@ import numpy as np
 from groupwright.assignors.assignment import NOBODY, Assignment
 from groupwright.assignors.assignor import Assignor, RebalanceProtocol
 from groupwright.assignors.layout import Layout
+from groupwright.assignors.lists import PartitionLists
 from groupwright.assignors.model import NO_GENERATION, Group, Member
 from groupwright.assignors.partitions import TopicPartitions
 from groupwright.assignors.sticky.claims import Claims, Owners, settle_claims
@@ -17,6 +18,7 @@ from groupwright.assignors.sticky.rows import make_rows
 from groupwright.assignors.sticky.spread import choose_partitions
 from groupwright.assignors.sticky.userdata import (
     Owned,
+    OwnedLists,
     decode_generation,
     decode_owned,
     encode_generation,
@@ -47,7 +49,7 @@ class _StickyAssignor(Assignor):
         return layout.given(self._given(owners, claims))
 
     @abstractmethod
-    def _owned(self, members: Sequence[Member]) -> list[Owned]:
+    def _owned(self, members: Sequence[Member]) -> OwnedLists:
         """Return what each member says it owns."""
 
     @abstractmethod
@@ -121,7 +123,7 @@ class StickyAssignor(_StickyAssignor):
         """Remember what this member got."""
         self._last = Owned(assignment, generation)
 
-    def _owned(self, members: Sequence[Member]) -> list[Owned]:
+    def _owned(self, members: Sequence[Member]) -> OwnedLists:
         return decode_owned([member.user_data for member in members])
 
     def _given(self, owners: Owners, claims: Claims) -> Owners:  # noqa: ARG002 - they have been given up
@@ -176,8 +178,11 @@ class CooperativeStickyAssignor(_StickyAssignor):
         """Remember the generation."""
         self._generation = generation
 
-    def _owned(self, members: Sequence[Member]) -> list[Owned]:
-        return [Owned(member.owned, _generation(member)) for member in members]
+    def _owned(self, members: Sequence[Member]) -> OwnedLists:
+        return OwnedLists(
+            PartitionLists.of([member.owned for member in members]),
+            np.array([_generation(member) for member in members], np.int64),
+        )
 
     def _given(self, owners: Owners, claims: Claims) -> Owners:
         is_withheld = claims.claimed & (owners != claims.owner)

@@ -147,7 +147,7 @@ class _RackClasses:
     def _of_topic(self, topic: Topic) -> Ints:
         if topic.racks is None:
             return np.full(topic.partitions, _ANY_RACK, np.int64)
-        return np.array([self._classes[racks] for racks in topic.racks], np.int64)
+        return np.fromiter(map(self._classes.__getitem__, topic.racks), np.int64, topic.partitions)
 
 
 def _classes(of_members: frozenset[str], topics: Sequence[Topic]) -> dict[frozenset[str], int]:

@@ -120,23 +120,32 @@ class _Deal:
     def _deal_topics(self, free: Ints, members: Ints, gained: Ints) -> None:
         """Give each topic's partitions to those with the fewest of it, and of these to those that gain the most."""
         topic = self._layout.topic[free]
-        scale = int(gained.max()) + 1
-        for part in np.split(free, np.flatnonzero(topic[1:] != topic[:-1]) + 1):
-            number = int(self._layout.topic[part[0]])
-            of_topic = self._owner[self._layout.starts[number] : self._layout.starts[number + 1]]
-            has = np.bincount(of_topic + 1, minlength=self._rows.members + 1)[1:][members]
-            gets = _fewest_first(has, gained, part.size) if part.size > 1 else _to_one(has * scale - gained)
-            self._owner[part] = np.repeat(members, gets)
-            gained = gained - gets
-            if not gained.all():
-                members, gained = members[gained > 0], gained[gained > 0]
-
-
-def _to_one(rank: Ints) -> Ints:
-    """Return that one unit goes to the lowest in rank, the first of equals."""
-    gets = np.zeros(rank.size, np.int64)
-    gets[np.argmin(rank)] = 1
-    return gets
+        opens = np.flatnonzero(np.append(True, topic[1:] != topic[:-1]))
+        bounds = np.append(opens, free.size).tolist()
+        starts = self._layout.starts[topic[opens]].tolist()
+        ends = self._layout.starts[topic[opens] + 1].tolist()
+        seats = members.size
+        seat_of = np.full(self._rows.members + 1, seats)  # that of all others, and of NOBODY, who comes last
+        seat_of[members] = np.arange(seats)
+        # Whoever gains the most comes first, then the first one. Whoever gains something has a turn of `seats` or more.
+        turn = np.append(gained * seats + np.arange(seats)[::-1], 0)
+        for first, end, start, stop in zip(bounds, bounds[1:], starts, ends, strict=False):
+            units = end - first
+            have_some = seat_of[self._owner[start:stop]]
+            if units <= seats:
+                turn_of_others = turn.copy()
+                turn_of_others[have_some] = 0
+                takers = np.argpartition(turn_of_others, -units)[-units:]
+                if turn_of_others[takers].min() >= seats:
+                    takers.sort()
+                    self._owner[free[first:end]] = members[takers]
+                    turn[takers] -= seats
+                    continue
+            has = np.bincount(have_some, minlength=seats + 1)
+            takers = np.flatnonzero(turn >= seats)
+            gets = _fewest_first(has[takers], turn[takers] // seats, units)
+            self._owner[free[first:end]] = np.repeat(members[takers], gets)
+            turn[takers] -= gets * seats
 
 
 def _fewest_first(has: Ints, most: Ints, units: int) -> Ints:
