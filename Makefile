@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer soak soak-growth clean
+.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation soak soak-growth clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Watch a consumer group rebalance on a real, local Kafka (ARGS="--help" for options)
 	@$(BIN)/groupwright demo $(ARGS)
@@ -41,6 +41,9 @@ bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-g
 
 bench-consumer: $(VENV)/.dev ## Measure throughput, joins, events and idling beside confluent-kafka, Java and others (ARGS=--quick)
 	$(BIN)/python -m benchmarks.consumer $(ARGS)
+
+bench-instrumentation: $(VENV)/.dev ## Measure what instrumentation costs: throughput, a scrape, memory
+	$(BIN)/python -m benchmarks.instrumentation $(ARGS)
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

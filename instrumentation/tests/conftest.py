@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance
-from groupwright.instrumentation import RebalanceListener
+from groupwright.instrumentation import MembershipSnapshot, RebalanceListener
 
 
 @dataclass(eq=False)
@@ -19,6 +20,7 @@ class ScriptedConsumer:
     client_id: str = "c-1"
     age: Callable[[], float | None] = lambda: 0.5
     listeners: list[RebalanceListener] = field(default_factory=list)
+    membership_snapshot: MembershipSnapshot | None = None
 
     @property
     def poll_age(self) -> float | None:
@@ -83,5 +85,16 @@ def series(registry: CollectorRegistry) -> Callable[[], dict[tuple[str, frozense
             for sample in family.samples
             if not sample.name.endswith("_created")
         }
+
+    return read
+
+
+@pytest.fixture
+def statistics() -> Callable[[str], str]:
+    """Statistics as librdkafka 2.16 gave them to a "consumer" or a "producer"."""
+
+    def read(kind: str) -> str:
+        path = Path(__file__).parent / "data" / f"{kind}-statistics.json"
+        return path.read_text(encoding="utf-8")
 
     return read

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.instrumentation.catalogue import CATALOGUE, LABELS
+from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation.labels import LABELS
 from groupwright.testing import LocalKafka
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -42,7 +43,14 @@ def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) 
 def test_there_are_examples_of_adoption_serving_and_removal() -> None:
     text = "\n".join(EXAMPLES)
 
-    for name in ("instrument", "start_http_server", "make_wsgi_app", "make_asgi_app", "write_to_textfile"):
+    for name in (
+        "instrumented",
+        "instrument",
+        "start_http_server",
+        "make_wsgi_app",
+        "make_asgi_app",
+        "write_to_textfile",
+    ):
         assert f"{name}(" in text
     assert ".remove()" in text
 
@@ -50,7 +58,11 @@ def test_there_are_examples_of_adoption_serving_and_removal() -> None:
 def test_each_metric_and_label_that_it_names_exists() -> None:
     names = set(re.findall(r"\bgroupwright_[a-z_]+", README))
     known = {spec.name + suffix for spec in CATALOGUE for suffix in ("", "_bucket", "_sum", "_count")}
-    labels = {label for group in re.findall(r"by \(([a-z_, ]+)\)", README) for label in group.split(", ")}
+    labels = {
+        label
+        for group in re.findall(r"(?:by|on|group_left) \(([a-z_, ]+)\)", README)
+        for label in group.split(", ")
+    }
 
     assert names - known == set()
     assert labels - {"le"} <= set(LABELS)
@@ -59,6 +71,9 @@ def test_each_metric_and_label_that_it_names_exists() -> None:
 def test_the_modules_that_it_lists_are_those_that_exist() -> None:
     source = Path(__file__).parents[1] / "src" / "groupwright" / "instrumentation"
 
-    listed = re.findall(r"^\| `([a-z]+\.py)` \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z_/]+\.py`.*?) \|", README, re.MULTILINE)
+    listed = re.findall(r"`([a-z_/]+\.py)`", " ".join(rows))
 
-    assert sorted(listed) == sorted(path.name for path in source.glob("*.py") if path.name != "__init__.py")
+    assert sorted(listed) == sorted(
+        path.relative_to(source).as_posix() for path in source.rglob("*.py") if path.name != "__init__.py"
+    )

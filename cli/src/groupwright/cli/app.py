@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from groupwright.cli.demo.command import demo
+from groupwright.cli.doctor import doctor
 
 app = typer.Typer(
     add_completion=False,
@@ -33,3 +34,4 @@ def groupwright(
 
 
 app.command()(demo)
+app.command()(doctor)

@@ -1,5 +1,6 @@
 """Sends the queued commits to the coordinator, one request at a time."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -76,6 +77,10 @@ class CommitSender:
         self._held = [commit for commit in self._held if now < commit.deadline]
         for commit in late:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
+
+    def refuse(self, reason: str) -> None:
+        """Give up the commits that wait: the brokers refuse this client, and what it hears next is why."""
+        self._queue.expire(math.inf, reason)
 
     @property
     def next_deadline(self) -> float | None:

@@ -207,6 +207,7 @@ class Driver:
         try:
             code, message = await self._network.find_coordinator()
         except AccessError as error:
+            self._commits.refuse(str(error))
             self._feed(member.coordinator_missing, error.code, str(error))
         except DisconnectedError as error:
             self._log.warning("the group's coordinator could not be looked up: %s", error)

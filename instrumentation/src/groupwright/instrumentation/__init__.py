@@ -1,23 +1,48 @@
-"""Metrics of a consumer's rebalances, in a Prometheus registry of your choice.
+"""Rebalances measured, explained and warned of, of any client of confluent-kafka, in a Prometheus registry.
 
-- `instrument`: adopt it in one line, ``instrument(consumer)``.
+- `instrumented`: adopt it in one line, ``instrumented(Consumer, config)`` for ``Consumer(config)``.
+- `instrument`: the same for a consumer that is there already and tells of its rebalances, as Groupwright's does.
 - `Instrumentation`: what that returns; it can take the consumer's series out again.
 - `Metrics`: the collector behind it, one for each registry.
-- `ObservableConsumer`, `RebalanceListener`, `RebalanceRecord`: what it needs of a consumer, as protocols.
+- `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: where the record of each rebalance goes.
+- `RebalanceEvent`: that record.
+- `ObservableConsumer`, `RebalanceListener`, `ClientListener`, `RebalanceRecord`, `MembershipSnapshot`, `Leadership`:
+  what it needs of a consumer.
 
-`groupwright.instrumentation.catalogue` describes every metric, and REFERENCE.md is made from it. Serving them is
-prometheus-client's: ``start_http_server``, ``make_wsgi_app``, ``make_asgi_app``, ``write_to_textfile``.
+`groupwright.instrumentation.catalogue` describes every metric, and REFERENCE.md is made from it;
+`groupwright.instrumentation.advice` has the rules of advice. Serving is prometheus-client's: ``start_http_server``,
+``make_wsgi_app``, ``make_asgi_app``, ``write_to_textfile``.
 """
 
+from groupwright.instrumentation.adopt import instrumented
 from groupwright.instrumentation.collector import Metrics, instrument
+from groupwright.instrumentation.events import RebalanceEvent
 from groupwright.instrumentation.listener import Instrumentation
-from groupwright.instrumentation.observable import ObservableConsumer, RebalanceListener, RebalanceRecord
+from groupwright.instrumentation.observable import (
+    ClientListener,
+    Leadership,
+    MembershipSnapshot,
+    ObservableConsumer,
+    RebalanceListener,
+    RebalanceRecord,
+)
+from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
 
 __all__ = [
+    "ClientListener",
+    "EventSink",
     "Instrumentation",
+    "Leadership",
+    "MembershipSnapshot",
     "Metrics",
     "ObservableConsumer",
+    "RebalanceEvent",
     "RebalanceListener",
     "RebalanceRecord",
     "instrument",
+    "instrumented",
+    "to_callback",
+    "to_file",
+    "to_kafka",
+    "to_logging",
 ]

@@ -4,81 +4,13 @@ Names follow the rules that ``promtool check metrics`` has: base units, ``_total
 bounded: never a member id, a generation or a reason.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Kind(StrEnum):
-    """A metric's type, in Prometheus' terms."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-    INFO = "info"
-
-
-_SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """One metric."""
-
-    name: str
-    """As it is queried, with the suffix of its kind."""
-    kind: Kind
-    help: str
-    labels: tuple[str, ...]
-    unit: str = ""
-    """The base unit that ends the name; empty for plain numbers."""
-    java: str | None = None
-    """What the Java consumer calls it or comes closest to it, among its own metrics; None if nothing does."""
-    buckets: tuple[float, ...] = ()
-    """A histogram's upper bounds, in its unit."""
-
-    @property
-    def family(self) -> str:
-        """The name without its kind's suffix, as prometheus-client wants it."""
-        return self.name.removesuffix(_SUFFIXES.get(self.kind, ""))
-
-
-FAILED = "failed"
-OUTCOMES = ("completed", "lost", FAILED)
-PHASES = ("revoke", "join", "sync", "assign")
-CALLBACKS = ("assign", "revoke", "lost")
-
-LABELS = {
-    "group": "the consumer's `group.id`",
-    "client_id": "its `client.id`",
-    "protocol": "the assignor that the group voted for; empty if the rebalance failed before the vote",
-    "outcome": (
-        "`completed`: an assignment was applied; `lost`: one was applied, after the partitions owned before had been "
-        "lost; `failed`: the coordinator refused the member, or its assignor failed"
-    ),
-    "phase": (
-        "`revoke`: from the order to give partitions up until that is done, callback included; `join`: from the first "
-        "JoinGroup until one was answered with a generation, so mostly waiting for the other members; `sync`: from "
-        "there until SyncGroup brought the assignment, in the leader with the assignor's run; `assign`: from there "
-        "until it was applied, with the fetch of committed offsets and the callback"
-    ),
-    "callback": "`assign`: `on_assign`; `revoke`: `on_revoke`; `lost`: `on_lost`, or `on_revoke` where there is none",
-    "topic": "the topic",
-    "version": "Groupwright's version",
-    "confluent_kafka": "confluent-kafka's version, and so librdkafka's",
-}
-
-DURATION_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 10, 45, 120, 300)
-"""Seconds; `BUCKETS_REASON` says why these."""
-
-BUCKETS_REASON = """\
-They reach from a callback that does nothing to the longest that a coordinator waits, and are fine where rebalances in
-good health lie. Above 1 s they hold the times at which something happens by default, so that the share of rebalances
-longer than that is exact: 3 s is `heartbeat.interval.ms`, before which a member need not have heard that a rebalance
-began; 45 s is `session.timeout.ms`, how long a dead member goes unnoticed; 300 s is `max.poll.interval.ms`, after
-which a member that has not joined is evicted.
-"""
+from groupwright.instrumentation.labels import DURATION_BUCKETS
+from groupwright.instrumentation.producer_catalogue import PRODUCERS
+from groupwright.instrumentation.spec import Kind, Merge, Spec
 
 _CONSUMER = ("group", "client_id")
+
+# --- Rebalances ---------------------------------------------------------------------------------------
 
 REBALANCES = Spec(
     "groupwright_rebalances_total",
@@ -138,6 +70,7 @@ PARTITIONS_OWNED = Spec(
     "Partitions owned now; 0 for a topic whose last partition has gone.",
     (*_CONSUMER, "topic"),
     java="assigned-partitions",
+    merge=Merge.SUM,
 )
 LAST_REBALANCE_TIMESTAMP = Spec(
     "groupwright_last_rebalance_timestamp_seconds",
@@ -167,6 +100,208 @@ LAST_POLL_AGE = Spec(
     _CONSUMER,
     unit="seconds",
     java="last-poll-seconds-ago",
+    merge=Merge.MAX,
+)
+# --- What the group's leader knows --------------------------------------------------------------------
+
+LEADER_MOVES = Spec(
+    "groupwright_leader_moves_total",
+    Kind.COUNTER,
+    "Partitions that the assignments made here, as the group's leader, took from one member for another.",
+    _CONSUMER,
+)
+LEADER_MOVES_NEEDED = Spec(
+    "groupwright_leader_moves_needed_total",
+    Kind.COUNTER,
+    "The fewest moves that assignments as even as can be would have taken; what exceeds it is churn.",
+    _CONSUMER,
+)
+LEADER_IMBALANCE = Spec(
+    "groupwright_leader_imbalance",
+    Kind.GAUGE,
+    "How uneven the last assignment made here is, as `groupwright.assignors.measure` counts it; 0: as even as can be.",
+    _CONSUMER,
+)
+LEADER_MEMBERS = Spec(
+    "groupwright_leader_members",
+    Kind.GAUGE,
+    "Members of the group; absent where another member leads.",
+    _CONSUMER,
+)
+
+# --- Membership ---------------------------------------------------------------------------------------
+
+CONSUMER_INFO = Spec(
+    "groupwright_consumer_info",
+    Kind.INFO,
+    "Whose the membership is, and of which kind its rebalances are; always 1.",
+    (*_CONSUMER, "client", "kind"),
+)
+MEMBERSHIP_STATE = Spec(
+    "groupwright_membership_state",
+    Kind.GAUGE,
+    "1 for the state that the member is in, 0 for the others.",
+    (*_CONSUMER, "state"),
+    merge=Merge.MAX,
+)
+COORDINATOR_NODE = Spec(
+    "groupwright_coordinator_node",
+    Kind.GAUGE,
+    "The id of the broker that coordinates the group; absent while none is known.",
+    _CONSUMER,
+)
+COORDINATOR_CHANGES = Spec(
+    "groupwright_coordinator_changes_total",
+    Kind.COUNTER,
+    "Times that another broker became the coordinator, as seen from here.",
+    _CONSUMER,
+)
+COORDINATOR_ERRORS = Spec(
+    "groupwright_coordinator_errors_total",
+    Kind.COUNTER,
+    "Requests to the coordinator that had no answer: send and receive errors, and time-outs.",
+    _CONSUMER,
+)
+COORDINATOR_ROUND_TRIP = Spec(
+    "groupwright_coordinator_round_trip_seconds",
+    Kind.GAUGE,
+    "Round trip to the coordinator, on average over the last window of measuring.",
+    _CONSUMER,
+    unit="seconds",
+    java="heartbeat-response-time-max",
+    merge=Merge.MAX,
+)
+GROUP_REQUESTS = Spec(
+    "groupwright_group_requests_total",
+    Kind.COUNTER,
+    "Requests sent to the coordinator.",
+    (*_CONSUMER, "request"),
+    java="heartbeat-total, join-total, sync-total, commit-total",
+)
+GROUP_REQUEST_FAILURES = Spec(
+    "groupwright_group_request_failures_total",
+    Kind.COUNTER,
+    "Requests that the coordinator answered with an error.",
+    (*_CONSUMER, "request", "error"),
+)
+LAST_HEARTBEAT_AGE = Spec(
+    "groupwright_last_heartbeat_age_seconds",
+    Kind.GAUGE,
+    "Time since the coordinator last answered a heartbeat, taken when scraped; absent before the first.",
+    _CONSUMER,
+    unit="seconds",
+    java="last-heartbeat-seconds-ago",
+    merge=Merge.MAX,
+)
+FENCED = Spec(
+    "groupwright_fenced_total",
+    Kind.COUNTER,
+    "Times that another member with the same `group.instance.id` took this one's place.",
+    _CONSUMER,
+)
+
+# --- Commits ------------------------------------------------------------------------------------------
+
+COMMITS = Spec(
+    "groupwright_commits_total",
+    Kind.COUNTER,
+    "Commits of offsets that have ended, well or not.",
+    _CONSUMER,
+    java="commit-total",
+)
+COMMIT_FAILURES = Spec(
+    "groupwright_commit_failures_total",
+    Kind.COUNTER,
+    "Those of them that failed.",
+    (*_CONSUMER, "error"),
+)
+COMMIT_DURATION = Spec(
+    "groupwright_commit_duration_seconds",
+    Kind.HISTOGRAM,
+    "Time that commits took; of a plain consumer, that of its synchronous ones.",
+    _CONSUMER,
+    unit="seconds",
+    java="commit-latency-avg/-max",
+    buckets=DURATION_BUCKETS,
+)
+
+# --- Polling and lag ----------------------------------------------------------------------------------
+
+POLL_INTERVAL_USED = Spec(
+    "groupwright_poll_interval_used_ratio",
+    Kind.GAUGE,
+    "Time since the last poll as a share of `max.poll.interval.ms`, taken when scraped; at 1 the member is evicted.",
+    _CONSUMER,
+    unit="ratio",
+    merge=Merge.MAX,
+)
+POLL_SECONDS = Spec(
+    "groupwright_poll_seconds_total",
+    Kind.COUNTER,
+    "Time spent inside poll and consume; its rate is the share of time in which the application waits for messages.",
+    _CONSUMER,
+    unit="seconds",
+    java="poll-idle-ratio-avg",
+)
+MAX_POLL_EXCEEDED = Spec(
+    "groupwright_max_poll_exceeded_total",
+    Kind.COUNTER,
+    "Times that the application polled too late, and so lost its partitions.",
+    _CONSUMER,
+)
+LAG = Spec(
+    "groupwright_lag",
+    Kind.GAUGE,
+    "Messages between what the application has taken and the log's end, over the topic's partitions fetched here.",
+    (*_CONSUMER, "topic"),
+    java="records-lag",
+    merge=Merge.SUM,
+)
+LAG_MAX = Spec(
+    "groupwright_lag_max",
+    Kind.GAUGE,
+    "The same of the partition that lags most.",
+    (*_CONSUMER, "topic"),
+    java="records-lag-max",
+    merge=Merge.MAX,
+)
+PARTITION_LAG = Spec(
+    "groupwright_partition_lag",
+    Kind.GAUGE,
+    "The same of each partition; only on request.",
+    (*_CONSUMER, "topic", "partition"),
+    java="records-lag",
+    merge=Merge.MAX,
+)
+STATISTICS_AGE = Spec(
+    "groupwright_statistics_age_seconds",
+    Kind.GAUGE,
+    "How old the newest of librdkafka's statistics are, on which lag and, of plain consumers, the coordinator's metrics "
+    "rest; they come only while the application polls.",
+    _CONSUMER,
+    unit="seconds",
+    merge=Merge.MAX,
+)
+CLIENT_ERRORS = Spec(
+    "groupwright_client_errors_total",
+    Kind.COUNTER,
+    "Errors that librdkafka told its `error_cb`.",
+    (*_CONSUMER, "error"),
+)
+
+# --- The instrumentation itself -----------------------------------------------------------------------
+
+WARNINGS = Spec(
+    "groupwright_warnings_total",
+    Kind.COUNTER,
+    "Advice given, by rule: the log has each in words.",
+    (*_CONSUMER, "rule"),
+)
+EVENTS = Spec(
+    "groupwright_events_total",
+    Kind.COUNTER,
+    "Records of rebalances for sinks, by what became of them.",
+    (*_CONSUMER, "sink", "outcome"),
 )
 BUILD_INFO = Spec(
     "groupwright_build_info",
@@ -195,6 +330,34 @@ CATALOGUE = (
     LAST_REBALANCE_DURATION,
     GENERATION,
     LAST_POLL_AGE,
+    LEADER_MOVES,
+    LEADER_MOVES_NEEDED,
+    LEADER_IMBALANCE,
+    LEADER_MEMBERS,
+    CONSUMER_INFO,
+    MEMBERSHIP_STATE,
+    COORDINATOR_NODE,
+    COORDINATOR_CHANGES,
+    COORDINATOR_ERRORS,
+    COORDINATOR_ROUND_TRIP,
+    GROUP_REQUESTS,
+    GROUP_REQUEST_FAILURES,
+    LAST_HEARTBEAT_AGE,
+    FENCED,
+    COMMITS,
+    COMMIT_FAILURES,
+    COMMIT_DURATION,
+    POLL_INTERVAL_USED,
+    POLL_SECONDS,
+    MAX_POLL_EXCEEDED,
+    LAG,
+    LAG_MAX,
+    PARTITION_LAG,
+    STATISTICS_AGE,
+    CLIENT_ERRORS,
+    WARNINGS,
+    EVENTS,
     BUILD_INFO,
     ERRORS,
+    *PRODUCERS,
 )

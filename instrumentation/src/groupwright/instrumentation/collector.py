@@ -1,31 +1,52 @@
-"""`instrument`, and the collector that stands for all instrumented consumers of one registry."""
+"""`instrument`, and the collector that stands for all instrumented clients of one registry."""
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Self
+from typing import Any, Self
 
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.instrumentation import gauges
-from groupwright.instrumentation.catalogue import BUILD_INFO, CATALOGUE, Spec
+from groupwright.instrumentation.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
 from groupwright.instrumentation.families import Families
-from groupwright.instrumentation.listener import Instrumentation
+from groupwright.instrumentation.listener import Instrumentation, Options
 from groupwright.instrumentation.observable import ObservableConsumer, as_observable
+from groupwright.instrumentation.producers import ProducerInstrumentation
+from groupwright.instrumentation.signals import Signals
+from groupwright.instrumentation.sinks import EventSink
+from groupwright.instrumentation.spec import Spec
+from groupwright.instrumentation.statistics import ConsumerStatistics, ProducerStatistics
 
 
-def instrument(consumer: ObservableConsumer, registry: CollectorRegistry = REGISTRY) -> Instrumentation:
+def instrument(
+    consumer: ObservableConsumer,
+    registry: CollectorRegistry = REGISTRY,
+    *,
+    events: Sequence[EventSink] = (),
+    lag_by_partition: bool = False,
+    advise: bool = True,
+) -> Instrumentation:
     """Measure a consumer's rebalances from now on, in `registry`; best called before `subscribe`.
 
-    The same consumer in the same registry again changes nothing, and returns what it returned before.
+    The same consumer in the same registry again changes nothing, and returns what it returned before. What rests on
+    librdkafka's statistics (lag above all) is measured only of a client that `instrumented` has made.
+
+    Args:
+        consumer: Groupwright's, or one that `instrumented` has made.
+        registry: where its metrics go.
+        events: where a record of each rebalance goes.
+        lag_by_partition: whether lag is shown for each partition as well: as many series as there are partitions.
+        advise: whether to look for what causes rebalances, and warn of it in the log.
 
     Raises:
         TypeError: the consumer tells nothing of its rebalances, as a plain `confluent_kafka.Consumer`.
         ValueError: the registry has metrics by these names that are not Groupwright's.
     """
-    return Metrics.of(registry).watch(consumer)
+    options = Options(events, lag_by_partition, advise)
+    return Metrics.of(registry).watch(consumer, options)
 
 
 class Metrics:
@@ -41,6 +62,7 @@ class Metrics:
         self._build = {name: _version(name) for name in ("groupwright", "confluent-kafka")}
         self._logger = logging.getLogger("groupwright.instrumentation")
         self._consumers: list[Instrumentation] = []
+        self._producers: list[ProducerInstrumentation] = []
         # Reentrant: a signal handler may remove a consumer while it interrupts a scrape.
         self._lock = threading.RLock()
 
@@ -65,8 +87,20 @@ class Metrics:
             "registry, or unregister those"
         ) from clash
 
-    def watch(self, consumer: ObservableConsumer) -> Instrumentation:
+    def watch(
+        self,
+        consumer: ObservableConsumer,
+        options: Options | None = None,
+        signals: Signals[ConsumerStatistics] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> Instrumentation:
         """Measure a consumer; one that is measured already returns what it returned before.
+
+        Args:
+            consumer: the consumer.
+            options: what to measure besides the usual.
+            signals: what librdkafka's callbacks tell of it, if somebody listens to them.
+            config: its configuration, for advice.
 
         Raises:
             TypeError: it tells nothing of its rebalances, as a plain `confluent_kafka.Consumer`.
@@ -76,10 +110,21 @@ class Metrics:
             for known in self._alive():
                 if known.watches(consumer):
                     return known
-            instrumentation = Instrumentation(consumer, self._families, self._forget, self._logger)
+            instrumentation = Instrumentation(
+                consumer, self._families, self._forget, self._logger, options, signals, config
+            )
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)
-            instrumentation.start_counters()
+            instrumentation.start()
+        return instrumentation
+
+    def watch_producer(self, client_id: str, signals: Signals[ProducerStatistics]) -> ProducerInstrumentation:
+        """Measure a producer, which lives as long as its signals do."""
+        instrumentation = ProducerInstrumentation(
+            client_id, signals, self._families, self._forget_producer, self._logger
+        )
+        with self._lock:
+            self._producers.append(instrumentation)
         return instrumentation
 
     def describe(self) -> Iterator[Metric]:
@@ -89,24 +134,44 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family as it is now."""
-        # First, since a gauge that cannot be read is counted.
-        read = gauges.read(self._alive())
+        consumers, producers = self._alive(), self._alive_producers()
+        # First, since what cannot be read is counted, and so is what has grown.
+        clients = []
+        alive: list[Instrumentation | ProducerInstrumentation] = [*consumers, *producers]
+        for client in alive:
+            readings = client.readings()
+            client.count_growth(readings)
+            clients.append((client.identity, readings))
         yield from self._families.collect()
-        for spec, series in read.items():
+        for spec, series in gauges.merge(clients).items():
             yield _gauge(spec, series)
-        labels = dict(zip(BUILD_INFO.labels, self._build.values(), strict=True))
-        yield InfoMetricFamily(BUILD_INFO.family, BUILD_INFO.help, value=labels)
+        yield _info(BUILD_INFO, {tuple(self._build.values())})
+        yield _info(CONSUMER_INFO, {(*consumer.identity, *consumer.whose) for consumer in consumers})
 
     def _alive(self) -> list[Instrumentation]:
-        """Return the consumers that have not been collected. The counters of those that were stay, as totals."""
+        """Return the consumers that have not been collected, in the order in which their last rebalances ended.
+
+        The counters of those that were stay, as totals.
+        """
         with self._lock:
             self._consumers = [each for each in self._consumers if each.alive]
-            return list(self._consumers)
+            return sorted(self._consumers, key=lambda each: each.standing.ended_at or 0.0)
+
+    def _alive_producers(self) -> list[ProducerInstrumentation]:
+        with self._lock:
+            self._producers = [each for each in self._producers if each.alive]
+            return list(self._producers)
 
     def _forget(self, gone: Instrumentation) -> None:
         with self._lock:
             self._consumers = [each for each in self._consumers if each is not gone]
             if all(each.identity != gone.identity for each in self._alive()):
+                self._families.remove(gone.identity)
+
+    def _forget_producer(self, gone: ProducerInstrumentation) -> None:
+        with self._lock:
+            self._producers = [each for each in self._producers if each is not gone]
+            if all(each.identity != gone.identity for each in self._alive_producers()):
                 self._families.remove(gone.identity)
 
 
@@ -122,6 +187,13 @@ def _gauge(spec: Spec, series: gauges.Series) -> GaugeMetricFamily:
     family = GaugeMetricFamily(spec.family, spec.help, labels=spec.labels, unit=spec.unit)
     for labels, value in series.items():
         family.add_metric(labels, value)
+    return family
+
+
+def _info(spec: Spec, series: Iterable[tuple[str, ...]]) -> Metric:
+    family = Metric(spec.family, spec.help, spec.kind)
+    for values in sorted(series):
+        family.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), 1)
     return family
 
 

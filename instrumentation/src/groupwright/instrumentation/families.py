@@ -7,14 +7,19 @@ from typing import NamedTuple
 
 from prometheus_client import Counter, Histogram, Metric
 
-from groupwright.instrumentation.catalogue import CATALOGUE, Kind, Spec
+from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation.spec import Kind, Spec
 
 
 class Identity(NamedTuple):
-    """The labels by which a consumer's series are known."""
+    """The labels by which a client's series are known. A producer has no group."""
 
     group: str
     client_id: str
+
+    def of(self, spec: Spec) -> tuple[str, ...]:
+        """Return the values of those labels of a metric that say whose it is."""
+        return tuple(value for name, value in zip(self._fields, self, strict=True) if name in spec.labels)
 
 
 class Families:
@@ -43,15 +48,28 @@ class Families:
 
     def add(self, spec: Spec, identity: Identity, amount: float = 1, **labels: str) -> None:
         """Count; an amount of 0 makes the series, so that its first increase is one to `rate()` as well."""
+        self.add_values(spec, identity, amount, _values(spec, identity, labels))
+
+    def add_values(self, spec: Spec, identity: Identity, amount: float, labels: tuple[str, ...]) -> None:
+        """Count likewise; `labels` are the values of those labels that do not say whose it is."""
         with self._lock:
-            values = self._label_values(spec, identity, labels)
+            values = (*identity.of(spec), *labels)
+            self._series[identity].add((spec, values))
             self._counters[spec].labels(*values).inc(amount)
 
-    def observe(self, spec: Spec, identity: Identity, value: float, **labels: str) -> None:
-        """Put a value into a histogram."""
+    def observe(
+        self,
+        spec: Spec,
+        identity: Identity,
+        value: float,
+        exemplar: dict[str, str] | None = None,
+        **labels: str,
+    ) -> None:
+        """Put a value into a histogram, with an exemplar for OpenMetrics."""
         with self._lock:
-            values = self._label_values(spec, identity, labels)
-            self._histograms[spec].labels(*values).observe(value)
+            values = (*identity.of(spec), *_values(spec, identity, labels))
+            self._series[identity].add((spec, values))
+            self._histograms[spec].labels(*values).observe(value, exemplar)
 
     def remove(self, identity: Identity) -> None:
         """Take out all series of a consumer."""
@@ -65,8 +83,6 @@ class Families:
         for family in (*self._counters.values(), *self._histograms.values()):
             yield from family.collect()
 
-    def _label_values(self, spec: Spec, identity: Identity, labels: dict[str, str]) -> tuple[str, ...]:
-        given = {**identity._asdict(), **labels}
-        values = tuple(str(given[name]) for name in spec.labels)
-        self._series[identity].add((spec, values))
-        return values
+
+def _values(spec: Spec, identity: Identity, labels: dict[str, str]) -> tuple[str, ...]:
+    return tuple(str(labels[name]) for name in spec.labels if name not in identity._fields)

@@ -1,42 +1,35 @@
-"""What gauges show at a scrape, read from the consumers that are alive."""
+"""What gauges show at a scrape, where several clients may share a series."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from groupwright.instrumentation.catalogue import (
-    CATALOGUE,
-    GENERATION,
-    LAST_POLL_AGE,
-    LAST_REBALANCE_DURATION,
-    LAST_REBALANCE_TIMESTAMP,
-    PARTITIONS_OWNED,
-    Kind,
-    Spec,
-)
-from groupwright.instrumentation.listener import Instrumentation
+from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation.families import Identity
+from groupwright.instrumentation.readings import Reading
+from groupwright.instrumentation.spec import Kind, Merge, Spec
 
 Series = dict[tuple[str, ...], float]
 """Values by label values, in the order of `Spec.labels`."""
 
 
-def read(consumers: Iterable[Instrumentation]) -> Mapping[Spec, Series]:
-    """Read every gauge of the catalogue.
+def merge(clients: Iterable[tuple[Identity, Iterable[Reading]]]) -> Mapping[Spec, Series]:
+    """Return every gauge of the catalogue, as all clients' readings together give it.
 
-    Consumers of one group and one client id (it is "rdkafka" unless set) share their series: what they own adds up,
-    the last rebalance is the latest of theirs, and the poll age is that of the one that has not polled for longest.
+    Those of one group and one client id (it is "rdkafka" unless set) share their series: each metric's `Merge` says
+    what it shows then. The clients come in the order in which their last rebalances ended.
     """
     gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.kind is Kind.GAUGE}
-    owned, ages = gauges[PARTITIONS_OWNED], gauges[LAST_POLL_AGE]
-    standings = [(consumer, consumer.standing) for consumer in consumers]
-    for consumer, standing in sorted(standings, key=lambda each: each[1].ended_at or 0.0):
-        labels = consumer.identity
-        for topic, number in standing.owned.items():
-            owned[*labels, topic] = owned.get((*labels, topic), 0) + number
-        if standing.ended_at is not None:
-            gauges[LAST_REBALANCE_TIMESTAMP][labels] = standing.ended_at
-            gauges[LAST_REBALANCE_DURATION][labels] = standing.duration
-        if standing.generation is not None:
-            gauges[GENERATION][labels] = standing.generation
-        age = consumer.poll_age()
-        if age is not None:
-            ages[labels] = max(age, ages.get(labels, age))
+    for identity, readings in clients:
+        own = {spec: identity.of(spec) for spec in gauges}
+        for spec, labels, value in readings:
+            series = gauges.get(spec)
+            if series is not None:
+                key = own[spec] + labels
+                series[key] = _MERGES[spec.merge](series[key], value) if key in series else value
     return gauges
+
+
+_MERGES: Mapping[Merge, Callable[[float, float], float]] = {
+    Merge.SUM: lambda one, other: one + other,
+    Merge.MAX: max,
+    Merge.LAST: lambda _, other: other,
+}

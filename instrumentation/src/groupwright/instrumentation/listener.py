@@ -1,48 +1,62 @@
-"""One consumer's instrumentation: what its rebalances add to the metrics, and how it stands now."""
+"""One consumer's instrumentation: what its rebalances add to the metrics, and what it shows when scraped."""
 
 import logging
 import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from groupwright.instrumentation import readings
+from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
 from groupwright.instrumentation.catalogue import (
     CALLBACK_DURATION,
+    CLIENT_ERRORS,
+    COMMIT_DURATION,
+    COMMIT_FAILURES,
+    COMMITS,
     ERRORS,
-    FAILED,
-    OUTCOMES,
+    EVENTS,
+    LEADER_MOVES,
+    LEADER_MOVES_NEEDED,
     PARTITIONS_ASSIGNED,
     PARTITIONS_LOST,
     PARTITIONS_REVOKED,
     PHASE_DURATION,
     REBALANCE_DURATION,
     REBALANCES,
-    Spec,
+    STATISTICS_AGE,
+    WARNINGS,
 )
+from groupwright.instrumentation.events import RebalanceEvent, make_event
 from groupwright.instrumentation.families import Families, Identity
-from groupwright.instrumentation.observable import ObservableConsumer, Partitions, RebalanceRecord
+from groupwright.instrumentation.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
+from groupwright.instrumentation.observable import (
+    Leadership,
+    MembershipSnapshot,
+    ObservableConsumer,
+    Partitions,
+    RebalanceRecord,
+)
+from groupwright.instrumentation.readings import Growth, Reading
+from groupwright.instrumentation.settings import ConsumerSettings
+from groupwright.instrumentation.signals import Signals
+from groupwright.instrumentation.sinks import EventSink
+from groupwright.instrumentation.spec import Spec
+from groupwright.instrumentation.standing import Standing
+from groupwright.instrumentation.statistics import ConsumerStatistics
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a consumer's gauges tell. Never changed but replaced, so that a scrape needs no lock."""
+class Options:
+    """What is measured of one consumer besides the usual."""
 
-    owned: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of partitions by topic; a topic that was owned once stays, with 0."""
-    generation: int | None = None
-    ended_at: float | None = None
-    """When the last rebalance ended, in seconds since the epoch."""
-    duration: float = 0.0
-    """How long it took, in seconds."""
-
-    def without(self, gone: Mapping[str, int]) -> "Standing":
-        """Return the standing after partitions were given up or lost."""
-        left = {topic: max(0, self.owned.get(topic, 0) - number) for topic, number in gone.items()}
-        return replace(self, owned={**self.owned, **left})
-
-    def owning(self, owned: Mapping[str, int], generation: int) -> "Standing":
-        """Return the standing after an assignment was applied."""
-        return replace(self, owned={**dict.fromkeys(self.owned, 0), **owned}, generation=generation)
+    events: Sequence[EventSink] = ()
+    """Where the record of each rebalance goes."""
+    lag_by_partition: bool = False
+    advise: bool = True
+    """Whether to look for what causes rebalances, and warn of it in the log."""
 
 
 class Instrumentation:
@@ -59,6 +73,9 @@ class Instrumentation:
         families: Families,
         forget: Callable[["Instrumentation"], None],
         logger: logging.Logger,
+        options: Options | None = None,
+        signals: Signals[ConsumerStatistics] | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         """Use `Metrics.watch`, which makes it known to the collector and to the consumer."""
         self.identity = Identity(consumer.group_id, consumer.client_id)
@@ -67,15 +84,29 @@ class Instrumentation:
         self._families = families
         self._forget = forget
         self._logger = logger
+        self._options = options or Options()
+        self._signals = signals
+        self._config: Mapping[str, Any] | None = (
+            config if config is not None else getattr(consumer, "settings", None)
+        )
+        settings = ConsumerSettings.of(self._config or {})
+        self._advice = RunningAdvice(settings.heartbeat_interval, settings.max_poll_interval)
+        observer = getattr(consumer, "_observer", None)
+        self._client = "groupwright" if observer is None else "librdkafka"
+        self._kind = "" if observer is None else observer.settings.kind
+        self._growth = Growth()
         self._logged: set[str] = set()
         self._removed = False
         # Reentrant: a signal handler may call `remove` while it interrupts an event.
         self._lock = threading.RLock()
+        if signals is not None:
+            signals.failed = self.observation_failed
 
     def remove(self) -> None:
         """Take this consumer's series out of the registry, and hear no more of it; again is no error.
 
-        Series that it shares with another consumer of the same group and client id stay, for that one.
+        Series that it shares with another consumer of the same group and client id stay, for that one. Sinks stay
+        open: they are whose who made them.
         """
         with self._lock:
             self._removed = True
@@ -92,20 +123,32 @@ class Instrumentation:
         """Whether this is the instrumentation of that very consumer."""
         return self._consumer() is consumer
 
-    def start_counters(self) -> None:
-        """Begin at 0 what is known to come: an increase from nothing is none to `rate()`."""
+    def start(self) -> None:
+        """Begin counters at 0 that are known to come: an increase from nothing is none to `rate()`. Give advice."""
         self._families.add(ERRORS, self.identity, 0)
+        self._families.add(COMMITS, self.identity, 0)
         self._start_outcomes("")
+        for sink in self._options.events:
+            for outcome in EVENT_OUTCOMES:
+                self._families.add(EVENTS, self.identity, 0, sink=sink.name, outcome=outcome)
+        if self._options.advise and self._config is not None:
+            self._guarded("advice", self._advise, on_configuration(self._config))
 
-    def poll_age(self) -> float | None:
-        """Return the seconds since the last poll, or None if there is nobody to poll any more."""
-        try:
-            consumer = self._consumer()
-            age = None if consumer is None else consumer.poll_age
-            return None if age is None else float(age)
-        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
-            self._failed("poll_age", error)
-            return None
+    def readings(self) -> list[Reading]:
+        """Read what is shown at a scrape; what cannot be read is left out, and counted."""
+        return [*self._read("standing", self._of_standing), *self._of_client()]
+
+    def count_growth(self, read: Iterable[Reading]) -> None:
+        """Count how much the totals among these readings have grown."""
+        with self._lock:
+            if not self._removed:
+                for spec, labels, growth in self._growth.increments(read):
+                    self._families.add_values(spec, self.identity, growth, labels)
+
+    @property
+    def whose(self) -> tuple[str, str]:
+        """Whose the membership is, and the kind of its rebalances: the values of `labels.LABELS`' client and kind."""
+        return self._client, self.standing.kind or self._kind
 
     # --- What the consumer tells --------------------------------------------------------------------
 
@@ -122,13 +165,21 @@ class Instrumentation:
         self._guarded("partitions_lost", self._on_gone, PARTITIONS_LOST, "lost", partitions, seconds)
 
     def rebalanced(self, rebalance: RebalanceRecord) -> None:
-        """Count and time a rebalance that has ended."""
+        """Count and time a rebalance that has ended, and tell the sinks of it."""
         self._guarded("rebalanced", self._on_rebalanced, rebalance)
+
+    def commit_ended(self, seconds: float | None, error: str | None) -> None:
+        """Count and time a commit."""
+        self._guarded("commit_ended", self._on_commit, seconds, error)
+
+    def observation_failed(self, where: str, error: Exception) -> None:
+        """Count what went wrong in watching the consumer."""
+        self._failed(where, error)
 
     # --- Parts --------------------------------------------------------------------------------------
 
     def _on_assigned(self, partitions: Partitions, seconds: float) -> None:
-        # What is owned then, `rebalanced` tells: it follows at once, and knows what was owned before as well.
+        # What is owned then, `rebalanced` tells: it follows, and knows what was owned before as well.
         self._count(PARTITIONS_ASSIGNED, "assign", _numbers(partitions), seconds)
 
     def _on_gone(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
@@ -140,29 +191,111 @@ class Instrumentation:
         # Everything is read before anything is recorded: a record that cannot be read leaves no half of it behind.
         outcome = str(rebalance.outcome)
         protocol = rebalance.protocol or ""
-        duration = float(rebalance.duration)
+        duration = None if rebalance.duration is None else float(rebalance.duration)
         phases = [(str(phase), float(seconds)) for phase, seconds in rebalance.phases.items()]
         ended_at = float(rebalance.ended_at)
-        owned = _numbers(rebalance.partitions)
+        partitions = {str(topic): tuple(numbers) for topic, numbers in rebalance.partitions.items()}
         generation = int(rebalance.generation)
+        kind = str(getattr(rebalance, "kind", None) or self.standing.kind)
+        leadership: Leadership | None = getattr(rebalance, "leadership", None)
+        event = make_event(*self.identity, rebalance, self.standing.partitions)
 
         self._start_outcomes(protocol)
         self._families.add(REBALANCES, self.identity, protocol=protocol, outcome=outcome)
-        self._families.observe(REBALANCE_DURATION, self.identity, duration, protocol=protocol)
+        if duration is not None:
+            # So that a slow rebalance can be found in the log or among the events.
+            exemplar = {"generation": str(generation)}
+            self._families.observe(REBALANCE_DURATION, self.identity, duration, exemplar, protocol=protocol)
         for phase, seconds in phases:
             self._families.observe(PHASE_DURATION, self.identity, seconds, protocol=protocol, phase=phase)
-        standing = replace(self.standing, ended_at=ended_at, duration=duration)
-        self.standing = standing if outcome == FAILED else standing.owning(owned, generation)
+        if leadership is not None:
+            self._families.add(LEADER_MOVES, self.identity, leadership.moved)
+            self._families.add(LEADER_MOVES_NEEDED, self.identity, leadership.moves_needed)
+        standing = replace(
+            self.standing, kind=kind, ended_at=ended_at, duration=duration, leadership=leadership
+        )
+        self.standing = standing if outcome == FAILED else standing.owning(partitions, generation)
+        self._offer(event)
+        if self._options.advise:
+            self._advise(self._advice.rebalanced(outcome, time.monotonic()))
+
+    def _on_commit(self, seconds: float | None, error: str | None) -> None:
+        self._families.add(COMMITS, self.identity)
+        if error is not None:
+            self._families.add(COMMIT_FAILURES, self.identity, error=error)
+        if seconds is not None:
+            self._families.observe(COMMIT_DURATION, self.identity, float(seconds))
 
     def _count(self, spec: Spec, callback: str, numbers: Mapping[str, int], seconds: float) -> None:
         self._families.observe(CALLBACK_DURATION, self.identity, float(seconds), callback=callback)
         for topic, number in numbers.items():
             for each in (PARTITIONS_ASSIGNED, PARTITIONS_REVOKED, PARTITIONS_LOST):
                 self._families.add(each, self.identity, number if each is spec else 0, topic=topic)
+        if self._options.advise:
+            self._advise(self._advice.called_back(callback, seconds, time.monotonic()))
 
     def _start_outcomes(self, protocol: str) -> None:
         for outcome in OUTCOMES:
             self._families.add(REBALANCES, self.identity, 0, protocol=protocol, outcome=outcome)
+
+    def _offer(self, event: RebalanceEvent) -> None:
+        for sink in self._options.events:
+            name = sink.name
+            sink.offer(event, lambda outcome, name=name: self._event_ended(name, outcome))  # type: ignore[misc] # mypy cannot infer a lambda with a default
+
+    def _event_ended(self, sink: str, outcome: str) -> None:
+        self._guarded("event", lambda: self._families.add(EVENTS, self.identity, sink=sink, outcome=outcome))
+
+    def _advise(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            if finding.severity is Severity.WARNING:
+                self._families.add(WARNINGS, self.identity, rule=finding.rule)
+                self._logger.warning("[%s in %s] %s", self.identity.client_id, self.identity.group, finding)
+
+    # --- Reading ------------------------------------------------------------------------------------
+
+    def _of_standing(self) -> Iterator[Reading]:
+        return readings.of_standing(self.standing)
+
+    def _of_client(self) -> Iterator[Reading]:
+        consumer = self._consumer()
+        if consumer is None:
+            return
+        snapshot: MembershipSnapshot | None = None
+        try:
+            snapshot = getattr(consumer, "membership_snapshot", None)
+        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            self._failed("membership_snapshot", error)
+        if snapshot is not None:
+            yield from self._read("membership", lambda: readings.of_membership(snapshot))
+        yield from self._read("poll_age", lambda: self._of_polling(consumer, snapshot))
+        if self._signals is not None:
+            yield from self._read("statistics", lambda: self._of_signals(self._signals))
+
+    def _of_polling(
+        self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
+    ) -> Iterator[Reading]:
+        age = consumer.poll_age
+        age = None if age is None else float(age)
+        if self._options.advise and age is not None and snapshot is not None:
+            self._guarded("advice", lambda: self._advise(self._advice.not_polled_for(age, time.monotonic())))
+        return readings.of_polling(age, snapshot)
+
+    def _of_signals(self, signals: Signals[ConsumerStatistics] | None) -> Iterator[Reading]:
+        if signals is None:
+            return
+        yield from readings.of_signals(STATISTICS_AGE, signals.age, CLIENT_ERRORS, dict(signals.errors))
+        if signals.statistics is not None:
+            yield from readings.of_lag(signals.statistics, by_partition=self._options.lag_by_partition)
+
+    def _read(self, what: str, read: Callable[[], Iterator[Reading]]) -> list[Reading]:
+        try:
+            return list(read())
+        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            self._failed(what, error)
+            return []
+
+    # --- Failing ------------------------------------------------------------------------------------
 
     def _guarded(self, event: str, record: Callable[..., None], *arguments: object) -> None:
         with self._lock:

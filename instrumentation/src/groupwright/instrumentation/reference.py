@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Iterator
 
-from groupwright.instrumentation.catalogue import BUCKETS_REASON, CATALOGUE, DURATION_BUCKETS, LABELS
+from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation.labels import BUCKETS_REASON, DURATION_BUCKETS, LABELS
 
 _HEAD = """\
 <!-- Made by `python -m groupwright.instrumentation.reference`; change the catalogue, not this page. -->

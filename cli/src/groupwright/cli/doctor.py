@@ -1,0 +1,186 @@
+"""The command `groupwright doctor`: advice on a consumer's configuration, on its broker's limits, and on its group."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupwright.instrumentation.advice import (
+    BrokerLimits,
+    Finding,
+    GroupFacts,
+    Severity,
+    on_broker,
+    on_configuration,
+    on_group,
+)
+from groupwright.instrumentation.advice.configuration import Measured
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+_OF_CONSUMERS = (
+    "group.",
+    "session.",
+    "heartbeat.",
+    "max.poll.",
+    "partition.",
+    "auto.",
+    "enable.auto.",
+    "isolation.",
+)
+"""What an AdminClient would warn of."""
+
+
+def doctor(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings; they win over the file's.")
+    ] = None,
+    *,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="The consumer's: .properties, .json or .toml."
+        ),
+    ] = None,
+    longest_processing: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="The longest time between two polls, as measured.",
+            show_default=False,
+        ),
+    ] = None,
+    restarts_often: Annotated[
+        bool, typer.Option("--restarts-often", help="Members are restarted or redeployed often.")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no broker.")] = False,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="For each question to the broker.")
+    ] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Find what makes a consumer's group rebalance: each finding with evidence, consequence, and what to change.
+
+    The configuration alone is looked at first; with bootstrap.servers in it, then the broker's limits, and with
+    group.id the group as its coordinator describes it. Nothing is changed, and no group is joined.
+
+    The exit status is 1 if there is a warning, 2 if the configuration cannot be read or the broker not be asked.
+    """
+    given = {**(_read(config) if config is not None else {}), **dict(map(_setting, settings or ()))}
+    if not given:
+        raise typer.BadParameter("give settings as KEY=VALUE, or a file of them with --config")
+    findings = on_configuration(given, Measured(longest_processing, restarts_often))
+    if given.get("bootstrap.servers") and not offline:
+        findings += _ask(given, timeout)
+    _print(findings, as_json=as_json)
+    raise typer.Exit(int(any(finding.severity is Severity.WARNING for finding in findings)))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise typer.BadParameter(f"{text!r} is no setting: write KEY=VALUE, as in session.timeout.ms=45000")
+    return key.strip(), value.strip()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        match path.suffix:
+            case ".json":
+                loaded = json.loads(text)
+            case ".toml":
+                loaded = _flat(tomllib.loads(text))
+            case _:
+                loaded = dict(
+                    _setting(line)
+                    for line in map(str.strip, text.splitlines())
+                    if line and line[0] not in "#!"
+                )
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error}") from None
+    if not isinstance(loaded, dict):
+        raise typer.BadParameter(f"{path} holds no settings: an object of keys and values is wanted")
+    return loaded
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a table with dotted keys: TOML makes tables of them unless they are quoted."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _ask(given: Mapping[str, Any], timeout: float) -> list[Finding]:
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - `groupwright --help` needs none of these
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - as above
+
+    connection = {key: value for key, value in given.items() if not key.startswith(_OF_CONSUMERS)}
+    try:
+        admin = AdminClient({**connection, "log_level": 0})
+        limits = _limits(admin, timeout)
+        findings = on_broker(given, limits)
+        if given.get("group.id"):
+            findings += on_group(given, _describe(admin, str(given["group.id"]), timeout), limits)
+    except KafkaException as error:
+        typer.echo(
+            f"groupwright doctor: the broker at {given['bootstrap.servers']} cannot be asked: {error.args[0]}. "
+            "Correct bootstrap.servers and the settings of its security, or use --offline",
+            err=True,
+        )
+        raise typer.Exit(2) from None
+    return findings
+
+
+def _limits(admin: "AdminClient", timeout: float) -> BrokerLimits:
+    from confluent_kafka import admin as api  # noqa: PLC0415 - as above
+
+    broker = min(admin.list_topics(timeout=timeout).brokers)
+    resource = api.ConfigResource(api.ResourceType.BROKER, str(broker))  # type: ignore[attr-defined] # its stub omits both
+    settings = admin.describe_configs([resource], request_timeout=timeout)[resource].result(timeout + 1)
+    return BrokerLimits(
+        min_session_timeout=int(settings["group.min.session.timeout.ms"].value),
+        max_session_timeout=int(settings["group.max.session.timeout.ms"].value),
+        max_size=int(settings["group.max.size"].value),
+    )
+
+
+def _describe(admin: "AdminClient", group: str, timeout: float) -> GroupFacts:
+    from confluent_kafka import ConsumerGroupType, KafkaError, KafkaException  # noqa: PLC0415 - as above
+
+    try:
+        described = admin.describe_consumer_groups([group], request_timeout=timeout)[group].result(
+            timeout + 1
+        )
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return GroupFacts("DEAD", "", [])
+        raise
+    return GroupFacts(
+        state=described.state.name,
+        assignor=described.partition_assignor,
+        members=[(member.client_id, member.group_instance_id) for member in described.members],
+        classic=described.type != ConsumerGroupType.CONSUMER,
+    )
+
+
+def _print(findings: list[Finding], *, as_json: bool) -> None:
+    if as_json:
+        fields = ("rule", "severity", "evidence", "consequence", "change")
+        typer.echo(
+            json.dumps([{name: str(getattr(each, name)) for name in fields} for each in findings], indent=2)
+        )
+        return
+    for finding in sorted(findings, key=lambda each: each.severity is Severity.NOTE):
+        typer.echo(f"{finding.severity}: {finding.rule}")
+        typer.echo(f"  evidence     {finding.evidence}")
+        typer.echo(f"  consequence  {finding.consequence}")
+        typer.echo(f"  change       {finding.change}\n")
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    typer.echo(f"{warnings} warnings, {len(findings) - warnings} notes")

@@ -1,0 +1,118 @@
+"""The record of one rebalance, as it goes to sinks: plain values, ready for JSON.
+
+`rebalance-event.schema.json`, beside this module, is its schema. Consumers of events must ignore keys that they do not
+know: keys may be added within one `version`, and none is taken out or given another meaning.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceEvent:
+    """One rebalance, as one member saw it."""
+
+    version: int
+    id: str
+    """Of this event; one that is delivered twice has the same."""
+    group: str
+    client_id: str
+    member_id: str | None
+    generation: int | None
+    """None where the rebalance led to none."""
+    protocol: str | None
+    """The assignor; None if there was no vote."""
+    kind: str | None
+    """One of `labels.KINDS`; None if unknown."""
+    outcome: str
+    """One of `labels.OUTCOMES`."""
+    trigger: str | None
+    """Why it began, in words; None if unknown."""
+    started_at: str | None
+    """ISO 8601 in UTC, to the microsecond; None if its beginning could not be seen."""
+    ended_at: str
+    duration_seconds: float | None
+    phases: Mapping[str, float]
+    """Seconds by phase, of `labels.PHASES`, in the order in which they were gone through."""
+    partitions_before: Mapping[str, Sequence[int]]
+    partitions_after: Mapping[str, Sequence[int]]
+    leader: Mapping[str, int] | None
+    """What the group's leader knows of the assignment, if this member led: `observable.Leadership`."""
+    error: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Return it on one line."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+
+def make_event(
+    group: str, client_id: str, rebalance: Any, partitions_before: Mapping[str, Sequence[int]]
+) -> RebalanceEvent:
+    """Make the event of a `RebalanceRecord`.
+
+    Args:
+        group: the consumer's.
+        client_id: the consumer's.
+        rebalance: the record, with whatever optional members it has.
+        partitions_before: what was owned when it began, for a record that does not say.
+    """
+    duration = None if rebalance.duration is None else float(rebalance.duration)
+    leadership = getattr(rebalance, "leadership", None)
+    return RebalanceEvent(
+        version=VERSION,
+        id=str(uuid.uuid4()),
+        group=group,
+        client_id=client_id,
+        member_id=getattr(rebalance, "member_id", None) or None,
+        generation=rebalance.generation if rebalance.generation >= 0 else None,
+        protocol=rebalance.protocol,
+        kind=_text(getattr(rebalance, "kind", None)),
+        outcome=str(rebalance.outcome),
+        trigger=_text(getattr(rebalance, "reason", None)),
+        started_at=None if duration is None else _time(rebalance.ended_at - duration),
+        ended_at=_time(rebalance.ended_at),
+        duration_seconds=duration,
+        phases={str(phase): float(seconds) for phase, seconds in rebalance.phases.items()},
+        partitions_before=_plain(getattr(rebalance, "partitions_before", partitions_before)),
+        partitions_after=_plain(rebalance.partitions),
+        leader=None
+        if leadership is None
+        else {
+            name: int(getattr(leadership, name)) for name in ("members", "moved", "moves_needed", "imbalance")
+        },
+        error=_text(getattr(rebalance, "error", None)),
+    )
+
+
+def schema() -> dict[str, Any]:
+    """Return the events' JSON schema (draft 2020-12)."""
+    text = resources.files(__package__).joinpath("rebalance-event.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value) or None
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _plain(partitions: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    return {
+        str(topic): sorted(int(number) for number in numbers)
+        for topic, numbers in sorted(partitions.items())
+        if len(numbers)
+    }

@@ -1,0 +1,198 @@
+"""Where events go: a bounded queue and a thread of its own for each sink, so that none ever holds up a poll.
+
+What finds the queue full is dropped, what the sink raises is a failure; both are counted, and the first failure is
+logged. After a fork the child begins with an empty queue and a thread of its own.
+"""
+
+import atexit
+import logging
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaException, Producer
+
+from groupwright.instrumentation.events import RebalanceEvent
+
+TOPIC = "groupwright.rebalances"
+
+Told = Callable[[str], None]
+"""Hears what became of an event: one of `labels.EVENT_OUTCOMES`."""
+
+_log = logging.getLogger("groupwright.instrumentation")
+_AT_EXIT = 2.0
+
+
+class EventSink:
+    """Hands events to a function, one after the other, on a thread that starts with the first. Thread-safe.
+
+    One sink may serve any number of consumers. `close` it at the end, or use it in a ``with`` block; at the
+    interpreter's exit what still waits has 2 s to go.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        write: Callable[[RebalanceEvent], object],
+        *,
+        capacity: int = 1000,
+        release: Callable[[], object] | None = None,
+    ) -> None:
+        """Make a sink.
+
+        Args:
+            name: the label of its metrics.
+            write: takes an event; what it raises counts as a failure.
+            capacity: how many events may wait.
+            release: called at the end of `close`, on the sink's thread if it ever started.
+
+        Raises:
+            ValueError: the capacity is not positive.
+        """
+        if capacity < 1:
+            raise ValueError(f"a sink's capacity is {capacity}: at least one event must be able to wait")
+        self.name = name
+        self._write = write
+        self._capacity = capacity
+        self._release = release
+        self._lock = threading.Lock()
+        self._queue: queue.Queue[tuple[RebalanceEvent, Told] | None] = queue.Queue(capacity)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._failed_before = False
+        self._pid = os.getpid()
+        atexit.register(_close_at_exit, weakref.ref(self))
+
+    def offer(self, event: RebalanceEvent, told: Told) -> None:
+        """Queue an event, or drop it; returns at once."""
+        with self._lock:
+            if os.getpid() != self._pid:
+                self._queue, self._thread, self._pid = queue.Queue(self._capacity), None, os.getpid()
+            if self._closed:
+                told("dropped")
+                return
+            if self._thread is None:
+                # A daemon: a sink that hangs must not keep the process from its end.
+                self._thread = threading.Thread(
+                    target=self._run, name=f"groupwright-events-{self.name}", daemon=True
+                )
+                self._thread.start()
+        try:
+            self._queue.put_nowait((event, told))
+        except queue.Full:
+            told("dropped")
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Let what waits go, for `timeout` seconds at most; what is offered from now on is dropped."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            thread = self._thread
+        if thread is None:
+            self._let_go()
+            return
+        deadline = time.monotonic() + timeout
+        try:
+            self._queue.put(None, timeout=timeout)
+        except queue.Full:
+            _log.warning("the event sink %r hangs; what waited in it is dropped", self.name)
+            return
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+    def __enter__(self) -> Self:
+        """Return the sink itself."""
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            event, told = item
+            try:
+                self._write(event)
+            except Exception as error:  # noqa: BLE001 - a sink's failure is its own
+                told("failed")
+                if not self._failed_before:
+                    self._failed_before = True
+                    _log.warning(
+                        "the event sink %r failed: %r; further failures are only counted",
+                        self.name,
+                        error,
+                        exc_info=error,
+                    )
+            else:
+                told("sent")
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._release is not None:
+            self._release()
+
+
+def to_logging(logger: logging.Logger | None = None, level: int = logging.INFO) -> EventSink:
+    """Return a sink that logs each event as one line of JSON (logger ``groupwright.rebalances`` by default)."""
+    target = logger or logging.getLogger("groupwright.rebalances")
+    return EventSink("logging", lambda event: target.log(level, "%s", event.to_json()))
+
+
+def to_callback(callback: Callable[[RebalanceEvent], object], name: str = "callback") -> EventSink:
+    """Return a sink that calls a function with each event, on the sink's thread."""
+    return EventSink(name, callback)
+
+
+def to_file(path: str | os.PathLike[str]) -> EventSink:
+    """Return a sink that appends each event to a file as one line of JSON; the file may be rotated."""
+    target = Path(path)
+
+    def append(event: RebalanceEvent) -> None:
+        with target.open("a", encoding="utf-8") as file:
+            file.write(event.to_json() + "\n")
+
+    return EventSink("file", append)
+
+
+def to_kafka(config: Mapping[str, Any], topic: str = TOPIC, delivery_timeout: float = 10.0) -> EventSink:
+    """Return a sink that produces each event to a topic: the group as key, JSON as value.
+
+    Events are few, so each is awaited: only what the broker has acknowledged counts as sent.
+
+    Args:
+        config: a producer's, as confluent-kafka takes it.
+        topic: where to.
+        delivery_timeout: seconds after which an event counts as failed.
+    """
+    milliseconds = max(1, int(delivery_timeout * 1000))
+    producer = Producer({"linger.ms": 0, **config, "message.timeout.ms": milliseconds})
+
+    def produce(event: RebalanceEvent) -> None:
+        errors: list[Any] = []
+        producer.produce(
+            topic,
+            key=event.group.encode(),
+            value=event.to_json().encode(),
+            on_delivery=lambda error, _message: errors.append(error),
+        )
+        producer.flush(delivery_timeout + 1)
+        if not errors:
+            raise TimeoutError(f"the broker did not acknowledge an event in {delivery_timeout:g} s")
+        if errors[0] is not None:
+            raise KafkaException(errors[0])
+
+    return EventSink("kafka", produce, release=lambda: producer.flush(delivery_timeout))
+
+
+def _close_at_exit(sink: "weakref.ref[EventSink]") -> None:
+    alive = sink()
+    if alive is not None:
+        alive.close(_AT_EXIT)

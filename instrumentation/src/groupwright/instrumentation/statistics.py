@@ -1,0 +1,189 @@
+"""What librdkafka's statistics say, read from their JSON. Pure: text in, values out.
+
+Only what the catalogue shows is kept: a digest of 1,000 partitions is some 10 kB, of 1 MB of JSON.
+
+Sources: librdkafka's STATISTICS.md; rd_kafka_stats_emit_all.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_COORDINATOR = "GroupCoordinator"
+_MICROSECONDS = 1e-6
+
+_STATES = {
+    "init": "unjoined",
+    "wait-unassign-to-complete": "preparing_rebalance",
+    "wait-incr-unassign-to-complete": "preparing_rebalance",
+    "wait-unassign-call": "preparing_rebalance",
+    "wait-incr-unassign-call": "preparing_rebalance",
+    "wait-join": "preparing_rebalance",
+    "wait-metadata": "completing_rebalance",
+    "wait-sync": "completing_rebalance",
+    "wait-assign-call": "completing_rebalance",
+    "steady": "stable",
+}
+"""From librdkafka's join state to the group protocol's, `labels.STATES`."""
+
+_REQUESTS = {
+    "FindCoordinator": "find_coordinator",
+    "JoinGroup": "join_group",
+    "SyncGroup": "sync_group",
+    "Heartbeat": "heartbeat",
+    "OffsetCommit": "offset_commit",
+    "OffsetFetch": "offset_fetch",
+    "LeaveGroup": "leave_group",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorStatistics:
+    """A consumer's coordinator, as its librdkafka sees it."""
+
+    node: int | None
+    """Its broker's id; None while none is known."""
+    round_trip: float | None
+    """Seconds, on average over the window; None if nothing was answered in it."""
+    errors: int
+    """Requests without an answer, so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatistics:
+    """A consumer's statistics at one moment."""
+
+    taken: float
+    """By librdkafka's own clock, in seconds since some moment."""
+    state: str | None
+    """One of `labels.STATES`; None outside of any group."""
+    coordinator: CoordinatorStatistics | None
+    requests: Mapping[str, int]
+    """Group requests sent so far, by `labels.REQUESTS`. librdkafka does not count those of KIP-848."""
+    lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Messages by topic and partition; of partitions that are being fetched, where it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStatistics:
+    """A producer's statistics at one moment. Averages are over the window, None if nothing happened in it."""
+
+    taken: float
+    queue_messages: int
+    queue_bytes: int
+    queue_used: float
+    batch_bytes: float | None
+    batch_messages: float | None
+    queue_latency: float | None
+    """Seconds."""
+    round_trip: float | None
+    """Seconds."""
+    messages: int
+    sent_bytes: int
+    request_errors: int
+    retries: int
+
+
+def read_consumer(text: str) -> ConsumerStatistics:
+    """Read what a consumer's ``stats_cb`` was given.
+
+    Raises:
+        ValueError: it is not the JSON of statistics, or not whole.
+    """
+    with _Reading():
+        statistics = json.loads(text)
+        brokers = statistics["brokers"]
+        coordinator = brokers.get(_COORDINATOR)
+        join_state = (statistics.get("cgrp") or {}).get("join_state", "")
+        sent: dict[str, int] = {}
+        for broker in brokers.values():
+            for name, number in broker.get("req", {}).items():
+                if name in _REQUESTS and number:
+                    sent[_REQUESTS[name]] = sent.get(_REQUESTS[name], 0) + number
+        return ConsumerStatistics(
+            taken=statistics["ts"] * _MICROSECONDS,
+            state=_STATES.get(join_state),
+            coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
+            requests=sent,
+            lag={name: _lags(topic["partitions"]) for name, topic in statistics["topics"].items()},
+        )
+
+
+def read_producer(text: str) -> ProducerStatistics:
+    """Read what a producer's ``stats_cb`` was given.
+
+    Raises:
+        ValueError: it is not the JSON of statistics, or not whole.
+    """
+    with _Reading():
+        statistics = json.loads(text)
+        brokers, topics = statistics["brokers"].values(), statistics["topics"].values()
+        used = (
+            statistics["msg_cnt"] / max(1, statistics["msg_max"]),
+            statistics["msg_size"] / max(1, statistics["msg_size_max"]),
+        )
+        return ProducerStatistics(
+            taken=statistics["ts"] * _MICROSECONDS,
+            queue_messages=statistics["msg_cnt"],
+            queue_bytes=statistics["msg_size"],
+            queue_used=max(used),
+            batch_bytes=_average([topic["batchsize"] for topic in topics]),
+            batch_messages=_average([topic["batchcnt"] for topic in topics]),
+            queue_latency=_seconds(_average([broker["int_latency"] for broker in brokers])),
+            round_trip=_seconds(_average([broker["rtt"] for broker in brokers])),
+            messages=statistics["txmsgs"],
+            sent_bytes=statistics["txmsg_bytes"],
+            request_errors=sum(map(_errors, brokers)),
+            retries=sum(broker["txretries"] for broker in brokers),
+        )
+
+
+class _Reading:
+    """Makes one kind of error of all that malformed statistics lead to."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, (AttributeError, KeyError, TypeError, ValueError)):
+            raise ValueError(  # noqa: TRY004 - of text, not of an argument
+                f"librdkafka's statistics cannot be read: {error!r}"
+            ) from error
+
+
+def _coordinator(coordinator: Mapping[str, Any], brokers: Mapping[str, Any]) -> CoordinatorStatistics:
+    # The coordinator's is a handle of its own, without an id but with the address of a broker.
+    address = coordinator["nodename"]
+    nodes = [broker["nodeid"] for broker in brokers.values() if broker["nodename"] == address]
+    return CoordinatorStatistics(
+        node=next((node for node in nodes if node >= 0), None) if address else None,
+        round_trip=_seconds(_average([coordinator["rtt"]])),
+        errors=_errors(coordinator),
+    )
+
+
+def _errors(broker: Mapping[str, Any]) -> int:
+    return int(broker["txerrs"] + broker["rxerrs"] + broker["req_timeouts"])
+
+
+def _lags(partitions: Mapping[str, Any]) -> dict[int, int]:
+    lags = {}
+    for partition in partitions.values():
+        # Partition -1 is not one; and what was revoked keeps a lag that nobody works off here.
+        if partition["fetch_state"] == "active" and partition["partition"] >= 0:
+            # The committed offset is where it starts: nothing has been taken yet.
+            lag = max(partition["consumer_lag_stored"], -1)
+            lag = lag if lag >= 0 else partition["consumer_lag"]
+            if lag >= 0:
+                lags[partition["partition"]] = lag
+    return lags
+
+
+def _average(windows: list[Mapping[str, Any]]) -> float | None:
+    count = sum(window["cnt"] for window in windows)
+    return sum(window["sum"] for window in windows) / count if count else None
+
+
+def _seconds(microseconds: float | None) -> float | None:
+    return None if microseconds is None else microseconds * _MICROSECONDS

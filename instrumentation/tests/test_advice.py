@@ -1,0 +1,224 @@
+"""Each rule of advice: what it finds, what it leaves alone, and that it says what to change."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from groupwright.consumer import Outcome, Rebalance
+from groupwright.instrumentation import MembershipSnapshot, Metrics, instrument
+from groupwright.instrumentation.advice import (
+    BrokerLimits,
+    Finding,
+    GroupFacts,
+    RunningAdvice,
+    Severity,
+    on_broker,
+    on_configuration,
+    on_group,
+)
+from groupwright.instrumentation.advice.configuration import Measured
+from groupwright.instrumentation.advice.running import STORM, WINDOW
+
+Value = Callable[..., float | None]
+
+GOOD = {
+    "group.id": "billing",
+    "client.id": "billing-1",
+    "partition.assignment.strategy": "cooperative-sticky",
+    "enable.auto.offset.store": False,
+}
+LIMITS = BrokerLimits(min_session_timeout=6_000, max_session_timeout=1_800_000, max_size=3)
+
+
+def rules(findings: list[Finding]) -> list[str]:
+    return [finding.rule for finding in findings]
+
+
+def test_a_good_configuration_has_nothing_to_be_said() -> None:
+    assert on_configuration(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "evidence", "change"),
+    [
+        (
+            "session-timeout",
+            {"session.timeout.ms": 8_000},
+            "session.timeout.ms is 8000, under three times heartbeat.interval.ms is 3000 (the default)",
+            "Set session.timeout.ms to 9000",
+        ),
+        (
+            "session-timeout",
+            {"heartbeat.interval.ms": "20000"},
+            "session.timeout.ms is 45000 (the default)",
+            "heartbeat.interval.ms to 15000",
+        ),
+        (
+            "mixed-strategies",
+            {"partition.assignment.strategy": "cooperative-sticky, range"},
+            "mixes cooperative (cooperative-sticky) and eager ones (range)",
+            "Set partition.assignment.strategy to cooperative-sticky alone",
+        ),
+        (
+            "eager-strategy",
+            {"partition.assignment.strategy": "range"},
+            "partition.assignment.strategy is range",
+            "cooperative-sticky",
+        ),
+        (
+            "static-session-timeout",
+            {"group.instance.id": "pod-1", "session.timeout.ms": 10_000},
+            "session.timeout.ms is 10000",
+            "60000",
+        ),
+        (
+            "auto-commit",
+            {"enable.auto.offset.store": "true"},
+            "enable.auto.commit is True (the default)",
+            "Set enable.auto.offset.store to false",
+        ),
+        (
+            "auto-commit-interval",
+            {"auto.commit.interval.ms": 60_000},
+            "auto.commit.interval.ms is 60000",
+            "Set auto.commit.interval.ms to 5000",
+        ),
+        (
+            "classic-settings",
+            {"group.protocol": "consumer"},
+            "group.protocol is consumer, and partition.assignment.strategy is set",
+            "group.remote.assignor",
+        ),
+        ("client-id", {"client.id": ""}, "client.id is not set", "Set client.id"),
+    ],
+)
+def test_a_rule_finds_its_fault_and_no_other_does(
+    rule: str, changes: dict[str, Any], evidence: str, change: str
+) -> None:
+    (finding,) = on_configuration({**GOOD, **changes})
+
+    assert finding.rule == rule
+    assert evidence in finding.evidence
+    assert change in finding.change
+    assert finding.consequence
+
+
+def test_what_librdkafka_refuses_by_itself_is_left_to_it() -> None:
+    assert on_configuration({**GOOD, "session.timeout.ms": "soon"}) == []
+
+
+def test_objects_as_strategies_go_by_their_names() -> None:
+    class Own:
+        name = "own"
+
+    assert rules(on_configuration({**GOOD, "partition.assignment.strategy": [Own()]})) == ["eager-strategy"]
+
+
+def test_what_is_measured_is_held_against_the_configuration() -> None:
+    slow = on_configuration(GOOD, Measured(longest_processing=200.0))
+    assert rules(slow) == ["max-poll-interval"]
+    assert "Set max.poll.interval.ms to 600000" in slow[0].change
+    assert on_configuration(GOOD, Measured(longest_processing=100.0)) == []
+
+    assert rules(on_configuration(GOOD, Measured(restarts_often=True))) == ["static-membership"]
+    assert on_configuration({**GOOD, "group.instance.id": "a"}, Measured(restarts_often=True)) == []
+
+
+def test_a_session_outside_of_the_brokers_limits() -> None:
+    assert on_broker(GOOD, LIMITS) == []
+    for session in (5_999, 1_800_001):
+        (finding,) = on_broker({**GOOD, "session.timeout.ms": session}, LIMITS)
+        assert finding.rule == "broker-session-limits"
+        assert "the broker takes 6000 to 1800000" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("rule", "group"),
+    [
+        ("mixed-strategies", GroupFacts("STABLE", "range", [("a", "1")])),
+        ("partly-static", GroupFacts("STABLE", "cooperative-sticky", [("a", "1"), ("b", None)])),
+        ("client-id", GroupFacts("STABLE", "cooperative-sticky", [("a", None), ("a", None)])),
+        ("rebalancing", GroupFacts("PREPARING_REBALANCING", "", [("a", None)])),
+        ("rebalancing", GroupFacts("COMPLETING_REBALANCING", "", [("a", None)])),
+        ("mixed-protocols", GroupFacts("STABLE", "uniform", [("a", None)], classic=False)),
+        ("group-size", GroupFacts("STABLE", "cooperative-sticky", [("a", "1"), ("b", "2"), ("c", "3")])),
+    ],
+)
+def test_a_rule_over_the_group_finds_its_fault_and_no_other_does(rule: str, group: GroupFacts) -> None:
+    assert rules(on_group(GOOD, group, LIMITS)) == [rule]
+
+
+def test_an_empty_group_has_nothing_to_be_said() -> None:
+    assert on_group(GOOD, GroupFacts("EMPTY", "", []), LIMITS) == []
+
+
+def test_a_storm_is_warned_of_once_in_a_window() -> None:
+    advice = RunningAdvice(3.0, 300.0)
+    found = [advice.rebalanced("completed", float(now)) for now in range(STORM + 3)]
+    assert [len(each) for each in found] == [0] * (STORM - 1) + [1] + [0] * 3
+    assert rules(found[STORM - 1]) == ["storm"]
+
+    assert advice.rebalanced("completed", 5_000.0) == []  # those before are out of the window
+
+
+def test_a_member_that_flaps_is_warned_of() -> None:
+    advice = RunningAdvice(3.0, 300.0)
+
+    found = [advice.rebalanced(outcome, 1.0) for outcome in ("lost", "completed", "failed", "lost")]
+
+    assert [rules(each) for each in found] == [[], [], [], ["flapping"]]
+
+
+def test_a_callback_that_takes_longer_than_a_heartbeat_is_warned_of() -> None:
+    advice = RunningAdvice(3.0, 300.0)
+    assert advice.called_back("revoke", 3.0, 0.0) == []
+    (finding,) = advice.called_back("revoke", 4.25, 1.0)
+    assert "on_revoke took 4.2 s, and heartbeat.interval.ms is 3000" in finding.evidence
+    assert advice.called_back("revoke", 4.25, WINDOW) == []
+    assert rules(advice.called_back("revoke", 4.25, WINDOW + 1.0)) == ["slow-callback"]
+
+
+def test_processing_that_nears_the_limit_is_warned_of() -> None:
+    advice = RunningAdvice(3.0, 300.0)
+    assert advice.not_polled_for(150.0, 0.0) == []
+    assert rules(advice.not_polled_for(151.0, 0.0)) == ["max-poll-interval"]
+
+
+def test_warnings_are_logged_and_counted_at_the_start_and_at_run_time(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: Callable[..., Any],
+    new_rebalance: Callable[..., Rebalance],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(max_poll_interval=300.0))
+    listener = Metrics.of(registry).watch(
+        consumer, config={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 3_000}
+    )
+    assert value("groupwright_warnings_total", rule="session-timeout") == 1
+    for _ in range(4):
+        listener.rebalanced(new_rebalance(outcome=Outcome.LOST))
+    consumer.age = lambda: 299.0
+
+    assert value("groupwright_warnings_total", rule="flapping") == 1
+    value("groupwright_last_poll_age_seconds")
+    assert value("groupwright_warnings_total", rule="max-poll-interval") == 1
+    assert value("groupwright_poll_interval_used_ratio") == 299 / 300
+    words = [record.getMessage().split()[3] for record in caplog.records]
+    assert words == ["session-timeout:", "flapping:", "max-poll-interval:"]
+    assert {finding.severity for finding in on_configuration({})} == {Severity.NOTE}
+
+
+def test_advice_can_be_refused(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listener = instrument(new_consumer(), registry, advise=False)
+    listener.partitions_revoked({"orders": [0]}, 99.0)
+
+    assert value("groupwright_warnings_total", rule="slow-callback") is None
+    assert caplog.records == []

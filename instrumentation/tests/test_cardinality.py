@@ -1,0 +1,105 @@
+"""How many series there are: bounded by groups, clients and topics, whatever happens; the README states the numbers."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from groupwright.consumer import Outcome, Rebalance
+from groupwright.instrumentation import MembershipSnapshot, Metrics
+from groupwright.instrumentation.labels import REQUESTS
+from groupwright.instrumentation.signals import Signals
+from groupwright.instrumentation.statistics import ConsumerStatistics
+
+GROUPS = 10
+TOPICS = [f"topic-{number}" for number in range(100)]
+PER_TOPIC = 6
+"""Assigned, revoked, lost; owned; lag and its maximum."""
+PER_CLIENT = 272
+"""Of one consumer, without topics, with everything it can show and one assignor; of these 210 are buckets."""
+SERIES = 8721
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def count(registry: CollectorRegistry, suffix: str = "") -> int:
+    return sum(
+        sample.name.endswith(suffix) and not sample.name.endswith("_created")
+        for family in registry.collect()
+        for sample in family.samples
+    )
+
+
+def names(registry: CollectorRegistry) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+    return {
+        (sample.name, frozenset(sample.labels.items()))
+        for family in registry.collect()
+        for sample in family.samples
+    }
+
+
+def test_ten_groups_of_a_hundred_topics_have_as_many_series_as_the_readme_states(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: Callable[..., Rebalance]
+) -> None:
+    consumers = list(busy(registry, new_consumer, new_rebalance))
+    assert len(consumers) == GROUPS
+
+    series = count(registry)
+
+    assert series == GROUPS * (PER_CLIENT + PER_TOPIC * len(TOPICS)) + 1 == SERIES
+    assert count(registry, "_bucket") == GROUPS * 210
+    assert f"{SERIES:,}" in README
+    assert f"**{PER_CLIENT}** series" in README
+    assert f"**{PER_TOPIC}** a topic" in README
+
+
+def test_what_happens_again_adds_no_series(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: Callable[..., Rebalance]
+) -> None:
+    """A generation, a member id or a reason as a label would: these are new in each rebalance."""
+    consumers = list(busy(registry, new_consumer, new_rebalance))
+    partitions = {topic: [0] for topic in TOPICS}
+    before = names(registry)
+    for number, consumer in enumerate(consumers):
+        for listener in consumer.listeners:
+            listener.rebalanced(
+                new_rebalance(
+                    partitions=partitions,
+                    generation=100 + number,
+                    member_id=f"m-{number}",
+                    reason=f"because of {number}",
+                )
+            )
+
+    assert names(registry) == before
+
+
+def busy(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: Callable[..., Rebalance]
+) -> Iterable[Any]:
+    """One consumer in each group, which has seen every usual kind of thing in every topic."""
+    partitions = {topic: [0, 1, 2] for topic in TOPICS}
+    snapshot = MembershipSnapshot(
+        state="stable",
+        coordinator=1,
+        round_trip=0.001,
+        heartbeat_age=0.1,
+        requests=dict.fromkeys(REQUESTS, 1),
+        poll_seconds=1.0,
+        max_poll_interval=300.0,
+    )
+    lag = {topic: {0: 1, 1: 2, 2: 3} for topic in TOPICS}
+    for number in range(GROUPS):
+        signals = Signals(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
+        signals.take_statistics("")
+        consumer = new_consumer(group_id=f"group-{number}", membership_snapshot=snapshot)
+        consumer.signals = signals
+        listener = Metrics.of(registry).watch(consumer, signals=signals)
+        listener.partitions_assigned(partitions, 0.1)
+        listener.partitions_revoked(partitions, 0.1)
+        listener.partitions_lost(partitions, 0.1)
+        listener.rebalanced(new_rebalance(partitions=partitions))
+        listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
+        listener.commit_ended(0.1, None)
+        yield consumer

@@ -1,0 +1,159 @@
+"""What is shown and counted of a membership and of statistics: exact values, growth, and failures in reading."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from prometheus_client import CollectorRegistry
+
+from groupwright.consumer import Rebalance
+from groupwright.instrumentation import Leadership, MembershipSnapshot, Metrics, instrument
+from groupwright.instrumentation.signals import Signals
+from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer
+
+Value = Callable[..., float | None]
+NewConsumer = Callable[..., Any]
+
+
+def test_a_membership_is_shown_as_the_consumer_tells_it(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    snapshot = MembershipSnapshot(
+        state="preparing_rebalance",
+        coordinator=3,
+        round_trip=0.25,
+        heartbeat_age=1.5,
+        max_poll_interval=10.0,
+    )
+    consumer = new_consumer(membership_snapshot=snapshot, age=lambda: 2.5)
+    instrument(consumer, registry)
+
+    states = ("unjoined", "preparing_rebalance", "completing_rebalance", "stable")
+    assert [value("groupwright_membership_state", state=state) for state in states] == [0, 1, 0, 0]
+    assert value("groupwright_coordinator_node") == 3
+    assert value("groupwright_coordinator_round_trip_seconds") == 0.25
+    assert value("groupwright_last_heartbeat_age_seconds") == 1.5
+    assert value("groupwright_poll_interval_used_ratio") == 0.25
+
+
+def test_totals_are_counted_as_they_grow_and_go_on_after_a_new_beginning(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    """A consumer made anew by the same names begins at 0 again; the counter does not."""
+    consumer = new_consumer()
+    instrument(consumer, registry)
+
+    def after(joins: int, refused: int) -> list[float | None]:
+        consumer.membership_snapshot = MembershipSnapshot(
+            requests={"join_group": joins}, request_failures={("join_group", "NOT_COORDINATOR"): refused}
+        )
+        failures = {"request": "join_group", "error": "NOT_COORDINATOR"}
+        return [
+            value("groupwright_group_requests_total", request="join_group"),
+            value("groupwright_group_request_failures_total", **failures),
+        ]
+
+    assert after(3, 1) == [3, 1]
+    assert after(3, 1) == [3, 1]
+    assert after(5, 2) == [5, 2]
+    assert after(1, 0) == [6, 2]
+
+
+def test_a_membership_that_cannot_be_told_is_counted_and_the_rest_is_shown(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        state = property(lambda _: 1 / 0)
+
+    consumer = new_consumer(membership_snapshot=Broken())
+    instrument(consumer, registry, advise=False)
+
+    assert value("groupwright_instrumentation_errors_total") == 2  # of the membership, and of its interval
+    assert value("groupwright_rebalances_total", protocol="", outcome="failed") == 0
+    assert len(caplog.records) == 2
+
+
+def test_what_the_leader_knows_is_counted_and_shown(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: Callable[..., Rebalance],
+) -> None:
+    class Led:
+        leadership: Leadership | None = Leadership(members=5, moved=7, moves_needed=4, imbalance=2)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(record, name)
+
+    record = new_rebalance()
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    listener.rebalanced(Led())
+    listener.rebalanced(Led())
+    assert value("groupwright_leader_moves_total") == 14
+    assert value("groupwright_leader_moves_needed_total") == 8
+    assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (2, 5)
+
+    listener.rebalanced(record)  # another leads now
+    assert value("groupwright_leader_moves_total") == 14
+    assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (None, None)
+
+
+def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    assert value("groupwright_commits_total") == 0
+    listener.commit_ended(0.25, None)
+    listener.commit_ended(None, None)
+    listener.commit_ended(0.5, "ILLEGAL_GENERATION")
+
+    assert value("groupwright_commits_total") == 3
+    assert value("groupwright_commit_failures_total", error="ILLEGAL_GENERATION") == 1
+    assert value("groupwright_commit_duration_seconds_count") == 2
+    assert value("groupwright_commit_duration_seconds_sum") == 0.75
+
+
+def test_lag_is_shown_by_topic_and_by_partition_on_request(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    lag = {"orders": {0: 4, 1: 8}, "idle": {}}
+    signals = Signals(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
+    signals.take_statistics("")
+    consumer = new_consumer()
+    Metrics.of(registry).watch(consumer, signals=signals)
+
+    assert value("groupwright_lag", topic="orders") == 12
+    assert value("groupwright_lag_max", topic="orders") == 8
+    assert value("groupwright_lag", topic="idle") is None
+    assert value("groupwright_partition_lag", topic="orders", partition="1") is None
+
+
+def test_broken_statistics_are_counted_each_time_and_logged_once(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    signals = Signals(read_consumer)
+    consumer = new_consumer()
+    Metrics.of(registry).watch(consumer, signals=signals)
+    callback = signals.configure({}, asynchronous=False)["stats_cb"]
+    for _ in range(3):
+        callback('{"brokers": {}')
+
+    assert value("groupwright_instrumentation_errors_total") == 3
+    (logged,) = caplog.records
+    assert "statistics cannot be read" in logged.getMessage()
+
+
+def test_a_clients_errors_are_counted_by_name(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    signals = Signals(read_consumer)
+    consumer = new_consumer()
+    Metrics.of(registry).watch(consumer, signals=signals)
+    for code in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TRANSPORT):
+        signals.take_error(KafkaError(code))
+
+    assert value("groupwright_client_errors_total", error="_TRANSPORT") == 2
+    assert value("groupwright_client_errors_total", error="_ALL_BROKERS_DOWN") == 1

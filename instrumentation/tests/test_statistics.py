@@ -1,0 +1,151 @@
+"""librdkafka's statistics, read from what it really sent; and statistics that are broken, or old."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from groupwright.instrumentation.signals import Signals
+from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer, read_producer
+
+Text = Callable[[str], str]
+
+
+def test_a_consumers_statistics_are_read(statistics: Text) -> None:
+    """Of three partitions with ten messages each, one was read to the end, one to its second message, one not at all."""
+    read = read_consumer(statistics("consumer"))
+
+    assert read.state == "stable"
+    assert read.lag == {"orders": {1: 8, 2: 0}}
+    assert read.coordinator is not None
+    assert read.coordinator.node == 1
+    assert read.coordinator.errors == 0
+    assert read.requests["join_group"] >= 1
+    assert read.requests["sync_group"] == 1
+
+
+def test_lag_counts_what_is_fetched_alone(statistics: Text) -> None:
+    """What was revoked keeps its lag in the statistics; and partition -1 is not one."""
+    everything = json.loads(statistics("consumer"))
+    partitions = everything["topics"]["orders"]["partitions"]
+    partitions["1"]["fetch_state"] = "stopped"
+    partitions["-1"] |= {"fetch_state": "active", "consumer_lag_stored": 7}
+
+    assert read_consumer(json.dumps(everything)).lag == {"orders": {2: 0}}
+
+
+def test_lag_is_to_the_committed_offset_before_the_first_message(statistics: Text) -> None:
+    everything = json.loads(statistics("consumer"))
+    everything["topics"]["orders"]["partitions"]["0"]["consumer_lag"] = 4
+
+    assert read_consumer(json.dumps(everything)).lag == {"orders": {0: 4, 1: 8, 2: 0}}
+
+
+def test_a_coordinator_that_is_not_known_yet_has_no_node(statistics: Text) -> None:
+    everything = json.loads(statistics("consumer"))
+    everything["brokers"]["GroupCoordinator"]["nodename"] = ""
+
+    read = read_consumer(json.dumps(everything))
+
+    assert read.coordinator is not None
+    assert read.coordinator.node is None
+
+
+def test_a_producers_statistics_are_read(statistics: Text) -> None:
+    everything = json.loads(statistics("producer"))
+    everything |= {"msg_cnt": 50_000, "msg_max": 100_000, "msg_size": 3_000, "msg_size_max": 1_000_000}
+
+    read = read_producer(json.dumps(everything))
+
+    assert (read.messages, read.queue_messages, read.queue_bytes, read.queue_used) == (40, 50_000, 3_000, 0.5)
+    assert read.batch_messages == 10
+    assert read.batch_bytes is not None
+    assert 1_000 < read.batch_bytes < 1_500
+    assert read.round_trip is not None
+    assert 0 < read.round_trip < 1
+    assert read.queue_latency is not None
+    assert (read.request_errors, read.retries) == (0, 0)
+
+
+def test_a_window_in_which_nothing_happened_has_no_averages(statistics: Text) -> None:
+    everything = json.loads(statistics("producer"))
+    for broker in everything["brokers"].values():
+        broker["rtt"]["cnt"] = 0
+    everything["topics"] = {}
+
+    read = read_producer(json.dumps(everything))
+
+    assert (read.round_trip, read.batch_bytes, read.batch_messages) == (None, None, None)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"brokers": 3}'])
+@pytest.mark.parametrize("read", [read_consumer, read_producer])
+def test_statistics_that_are_none_are_one_kind_of_error(read: Callable[[str], Any], text: str) -> None:
+    with pytest.raises(ValueError, match=r"librdkafka's statistics cannot be read"):
+        read(text)
+
+
+def made_at(statistics: Text, seconds: float) -> str:
+    return json.dumps(json.loads(statistics("consumer")) | {"ts": int(seconds * 1e6)})
+
+
+def test_the_newest_are_kept_and_their_age_is_from_when_they_were_taken(statistics: Text) -> None:
+    """After a stall the statistics of the meantime come first, one with each poll."""
+    now = 1000.0
+    signals: Signals[ConsumerStatistics] = Signals(read_consumer, lambda: now)
+    assert signals.age is None
+    signals.take_statistics(made_at(statistics, 50.0))
+    assert signals.age == 0.0
+
+    now += 90
+    assert signals.age == 90.0
+    signals.take_statistics(made_at(statistics, 65.0))
+    assert signals.age == 75.0
+    signals.take_statistics(made_at(statistics, 60.0))
+    assert signals.age == 75.0
+    signals.take_statistics(made_at(statistics, 140.0))
+    assert signals.age == 0.0
+
+
+def test_broken_statistics_are_told_of_and_the_last_good_ones_stay(statistics: Text) -> None:
+    failures: list[tuple[str, Exception]] = []
+    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
+    signals.failed = lambda where, error: failures.append((where, error))
+    signals.take_statistics(statistics("consumer"))
+    good = signals.statistics
+
+    signals.take_statistics('{"ts": 1')
+
+    assert signals.statistics is good
+    ((where, error),) = failures
+    assert where == "statistics"
+    assert "cannot be read" in str(error)
+
+
+def test_the_applications_callbacks_are_called_as_they_were_and_what_they_raise_is_theirs() -> None:
+    def refuse(text: str) -> None:
+        raise LookupError(text)
+
+    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
+    config = {"group.id": "g", "statistics.interval.ms": 500, "stats_cb": refuse}
+    configured = signals.configure(config, asynchronous=False)
+
+    assert configured["statistics.interval.ms"] == 500
+    assert config["stats_cb"] is refuse
+    with pytest.raises(LookupError, match="some text"):
+        configured["stats_cb"]("some text")
+    assert configured["error_cb"](KafkaErrorLike()) is None
+    assert signals.errors == {"_ALL_BROKERS_DOWN": 1}
+
+
+def test_statistics_come_every_15_s_unless_the_application_says_otherwise() -> None:
+    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
+
+    assert signals.configure({}, asynchronous=False)["statistics.interval.ms"] == 15_000
+    assert signals.configure({"statistics.interval.ms": 0}, asynchronous=False)["statistics.interval.ms"] == 0
+
+
+class KafkaErrorLike:
+    def name(self) -> str:
+        return "_ALL_BROKERS_DOWN"
