@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from harness.members import Join, RunningMember
 
@@ -40,6 +41,33 @@ def join(local_kafka: LocalKafka, group: str) -> Iterator[Join]:
     yield start
     for member in members:
         member.close()
+
+
+@pytest.fixture
+def make_consumer(local_kafka: LocalKafka, group: str) -> Iterator[Callable[..., Consumer]]:
+    """Make consumers of the test's group, which the test polls by itself; all are closed at its end."""
+    consumers: list[Consumer] = []
+
+    def make(**settings: Any) -> Consumer:
+        config: dict[str, Any] = {
+            "bootstrap.servers": local_kafka.bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 300,
+            "fetch.wait.max.ms": 50,
+        }
+        callbacks = {"on_commit"}
+        config |= {
+            key if key in callbacks else key.replace("_", "."): value for key, value in settings.items()
+        }
+        consumer = Consumer(config)
+        consumers.append(consumer)
+        return consumer
+
+    yield make
+    for consumer in consumers:
+        consumer.close()
 
 
 @pytest.fixture

@@ -17,3 +17,13 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         if time.monotonic() > deadline:
             pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
         pause.wait(0.02)
+
+
+def stays_so(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Return if `condition` holds for so many seconds; fail, saying `what` has ended, as soon as it does not."""
+    end = time.monotonic() + seconds
+    pause = threading.Event()
+    while time.monotonic() < end:
+        if not condition():
+            pytest.fail(f"{what}: not for {seconds} s")
+        pause.wait(0.05)

@@ -1,0 +1,174 @@
+"""A worker that the group has given up commits nothing; and whoever takes over knows how far it has come."""
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from groupwright.consumer import Consumer
+from groupwright.testing import LocalKafka
+from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.members import Join
+from harness.polling import poll_until, take
+from harness.records import Tally
+from harness.waiting import stays_so, wait_until
+
+pytestmark = pytest.mark.kafka
+
+MakeConsumer = Callable[..., Consumer]
+Produce = Callable[[str, int, int], None]
+MakeProducer = Callable[[], Producer]
+
+SECONDS_OF_DOUBT = 1.0
+
+
+@pytest.fixture
+def make_producer(local_kafka: LocalKafka, group: str) -> MakeProducer:
+    """Make the worker's producer, which has a transaction open."""
+
+    def make() -> Producer:
+        producer = Producer(
+            {"bootstrap.servers": local_kafka.bootstrap_servers, "transactional.id": f"worker-of-{group}"}
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        return producer
+
+    return make
+
+
+def test_what_a_member_of_the_present_generation_sends_is_stored(
+    local_kafka: LocalKafka,
+    make_consumer: MakeConsumer,
+    make_producer: MakeProducer,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+) -> None:
+    source, target = new_kafka_topic(), new_kafka_topic()
+    produce(source, 1, 3)
+    worker = make_consumer(enable_auto_commit=False)
+    worker.subscribe([source])
+    take(worker, 3)
+    producer = make_producer()
+
+    producer.produce(target, b"of a member")
+    producer.send_offsets_to_transaction(
+        worker.position(worker.assignment()), worker.consumer_group_metadata()
+    )
+    producer.commit_transaction()
+
+    assert committed(worker, source) == 3
+    assert visible(local_kafka, target) == [b"of a member"]
+
+
+def test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen(
+    local_kafka: LocalKafka,
+    make_consumer: MakeConsumer,
+    make_producer: MakeProducer,
+    join: Join,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+) -> None:
+    """It stalls with a transaction open, another member takes over, and then it goes on as if nothing had been."""
+    source, target = new_kafka_topic(), new_kafka_topic()
+    produce(source, 1, 5)
+    zombie = make_consumer(max_poll_interval_ms=6000, enable_auto_commit=False)
+    zombie.subscribe([source])
+    take(zombie, 5)
+    producer = make_producer()
+    producer.produce(target, b"of a zombie")
+
+    heir = join("heir", [source])
+    wait_until(lambda: len(heir.consumed) == 5, "the other member to take over")
+    refused = refused_offsets(producer, zombie)
+
+    assert refused.code() == KafkaError.UNKNOWN_MEMBER_ID
+    assert refused.txn_requires_abort()
+    producer.abort_transaction()
+    heir.close()
+    assert committed(zombie, source) == 5  # the heir's
+    assert visible(local_kafka, target) == []
+
+
+def test_a_generation_that_has_ended_is_refused_and_nothing_of_it_is_seen(
+    local_kafka: LocalKafka,
+    make_consumer: MakeConsumer,
+    make_producer: MakeProducer,
+    join: Join,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+) -> None:
+    """A worker that forgets on_revoke: its partitions may be another's since, although it is a member still."""
+    source, target = new_kafka_topic(partitions=2), new_kafka_topic()
+    produce(source, 2, 3)
+    assigned: list[int] = []
+    worker = make_consumer(enable_auto_commit=False)
+    worker.subscribe([source], on_assign=lambda _, partitions: assigned.append(len(partitions)))
+    take(worker, 6)
+    producer = make_producer()
+    producer.produce(target, b"of an old generation")
+    read, metadata = worker.position(worker.assignment()), worker.consumer_group_metadata()
+
+    join("other", [source])
+    poll_until(worker, lambda _: assigned == [2, 1], "the other member to get a partition")
+    refused = refused_offsets(producer, worker, read, metadata)
+
+    assert refused.code() == KafkaError.ILLEGAL_GENERATION
+    assert refused.txn_requires_abort()
+    producer.abort_transaction()
+    assert visible(local_kafka, target) == []
+
+
+@pytest.mark.parametrize(("end", "expected"), [("commit", [3, 4]), ("abort", [0, 1, 2, 3, 4])])
+def test_an_heir_waits_until_the_transaction_of_the_dead_has_ended(
+    make_consumer: MakeConsumer,
+    make_producer: MakeProducer,
+    join: Join,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+    end: str,
+    expected: list[int],
+) -> None:
+    """Its offsets have been sent, and nobody knows yet whether they hold; whoever guessed would lose or repeat records."""
+    source = new_kafka_topic()
+    produce(source, 1, 5)
+    dead = make_consumer(enable_auto_commit=False)
+    dead.subscribe([source])
+    take(dead, 3)
+    producer = make_producer()
+    producer.send_offsets_to_transaction([TopicPartition(source, 0, 3)], dead.consumer_group_metadata())
+    dead.close()
+
+    heir = join("heir", [source])
+    stays_so(lambda: heir.consumed == [], SECONDS_OF_DOUBT, "the heir's waiting")
+    if end == "commit":
+        producer.commit_transaction()
+    else:
+        producer.abort_transaction()
+
+    wait_until(lambda: len(heir.consumed) == len(expected), "the heir to go on")
+    assert [offset for _, _, offset in heir.consumed] == expected
+
+
+def refused_offsets(
+    producer: Producer,
+    consumer: Consumer,
+    read: list[TopicPartition] | None = None,
+    metadata: object | None = None,
+) -> KafkaError:
+    with pytest.raises(KafkaException) as refused:
+        producer.send_offsets_to_transaction(
+            read or consumer.position(consumer.assignment()), metadata or consumer.consumer_group_metadata()
+        )
+    error = refused.value.args[0]
+    assert isinstance(error, KafkaError)
+    return error
+
+
+def committed(consumer: Consumer, topic: str) -> int:
+    return int(consumer.committed([TopicPartition(topic, 0)], timeout=10)[0].offset)
+
+
+def visible(kafka: LocalKafka, topic: str) -> list[bytes | None]:
+    with Tally(kafka.bootstrap_servers, topic, partitions=1) as tally:
+        return [value for (_, value), count in tally.read_to_the_end().counts.items() for _ in range(count)]

@@ -1,0 +1,87 @@
+"""The program in examples/exactly_once.py, killed, stopped and frozen: each record is counted once."""
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from groupwright.testing import LocalKafka
+from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness import coordinator
+from harness.records import Feed, Tally
+from harness.waiting import wait_until
+from harness.workers import Workers
+
+pytestmark = pytest.mark.kafka
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "exactly_once.py"
+WORKERS = ("ada", "bob", "cyd")
+
+
+def test_every_record_is_counted_once_whatever_happens_to_the_workers(
+    local_kafka: LocalKafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
+) -> None:
+    """Three workers share six partitions; misfortune strikes at random: between transactions, in one, or in its commit."""
+    source, target = new_kafka_topic(partitions=6), new_kafka_topic(partitions=3)
+    servers = local_kafka.bootstrap_servers
+    workers = Workers(
+        PROGRAM,
+        [servers, *f"--group {group} --source {source} --target {target} --id {{name}}".split()],
+        tmp_path,
+    )
+    rng = random.Random(447)  # noqa: S311 - moments, no secrets
+    admin = local_kafka.admin()
+
+    with workers, Feed(servers, source) as feed, Tally(servers, target, partitions=3) as tally:
+
+        def catch_up(what: str) -> None:
+            sent = feed.sent
+
+            def caught_up() -> bool:
+                workers.tend()
+                return tally.read() >= sent
+
+            wait_until(caught_up, f"the records to be counted {what}")
+
+        def crash_at_a_random_moment(name: str) -> None:
+            threading.Event().wait(rng.uniform(0, 0.5))
+            workers.crash(name)
+
+        def survivors_own_everything() -> bool:
+            owned = coordinator.owned(admin, group)
+            return "cyd" not in owned and sum(map(len, owned.values())) == 6
+
+        for name in WORKERS:
+            workers.start(name)
+        catch_up("at first")
+
+        for name in WORKERS:
+            crash_at_a_random_moment(name)
+        catch_up("after the crash of one after the other")
+
+        tally.read_next()
+        workers.crash(*WORKERS)  # of whom one has this moment committed
+        catch_up("after the crash of all")
+
+        assert workers.stop("bob") == 0
+        workers.start("bob")
+        catch_up("after a worker was stopped and started again")
+
+        workers.freeze("cyd")
+        crash_at_a_random_moment("ada")
+        wait_until(survivors_own_everything, "the others to take over from the frozen worker")
+        workers.thaw("cyd")
+        catch_up("after the zombie's return")
+
+        total = feed.stop()
+        catch_up("in the end")
+        assert [workers.stop(name) for name in WORKERS] == [0, 0, 0]
+    assert workers.ended == []
+
+    expected = {(str(number).encode(), f"RECORD {number}".encode()): 1 for number in range(total)}
+    with Tally(servers, target, partitions=3) as committed:
+        assert committed.read_to_the_end().counts == expected
+    with Tally(servers, target, partitions=3, isolation="read_uncommitted") as written:
+        # Else no transaction was ever cut short, and nothing was put to the test.
+        assert written.read_to_the_end().counts.total() > total

@@ -1,0 +1,37 @@
+"""What the group's coordinator knows and says: the members it has, and who led which generation."""
+
+import re
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AdminClient
+
+from groupwright.testing import LocalKafka
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation that its leader has assigned."""
+
+    number: int
+    leader: str
+    """Its ``client.id``, of which the coordinator makes member ids."""
+    members: int
+
+
+def generations(kafka: LocalKafka, group: str) -> list[Generation]:
+    """Return the group's generations, in order; no request tells of leaders, so the broker's log does."""
+    line = re.compile(
+        rf"Assignment received from leader (\S+)-[0-9a-f-]{{36}} for group {re.escape(group)} for generation (\d+)\. "
+        r"The group has (\d+) members"
+    )
+    found = line.finditer(kafka.log_path.read_text(encoding="utf-8"))
+    return [Generation(int(entry[2]), entry[1], int(entry[3])) for entry in found]
+
+
+def owned(admin: AdminClient, group: str) -> dict[str, set[tuple[str, int]]]:
+    """Return what the coordinator has assigned, by the members' ``client.id``."""
+    description = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
+    return {
+        member.client_id: {(part.topic, part.partition) for part in member.assignment.topic_partitions}
+        for member in description.members
+    }
