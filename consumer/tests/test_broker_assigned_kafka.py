@@ -13,6 +13,7 @@ from groupwright.consumer import ConfigurationError, Consumer, Rebalance
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
+
     from groupwright.testing import LocalKafka
 
 TIMEOUT = 30.0
