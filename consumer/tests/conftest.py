@@ -429,6 +429,13 @@ def new_scene() -> Iterator[Callable[[LocalKafka], Scene]]:
 
 
 @pytest.fixture
+def new_protocol(local_kafka: LocalKafka) -> None:
+    """Skip where the broker has the new protocol in preview only."""
+    if local_kafka.version.startswith("3."):
+        pytest.skip(f"Kafka {local_kafka.version} has group.protocol=consumer in preview only")
+
+
+@pytest.fixture
 def scene(new_scene: Callable[[LocalKafka], Scene], local_kafka: LocalKafka) -> Scene:
     """A scene on the broker that the tests share."""
     return new_scene(local_kafka)

@@ -14,17 +14,8 @@ from groupwright.consumer import ConfigurationError, Consumer, Rebalance
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
-    from groupwright.testing import LocalKafka
 
 TIMEOUT = 30.0
-
-
-@pytest.fixture
-def new_protocol(local_kafka: "LocalKafka") -> None:
-    """Skip where the broker has the new protocol in preview only."""
-    if local_kafka.version.startswith("3."):
-        pytest.skip(f"Kafka {local_kafka.version} has group.protocol=consumer in preview only")
-
 
 NOWHERE: dict[str, Any] = {
     "bootstrap.servers": "127.0.0.1:1",

@@ -152,7 +152,9 @@ def test_what_was_stored_of_a_partition_that_went_is_refused(scene: "Scene") -> 
 
 
 @pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "protocol", ["classic", pytest.param("consumer", marks=pytest.mark.usefixtures("new_protocol"))]
+)
 def test_interceptors_see_messages_and_commits(scene: "Scene", protocol: str, *, batch: bool) -> None:
     class Even(ConsumerInterceptor):
         def __init__(self) -> None:
