@@ -152,10 +152,13 @@ def test_what_was_stored_of_a_partition_that_went_is_refused(scene: "Scene") -> 
 
 
 @pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize(
-    "protocol", ["classic", pytest.param("consumer", marks=pytest.mark.usefixtures("new_protocol"))]
-)
-def test_interceptors_see_messages_and_commits(scene: "Scene", protocol: str, *, batch: bool) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_interceptors_see_messages_and_commits(
+    scene: "Scene", request: pytest.FixtureRequest, protocol: str, *, batch: bool
+) -> None:
+    if protocol == "consumer":
+        request.getfixturevalue("new_protocol")
+
     class Even(ConsumerInterceptor):
         def __init__(self) -> None:
             self.stored: list[int] = []

@@ -23,6 +23,7 @@ from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import AccessError, Network, Timer
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer
 from groupwright.consumer.refusals import explain
+from groupwright.consumer.standing import State
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
 
@@ -65,6 +66,7 @@ class Driver:
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
+        self._fed = time.monotonic()
         self._due = math.inf
         """When the timer should fire."""
         self._told_of_transaction = False
@@ -113,6 +115,9 @@ class Driver:
         before = self._membership.state
         # One time for all: what gets due while the actions are done must not fall between the two questions.
         now = time.monotonic()
+        if now - self._fed > self._session_timeout / 2:
+            self._membership.slept(self._fed)
+        self._fed = now
         try:
             for action in method(*args, now):
                 self._do(action)
@@ -130,6 +135,8 @@ class Driver:
             self._timer = None
         due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
+        if self._membership.state is not State.UNJOINED:
+            times.append(now + self._session_timeout / 4)  # so that a longer silence is one
         if times and not self._membership.closed:
             self._due = min(times)
             self._timer = self._network.call_at(self._due, self._tick)

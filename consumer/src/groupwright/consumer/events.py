@@ -108,6 +108,12 @@ class Inbox:
             self._taken = self.events[0] if self.events else None
             return self._taken
 
+    @property
+    def next_gains(self) -> bool:
+        """Whether an assignment is what comes next."""
+        with self._changed:
+            return bool(self.events) and isinstance(self.events[0], Assign)
+
     def done(self, event: Event) -> None:
         """Forget an event that was taken and dealt with; nothing if that was done already."""
         with self._changed:
@@ -124,7 +130,11 @@ class Inbox:
                     return True
         return False
 
-    def wait(self, timeout: float) -> None:
-        """Return when an event is there, or `timeout` seconds are over."""
+    def wait(self, timeout: float, *, but_for_gains: bool = False) -> None:
+        """Return when an event is there, perhaps one that is no assignment, or `timeout` seconds are over."""
+
+        def is_there() -> bool:
+            return bool(self.events) and not (but_for_gains and isinstance(self.events[0], Assign))
+
         with self._changed:
-            self._changed.wait_for(lambda: bool(self.events), max(0.0, timeout))
+            self._changed.wait_for(is_there, max(0.0, timeout))

@@ -121,9 +121,16 @@ class Membership(Rounds):
         """When others may own what this member does, unless a heartbeat is answered before; any thread may ask."""
         if not self.owned:
             return math.inf
-        if not self.identity.valid:
-            return 0.0  # lost, and about to be told
+        return self.session_until if self.identity.valid else 0.0  # lost, and about to be told
+
+    @property
+    def session_until(self) -> float:
+        """When the coordinator may expel this member, unless a heartbeat is answered before; any thread may ask."""
         return self._heartbeat.session_ends if self._session_runs else math.inf
+
+    def slept(self, since: float) -> None:
+        """Note that nothing ran since then, longer than a session allows for: the process was stopped, say."""
+        self._heartbeat.slept(since)
 
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
@@ -282,6 +289,8 @@ class Membership(Rounds):
         if self._awaits(Step.SYNC, attempt):
             self._step = None
             self._heartbeat.start_session(now)
+            if now >= self.session_until:
+                return self.tick(now, self._last_poll)  # others may have been assigned this since
             if answer.error != ErrorCode.NONE:
                 self._judge_answer(Api.SYNC_GROUP, answer.error, now)
             elif answer.protocol not in {None, self.identity.protocol}:
@@ -294,6 +303,8 @@ class Membership(Rounds):
     def offsets_fetched(self, attempt: int, answer: OffsetsAnswer, now: float) -> list[act.Action]:
         """Take the committed offsets of what was assigned; if one is missing, all are fetched again."""
         if self._awaits(Step.OFFSETS, attempt):
+            if now >= self.session_until:
+                return self.tick(now, self._last_poll)
             verdicts = {
                 verdict(Api.OFFSET_FETCH, code): code for code in (answer.error, *answer.errors.values())
             }

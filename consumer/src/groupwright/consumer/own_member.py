@@ -117,12 +117,18 @@ class OwnMember:
         if self._held is not None and self._held.stops_all:
             self._held.wait(seconds)
             return True
-        if time.monotonic() >= self._membership.owned_until:
-            # A process that was stopped, say, wakes here, and others own its partitions. The membership's thread is
-            # about to tell.
-            self._inbox.wait(seconds)
+        if self._overslept or time.monotonic() >= self._membership.owned_until:
+            self._inbox.wait(seconds, but_for_gains=True)
             return True
         return False
+
+    @property
+    def _overslept(self) -> bool:
+        """Whether an assignment waits whose session is over: a process that was stopped, say, wakes.
+
+        Others may own its partitions by now. The membership's thread is about to take it back.
+        """
+        return self._inbox.next_gains and time.monotonic() >= self._membership.session_until
 
     def take_error(self) -> BaseException | None:
         """Return what a callback has raised, once."""
@@ -280,7 +286,7 @@ class OwnMember:
             if not self._held.ready:
                 return None
             self._finish_revoke(consumer, self._held.event)
-        while self._held is None and (event := self._inbox.take()) is not None:
+        while self._held is None and not self._overslept and (event := self._inbox.take()) is not None:
             message = self._serve_event(consumer, event)
             if message is not None:
                 return message

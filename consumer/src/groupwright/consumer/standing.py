@@ -176,6 +176,8 @@ class Standing:
     def _open(self, step: Step) -> None:
         self._attempt += 1
         self._step = step
+        if step in PARKED:
+            self._heartbeat.asked()
 
     def _deliver(self, event: Assign | Revoke) -> None:
         self._open(Step.APPLICATION)

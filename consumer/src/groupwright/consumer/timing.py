@@ -54,6 +54,7 @@ class Heartbeat:
         """Start without a session."""
         self._timing = timing
         self._sent_at: float | None = None
+        self._asleep_since: float | None = None
         self.next_at = 0.0
         self.session_ends = 0.0
 
@@ -63,9 +64,18 @@ class Heartbeat:
         return self._sent_at is not None
 
     def start_session(self, now: float) -> None:
-        """The coordinator has just answered a join or a sync."""
-        self.next_at = now + self._timing.heartbeat_interval
-        self.session_ends = now + self._timing.session_timeout
+        """The coordinator has just answered a join or a sync; at any moment since, if the process slept meanwhile."""
+        heard = now if self._asleep_since is None else self._asleep_since
+        self.next_at = heard + self._timing.heartbeat_interval
+        self.session_ends = heard + self._timing.session_timeout
+
+    def slept(self, since: float) -> None:
+        """Nothing ran since then: what was asked before may have been answered at any moment of it."""
+        self._asleep_since = since
+
+    def asked(self) -> None:
+        """A request was just made: its answer is of this time."""
+        self._asleep_since = None
 
     def due(self, now: float) -> bool:
         """Whether one should be sent."""
@@ -73,6 +83,7 @@ class Heartbeat:
 
     def sent(self, now: float) -> None:
         """One was sent; the next comes an interval later."""
+        self.asked()
         self._sent_at = now
         self.next_at = now + self._timing.heartbeat_interval
 
