@@ -1,6 +1,7 @@
-"""A real Kafka for tests and demos, without containers and without an installed Java.
+"""A real Kafka for tests and demos.
 
-`LocalKafka` runs one KRaft broker as a child process; the pytest fixtures `local_kafka` and `new_kafka_topic`
+`LocalKafka` runs one KRaft broker as a child process, without an installed Java; `KafkaContainers` is a cluster, where
+there is a container engine. The pytest fixtures `local_kafka` and `new_kafka_topic`
 hand it to tests. Names are imported on first use: pytest loads this package in each run of each user.
 """
 
@@ -8,7 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groupwright.testing.errors import JarResolutionError, JavaNotFoundError, LocalKafkaError
+    from groupwright.testing.containers import KafkaContainers
+    from groupwright.testing.errors import (
+        JarResolutionError,
+        JavaNotFoundError,
+        KafkaContainersError,
+        LocalKafkaError,
+    )
     from groupwright.testing.java import JavaRuntime, find_java, resolve_jars
     from groupwright.testing.local_kafka import LocalKafka
     from groupwright.testing.security import Listener, Security
@@ -17,6 +24,8 @@ __all__ = [
     "JarResolutionError",
     "JavaNotFoundError",
     "JavaRuntime",
+    "KafkaContainers",
+    "KafkaContainersError",
     "Listener",
     "LocalKafka",
     "LocalKafkaError",
@@ -29,6 +38,8 @@ _MODULES = {
     "JarResolutionError": "errors",
     "JavaNotFoundError": "errors",
     "JavaRuntime": "java",
+    "KafkaContainers": "containers",
+    "KafkaContainersError": "errors",
     "Listener": "security",
     "LocalKafka": "local_kafka",
     "LocalKafkaError": "errors",
