@@ -1,9 +1,15 @@
-"""Tables, as a terminal and as a page show them."""
+"""Tables, as a terminal and as a page show them, and the files in which results are kept."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rich.table import Table as RichTable
+
+Results = TypeVar("Results", bound=Any)
+"""A dataclass of one benchmark's results."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +43,22 @@ def markdown(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(table.columns)} |"
     yield f"|---|{'---:|' * (len(table.columns) - 1)}"
     yield from (f"| {' | '.join(row)} |" for row in table.rows)
+
+
+def keep_results(
+    folder: Path,
+    name: str,
+    results: Results,
+    draw: Callable[[Path, Results], bool],
+    page: Callable[[Results, str | None], Iterator[str]],
+) -> list[Path]:
+    """Write the page, the numbers, and the plot if `draw` can; return their paths.
+
+    The numbers are not indented: small cells have thousands of runs, and each would take a line.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text, numbers, plot = (folder / f"{name}.{kind}" for kind in ("md", "json", "svg"))
+    numbers.write_text(json.dumps(asdict(results), separators=(",", ":")) + "\n")
+    is_drawn = draw(plot, results)
+    text.write_text("\n".join(page(results, plot.name if is_drawn else None)))
+    return [text, numbers, plot] if is_drawn else [text, numbers]

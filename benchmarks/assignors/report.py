@@ -1,8 +1,6 @@
 """Shows results on the terminal, and keeps them as a page, a plot and numbers."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.assignors.plot import draw
@@ -14,7 +12,7 @@ from benchmarks.assignors.tables import (
     speed_table,
     summary,
 )
-from benchmarks.layout import Table, markdown, printed
+from benchmarks.layout import Table, keep_results, markdown, printed
 from rich.console import Console
 
 _ABOUT = """\
@@ -48,12 +46,7 @@ def show(console: Console, results: Results) -> None:
 
 def keep(folder: Path, results: Results) -> list[Path]:
     """Write the page, the numbers, and the plot if matplotlib is there; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    page, numbers, plot = (folder / f"assignors.{kind}" for kind in ("md", "json", "svg"))
-    numbers.write_text(json.dumps(asdict(results), indent=1) + "\n")
-    is_drawn = draw(plot, results)
-    page.write_text("\n".join(_page(results, plot.name if is_drawn else None)))
-    return [page, numbers, plot] if is_drawn else [page, numbers]
+    return keep_results(folder, "assignors", results, draw, _page)
 
 
 def _tables(results: Results) -> list[Table]:

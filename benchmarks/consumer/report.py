@@ -1,8 +1,6 @@
 """Shows results on the terminal, and keeps them as a page, a plot and numbers."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.consumer.broker import LOAD_INTERVAL
@@ -18,7 +16,7 @@ from benchmarks.consumer.plan import (
 from benchmarks.consumer.plot import draw
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.tables import summary, tables
-from benchmarks.layout import markdown, printed
+from benchmarks.layout import keep_results, markdown, printed
 from rich.console import Console
 
 _ABOUT = f"""\
@@ -58,12 +56,7 @@ def show(console: Console, results: Results) -> None:
 
 def keep(folder: Path, results: Results) -> list[Path]:
     """Write the page, the numbers, and the plot if matplotlib is there; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    page, numbers, plot = (folder / f"consumer.{kind}" for kind in ("md", "json", "svg"))
-    numbers.write_text(json.dumps(asdict(results), indent=1) + "\n")
-    is_drawn = draw(plot, results)
-    page.write_text("\n".join(_page(results, plot.name if is_drawn else None)))
-    return [page, numbers, plot] if is_drawn else [page, numbers]
+    return keep_results(folder, "consumer", results, draw, _page)
 
 
 def _page(results: Results, plot: str | None) -> Iterator[str]:
