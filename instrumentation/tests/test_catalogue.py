@@ -1,7 +1,6 @@
 """The catalogue is the whole truth: what it has is emitted, what is emitted it has, and the page shows it."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from importlib import metadata
@@ -37,6 +36,7 @@ from groupwright.instrumentation.listener import Options
 from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.spec import Kind, Spec
 from groupwright.instrumentation.statistics import read_consumer, read_producer
+from harness.tools import find_program
 
 every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
 
@@ -162,9 +162,7 @@ def test_the_build_is_told(registry: CollectorRegistry, new_consumer: Callable[.
 
 @pytest.mark.usefixtures("eventful")
 def test_prometheus_own_linter_has_no_complaint(registry: CollectorRegistry) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    promtool = find_program("promtool", hint="Debian's package prometheus has it")
 
     ran = subprocess.run(
         [promtool, "check", "metrics"],
