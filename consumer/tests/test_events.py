@@ -3,11 +3,16 @@
 import threading
 import time
 
-from groupwright.consumer.events import Closed, Inbox, PollExceeded, Revoke
+from groupwright.consumer.events import Assign, Closed, Inbox, PollExceeded, Revoke
+from groupwright.consumer.protocol import Identity
 
 
 def revoke(ticket: int) -> Revoke:
     return Revoke(ticket, {"t": (0,)}, lost=False)
+
+
+def gain(ticket: int) -> Assign:
+    return Assign(ticket, {"t": (0,)}, {"t": (0,)}, {}, Identity(1, "m-1", "range"), None)
 
 
 def test_events_come_out_in_order() -> None:
@@ -73,3 +78,34 @@ def test_waiting_ends_with_its_time() -> None:
     inbox.wait(-1.0)
 
     assert 0.01 <= time.monotonic() - started < 5.0
+
+
+def test_what_gains_can_be_told_before_it_is_taken() -> None:
+    """A process that slept over its session must look at what waits, and leave an assignment where it is."""
+    inbox = Inbox()
+    assert not inbox.next_gains
+    inbox.put(gain(1))
+    inbox.put(revoke(2))
+    assert inbox.next_gains
+
+    assert inbox.withdraw(1)
+    assert not inbox.next_gains
+
+
+def test_waiting_for_anything_but_a_gain_goes_on_while_a_gain_waits() -> None:
+    inbox = Inbox()
+    inbox.put(gain(1))
+    woken = threading.Event()
+
+    def wait() -> None:
+        inbox.wait(30.0, but_for_gains=True)
+        woken.set()
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert not woken.wait(0.05)
+    assert inbox.withdraw(1)
+    inbox.put(revoke(2))
+    waiting.join(10.0)
+
+    assert woken.is_set()

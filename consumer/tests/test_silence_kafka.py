@@ -1,6 +1,7 @@
 """A process that cannot run: what a busy one keeps, and what one that is held up is told."""
 
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -67,3 +68,58 @@ def test_a_call_that_holds_the_interpreter_beyond_the_session_is_told_as_a_loss(
     assert seconds is not None, warning
     assert 8 <= float(seconds[1]) <= 12
     assert "run it in a process of its own, or raise session.timeout.ms" in warning
+
+
+STOPPED = """
+    import sys, time
+    from groupwright.consumer import Consumer
+    consumer = Consumer({{
+        "bootstrap.servers": {servers!r}, "group.id": {group!r}, "auto.offset.reset": "earliest",
+        "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "log_level": 0,
+    }})
+    told = []
+    consumer.subscribe(
+        [{topic!r}], on_assign=lambda *_: told.append("assigned"), on_lost=lambda *_: told.append("lost")
+    )
+    last, woke, stale = time.monotonic(), None, 0
+    while "lost" not in told:
+        asked = time.monotonic()
+        if asked - last > 5:
+            woke = asked
+        message = consumer.poll(0.2)
+        last = time.monotonic()
+        if woke is not None and message is not None and "lost" not in told:
+            stale += 1
+        if last - asked > 5:
+            woke = last  # stopped in this very poll
+        if message is not None:
+            time.sleep(0.005)  # its work; many more have been fetched meanwhile
+            if told == ["assigned"]:
+                told.append("consuming")
+                print("consuming", flush=True)
+    print(f"{{stale}} stale", flush=True)
+    consumer.close()
+"""
+
+
+def test_a_process_that_was_stopped_is_given_no_message_that_another_consumes(scene: "Scene") -> None:
+    """Seen under chaos: what librdkafka had fetched was handed out after waking, before anyone knew of the loss."""
+    topic = scene.topic(messages=2000)
+    text = textwrap.dedent(STOPPED).format(
+        servers=scene.kafka.bootstrap_servers, group=scene.group, topic=topic
+    )
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as stopped:
+        try:
+            assert stopped.stdout is not None
+            assert stopped.stdout.readline() == "consuming\n"
+            stopped.send_signal(signal.SIGSTOP)
+            heir = scene.consumer(session_timeout_ms=6000)
+            heir.subscribe([topic])
+            scene.own(heir, 1)
+            scene.take(heir, 1)
+            stopped.send_signal(signal.SIGCONT)
+            output, _ = stopped.communicate(timeout=60)
+        finally:
+            stopped.kill()
+
+    assert (output, stopped.returncode) == ("0 stale\n", 0)

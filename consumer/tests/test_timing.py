@@ -84,6 +84,19 @@ def test_an_answer_from_before_a_join_does_not_shorten_the_new_session() -> None
     assert heartbeat.session_ends == 160.0
 
 
+def test_a_session_that_starts_after_a_sleep_counts_from_its_beginning() -> None:
+    """The coordinator may have answered then, and have counted since."""
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.slept(100.0)
+    heartbeat.start_session(107.0)
+    assert heartbeat.session_ends == 110.0
+    assert heartbeat.due(107.0)
+
+    heartbeat.sent(107.0)
+    heartbeat.start_session(108.0)
+    assert heartbeat.session_ends == 118.0
+
+
 def test_one_look_up_is_under_way_at_a_time() -> None:
     lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
     assert lookup.wanted

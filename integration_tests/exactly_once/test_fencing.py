@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+import confluent_kafka
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
 
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
@@ -119,6 +120,75 @@ def test_a_generation_that_has_ended_is_refused_and_nothing_of_it_is_seen(
     assert visible(local_kafka, target) == []
 
 
+def test_a_static_member_whose_place_was_taken_is_refused_and_nothing_of_it_is_seen(
+    local_kafka: LocalKafka,
+    make_consumer: MakeConsumer,
+    make_producer: MakeProducer,
+    join: Join,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+) -> None:
+    """A second process was started under the same instance id, and the first goes on with the transaction it had open."""
+    source, target = new_kafka_topic(), new_kafka_topic()
+    produce(source, 1, 3)
+    first = make_consumer(group_instance_id="worker-1", enable_auto_commit=False)
+    first.subscribe([source])
+    take(first, 3)
+    producer = make_producer()
+    producer.produce(target, b"of the first")
+    read, metadata = first.position(first.assignment()), first.consumer_group_metadata()
+
+    second = join("second", [source], group_instance_id="worker-1")
+    wait_until(lambda: len(second.consumed) == 3, "the second process to take the place")
+    refused = refused_offsets(producer, first, read, metadata)
+
+    assert refused.code() == KafkaError.FENCED_INSTANCE_ID
+    assert refused.txn_requires_abort()
+    producer.abort_transaction()
+    assert visible(local_kafka, target) == []
+
+
+def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_it(
+    local_kafka: LocalKafka,
+    make_consumer: MakeConsumer,
+    group: str,
+    new_kafka_topic: NewKafkaTopic,
+    produce: Produce,
+) -> None:
+    """The worker thinks longer than ``transaction.timeout.ms``: the broker ends it, and whoever comes next reads anew."""
+    source, target = new_kafka_topic(), new_kafka_topic()
+    produce(source, 1, 3)
+    worker = make_consumer(enable_auto_commit=False)
+    worker.subscribe([source])
+    take(worker, 3)
+    producer = Producer(
+        {
+            "bootstrap.servers": local_kafka.bootstrap_servers,
+            "transactional.id": f"slow-worker-of-{group}",
+            "transaction.timeout.ms": 1000,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(target, b"too late")
+    producer.send_offsets_to_transaction(
+        worker.position(worker.assignment()), worker.consumer_group_metadata()
+    )
+    assert producer.flush(30) == 0
+
+    wait_until(lambda: not under_way(local_kafka, producer_of=target), "the broker to end the transaction")
+    with pytest.raises(KafkaException) as refused:
+        producer.commit_transaction(30)
+
+    assert refused.value.args[0].fatal() or refused.value.args[0].txn_requires_abort()
+    assert committed(worker, source) == OFFSET_INVALID
+    assert visible(local_kafka, target) == []
+    worker.close()
+    heir = make_consumer()
+    heir.subscribe([source])
+    assert [message.offset() for message in take(heir, 3)] == [0, 1, 2]
+
+
 @pytest.mark.parametrize(("end", "expected"), [("commit", [3, 4]), ("abort", [0, 1, 2, 3, 4])])
 def test_an_heir_waits_until_the_transaction_of_the_dead_has_ended(
     make_consumer: MakeConsumer,
@@ -163,6 +233,21 @@ def refused_offsets(
     error = refused.value.args[0]
     assert isinstance(error, KafkaError)
     return error
+
+
+def under_way(kafka: LocalKafka, *, producer_of: str) -> bool:
+    """Whether a transaction that has written to the topic's only partition is open: who reads what is committed waits for it."""
+    return end(kafka, producer_of, "read_committed") < end(kafka, producer_of, "read_uncommitted")
+
+
+def end(kafka: LocalKafka, topic: str, isolation: str) -> int:
+    config = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": "none",
+        "isolation.level": isolation,
+    }
+    with confluent_kafka.Consumer(config) as reader:
+        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
 
 
 def committed(consumer: Consumer, topic: str) -> int:

@@ -10,7 +10,7 @@ from soak.lives import End, Interval, Life, Window, by_group, life, merged
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord
 from soak.timing import Timing
 
-_OUTAGES = frozenset({"restart broker", "crash broker"})
+_OUTAGES = frozenset({"restart broker", "crash broker", "pause broker"})
 _RECOVERY_SECONDS = 3.0
 """How long after an outage its consequences may still come."""
 

@@ -136,8 +136,19 @@ class _Run:
             self._grow(sorted(self._partitions)[strike.choice % len(self._partitions)])
         else:
             with self._fleet.striking(strike.kind.value):
-                (self._kafka.kill if strike.kind is Kind.CRASH_BROKER else self._kafka.stop)()
+                self._strike_broker(strike)
+
+    def _strike_broker(self, strike: Strike) -> None:
+        match strike.kind:
+            case Kind.PAUSE_BROKER:
+                self._kafka.pause()
+                threading.Event().wait(strike.seconds)
+                self._kafka.resume()
+            case Kind.CRASH_BROKER:
+                self._kafka.kill()
                 self._kafka.start()
+            case _:
+                self._kafka.restart()
 
     def _strike_group(self, strike: Strike) -> None:
         fleet, alive = self._fleet, self._fleet.alive(strike.group)

@@ -54,7 +54,7 @@ def _table(result: Result) -> Table:
         "killed": done["kill"],
         "stalled": done["stop"],
         "busy": done["busy"],
-        "broker restarts": f"{done['restart broker']} in good order, {done['crash broker']} crashes",
+        "broker restarts": f"{done['restart broker']} in good order, {done['crash broker']} crashes, {done['pause broker']} silences",
         "topics grown": done["grow"],
         "messages": verdict.messages,
         "deliveries": verdict.deliveries,

@@ -27,10 +27,12 @@ class Kind(StrEnum):
     """The broker shuts down in good order and comes back."""
     CRASH_BROKER = "crash broker"
     """The broker is killed and comes back."""
+    PAUSE_BROKER = "pause broker"
+    """The broker is alive and silent, for less than a session or for longer: a link that drops everything."""
 
 
 _MEMBERS = {Kind.JOIN: 4, Kind.LEAVE: 4, Kind.KILL: 5, Kind.STALL: 4, Kind.BUSY: 2}
-_CLUSTER = {Kind.GROW: 3, Kind.RESTART_BROKER: 2, Kind.CRASH_BROKER: 1}
+_CLUSTER = {Kind.GROW: 3, Kind.RESTART_BROKER: 2, Kind.CRASH_BROKER: 1, Kind.PAUSE_BROKER: 2}
 
 _SECONDS_BETWEEN_STRIKES = 3.0
 """In each group, on average."""
@@ -49,7 +51,7 @@ class Strike:
     choice: int
     """Which of the members, or topics, there are then: this number modulo their count."""
     seconds: float = 0.0
-    """How long a stall lasts, or how long a killed member's place stays empty."""
+    """How long a stall or the broker's silence lasts, or how long a killed member's place stays empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Character:
 
 def strikes(seed: int, seconds: float, groups: Sequence[str], timing: Timing) -> list[Strike]:
     """Return all trouble of a run, in the order of time."""
-    drawn = [*_cluster_strikes(_dice(seed, "cluster"), seconds)]
+    drawn = [*_cluster_strikes(_dice(seed, "cluster"), seconds, timing)]
     for group in groups:
         drawn += _member_strikes(_dice(seed, group), seconds, group, timing)
     return sorted(drawn, key=lambda strike: (strike.at, strike.group))
@@ -85,10 +87,10 @@ def _member_strikes(dice: random.Random, seconds: float, group: str, timing: Tim
         yield Strike(at, kind, group, dice.randrange(1_000_000), _duration(dice, kind, timing))
 
 
-def _cluster_strikes(dice: random.Random, seconds: float) -> Iterator[Strike]:
+def _cluster_strikes(dice: random.Random, seconds: float, timing: Timing) -> Iterator[Strike]:
     for at in _times(dice, seconds, _SECONDS_BETWEEN_CLUSTER_STRIKES):
         (kind,) = dice.choices(list(_CLUSTER), list(_CLUSTER.values()))
-        yield Strike(at, kind, "", dice.randrange(1_000_000))
+        yield Strike(at, kind, "", dice.randrange(1_000_000), _duration(dice, kind, timing))
 
 
 def _times(dice: random.Random, seconds: float, between: float) -> Iterator[float]:
@@ -107,5 +109,7 @@ def _duration(dice: random.Random, kind: Kind, timing: Timing) -> float:
         case Kind.KILL:
             # Before the session ends, a static member comes back to what it had.
             return dice.choice((0.0, timing.session * 0.4, timing.session * 1.3))
+        case Kind.PAUSE_BROKER:
+            return timing.session * dice.uniform(0.2, 1.5)
         case _:
             return 0.0

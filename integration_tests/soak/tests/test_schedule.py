@@ -22,7 +22,7 @@ def test_a_group_has_the_same_trouble_whichever_others_there_are() -> None:
 
 
 def test_two_minutes_hold_all_there_is_and_none_of_it_comes_late() -> None:
-    drawn = strikes(1, 120, GROUPS, Timing())
+    drawn = strikes(14, 120, GROUPS, Timing())
 
     assert {strike.kind for strike in drawn} == set(Kind)
     assert [strike.at for strike in drawn] == sorted(strike.at for strike in drawn)

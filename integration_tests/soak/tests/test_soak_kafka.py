@@ -13,8 +13,8 @@ from soak.report import describe
 
 pytestmark = pytest.mark.kafka
 
-_SEED = 2
-"""One whose two minutes hold stalls, kills, growth and broker restarts."""
+_SEED = 14
+"""One whose two minutes hold all there is."""
 
 
 @pytest.mark.timeout(420)
@@ -28,7 +28,7 @@ def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
     assert min(result.rebalances.values()) >= 10
     assert result.strikes["kill"] >= 5
     assert result.strikes["stop"] >= 5
-    assert result.strikes["restart broker"] + result.strikes["crash broker"] >= 1
+    assert min(result.strikes[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
     assert result.strikes["grow"] >= 1
     assert result.verdict.overlaps >= 1
 

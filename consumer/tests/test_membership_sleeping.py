@@ -1,0 +1,141 @@
+"""A process that did not run for a while: stopped by a signal, frozen in a container, or asleep with its machine.
+
+It wakes with answers in its sockets that are of any moment since, and its clock has gone on. Whether it is still a
+member is for the coordinator to say; until it does, nothing that others may own by now is taken or served.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from groupwright.consumer import actions as act
+from groupwright.consumer.events import Assign, Revoke
+from groupwright.consumer.membership import State
+from groupwright.consumer.standing import Step
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Player
+
+
+def sleep(player: "Player", seconds: float) -> None:
+    """Let so much time pass in which nothing runs; the driver notices when it wakes."""
+    player.member.slept(player.now)
+    player.now += seconds
+    player.polled = player.now
+
+
+def rejoining(player: "Player") -> None:
+    """Bring a stable member to where its JoinGroup is parked."""
+    player.beat()
+    player.answer_heartbeat(27)
+    player.serve()
+    assert player.asks(act.SendJoin)
+
+
+def test_an_assignment_that_was_slept_over_is_not_taken(player: "Player") -> None:
+    """Seen under chaos: a stopped process woke with its assignment in the socket, and another had had it since."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    sleep(player, player.timing.session_timeout)
+
+    player.answer_sync({"t": (0, 1)})
+
+    assert not player.asks(act.FetchOffsets)
+    assert not player.inbox
+    assert player.member.owned == {}
+    player.find()
+    player.wait(player.timing.retry_backoff)
+    assert player.asks(act.SendJoin)
+
+
+def test_an_assignment_whose_offsets_were_slept_over_is_not_delivered(player: "Player") -> None:
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": (0,)})
+    assert player.asks(act.FetchOffsets)
+    sleep(player, player.timing.session_timeout)
+
+    player.answer_offsets()
+
+    assert not any(isinstance(event, Assign) for event in player.inbox)
+    assert player.member.owned == {}
+
+
+def test_an_assignment_that_waits_for_the_application_is_taken_back(player: "Player") -> None:
+    """It was in the inbox when the process was stopped: nobody was told of it, and nobody needs to be."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+    assert isinstance(player.inbox[0], Assign)
+    sleep(player, player.timing.session_timeout)
+    assert player.now >= player.member.session_until
+
+    player.wait(0)
+
+    assert not player.inbox
+    assert player.served == []
+    assert player.member.owned == {}
+
+
+def test_a_sleep_within_the_session_costs_no_more_than_its_time(player: "Player") -> None:
+    """The answer may be of its very beginning: from then the session is counted."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    began = player.now
+    sleep(player, player.timing.session_timeout - 1)
+
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+
+    assert player.member.session_until == began + player.timing.session_timeout
+    assert isinstance(player.serve(), Assign)
+    assert player.member.owned_until == began + player.timing.session_timeout
+
+
+def test_what_was_asked_after_waking_is_of_its_own_time(player: "Player") -> None:
+    player.subscribe("t")
+    player.find()
+    sleep(player, player.timing.session_timeout)
+    player.answer_join()
+
+    player.answer_sync({"t": (0,)})
+
+    assert player.member.session_until == player.now + player.timing.session_timeout
+
+
+def test_a_stable_member_that_slept_beyond_its_session_has_lost_all(stable: "Player") -> None:
+    """And messages stop with the session, not with the news of its end: others consume them already."""
+    until = stable.member.owned_until
+    assert until == stable.member.session_until
+    sleep(stable, stable.timing.session_timeout)
+    assert stable.now >= until
+
+    stable.wait(0)
+
+    event = stable.serve()
+    assert isinstance(event, Revoke)
+    assert (event.partitions, event.lost) == ({"t": (0, 1)}, True)
+    assert stable.member.owned_until == math.inf  # it owns nothing that could end
+
+
+def test_what_is_lost_and_not_told_yet_is_owned_no_longer(stable: "Player") -> None:
+    stable.beat()
+    stable.answer_heartbeat(25)
+
+    assert stable.inbox
+    assert stable.member.owned_until == 0.0
+
+
+def test_a_join_that_is_parked_outlasts_a_sleep(stable: "Player") -> None:
+    """The coordinator expels nobody whose JoinGroup it holds; what it answers has a sync to stand the test."""
+    rejoining(stable)
+    sleep(stable, stable.timing.session_timeout * 2)
+
+    stable.answer_join()
+
+    assert stable.member.state is State.COMPLETING_REBALANCE
+    assert stable.member._step is Step.SYNC
