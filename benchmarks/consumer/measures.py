@@ -14,7 +14,6 @@ from benchmarks.consumer.plan import (
     JAVA,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
-    MEMBERS_PER_PROCESS,
     Contestant,
     Effort,
 )
@@ -131,10 +130,7 @@ def _processes(client: Client, size: int) -> list[tuple[int, int]]:
     """Return the first and the last member of each process. In Python the one that joins later has its own."""
     if client.name == JAVA:
         return [(0, size)]
-    crews = [
-        (first, min(first + MEMBERS_PER_PROCESS, size) - 1) for first in range(0, size, MEMBERS_PER_PROCESS)
-    ]
-    return [*crews, (size, size)]
+    return [(number, number) for number in range(size + 1)]
 
 
 def _settle(running: Programs, ownership: Ownership, members: int, calm: float) -> int:

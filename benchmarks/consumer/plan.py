@@ -154,9 +154,6 @@ INITIAL_REBALANCE_DELAY_MS = 500
 JOIN_TIMINGS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 500}
 """Of all members in a join; heartbeats are how they hear of it, and 3 s, the default, would hide all else."""
 
-MEMBERS_PER_PROCESS = 5
-"""Of a group in Python: few enough that they do not wait for each other's lock, many enough for two cores."""
-
 # --- What is to be reached
 
 LEAST_RATIO = {POLL: 0.95, CONSUME: 0.98}

@@ -9,7 +9,6 @@ from benchmarks.consumer.plan import (
     INITIAL_REBALANCE_DELAY_MS,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
-    MEMBERS_PER_PROCESS,
     MESSAGE_BYTES,
     UNSTALLED,
 )
@@ -35,7 +34,7 @@ kept it. A *gap* is the longest time a partition delivered nothing, from the las
 over the partitions, and the longest; *gap before* is the same of the second before the join. *Twice* are messages that
 came again, *missing* those that never came. Each is the run in the middle. All members have
 {", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())}; the broker has `group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`.
-Members are threads: {MEMBERS_PER_PROCESS} a process in Python, and the one that joins in its own; all of a group in one JVM in Java. The
+Each member in Python is a process, so that none waits for another's lock; in Java all of a group are threads of one JVM. The
 machine's cores serve the broker and all members at once, so that large groups are slower here than on machines of their own.
 
 **Events.** A lone member waits in `poll(10)` on an empty topic, while another joins and leaves. The time is from the
