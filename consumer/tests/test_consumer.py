@@ -507,7 +507,7 @@ def source(value: object) -> str:
 def run(program: str) -> subprocess.CompletedProcess[str]:
     """Run a program that has `consumer`, subscribed to a topic of a broker that is nowhere."""
     begin = (
-        "import os, sys, time\n"
+        "import gc, os, sys, time, weakref\n"
         "from confluent_kafka import TopicPartition\n"
         "from groupwright.consumer import Consumer\n"
         f"consumer = Consumer({NOWHERE!r})\n"
@@ -541,6 +541,10 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "            sys.exit(f'{name} did not refuse')\n"
         "    consumer.close()\n"
         "    consumer.close()\n"
+        "    dropped = weakref.ref(consumer)\n"
+        "    del consumer\n"
+        "    gc.collect()\n"
+        "    assert dropped() is not None, 'librdkafka was destroyed'\n"  # which would hang one time in thirty
         "    sys.exit(0)\n"
         "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
         "assert code == 0, code\n"

@@ -5,12 +5,11 @@ member is for the coordinator to say; until it does, nothing that others may own
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Revoke
-from groupwright.consumer.membership import State
-from groupwright.consumer.standing import Step
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -18,17 +17,9 @@ if TYPE_CHECKING:
 
 def sleep(player: "Player", seconds: float) -> None:
     """Let so much time pass in which nothing runs; the driver notices when it wakes."""
-    player.member.slept(player.now)
+    player.member.runs(player.now)
     player.now += seconds
     player.polled = player.now
-
-
-def rejoining(player: "Player") -> None:
-    """Bring a stable member to where its JoinGroup is parked."""
-    player.beat()
-    player.answer_heartbeat(27)
-    player.serve()
-    assert player.asks(act.SendJoin)
 
 
 def test_an_assignment_that_was_slept_over_is_not_taken(player: "Player") -> None:
@@ -130,12 +121,29 @@ def test_what_is_lost_and_not_told_yet_is_owned_no_longer(stable: "Player") -> N
     assert stable.member.owned_until == 0.0
 
 
-def test_a_join_that_is_parked_outlasts_a_sleep(stable: "Player") -> None:
-    """The coordinator expels nobody whose JoinGroup it holds; what it answers has a sync to stand the test."""
-    rejoining(stable)
-    sleep(stable, stable.timing.session_timeout * 2)
+def test_what_is_kept_through_a_rebalance_is_served_no_longer_than_a_session_of_sleep(
+    new_player: Callable[..., "Player"],
+) -> None:
+    """Seen under chaos: the coordinator answered a parked JoinGroup while its member was stopped, waited a session for the
+    next request, and gave the partitions away; the member woke, and handed out one more message before it read that answer.
+    """
+    player = new_player(cooperative=True)
+    player.join({"t": (0, 1)})
+    player.beat()
+    player.answer_heartbeat(27)
+    assert player.asks(act.SendJoin)
+    assert player.member.owned == {"t": (0, 1)}
+    player.wait(player.timing.session_timeout * 3)
+    assert player.now < player.member.owned_until  # awake, and nothing has been answered
+    fell_asleep = player.now
+    sleep(player, player.timing.session_timeout * 2)
 
-    stable.answer_join()
+    assert player.member.owned_until == fell_asleep + player.timing.session_timeout
 
-    assert stable.member.state is State.COMPLETING_REBALANCE
-    assert stable.member._step is Step.SYNC
+    player.wait(0)  # whatever comes first, that answer is still to be read
+    assert player.member.owned_until == fell_asleep + player.timing.session_timeout
+
+    player.answer_join()
+    event = player.serve()
+    assert isinstance(event, Revoke)
+    assert (event.partitions, event.lost) == ({"t": (0, 1)}, True)

@@ -44,5 +44,5 @@ def test_a_phase_that_was_not_begun_does_not_end() -> None:
 
 
 def test_outcomes_and_phases_are_their_names() -> None:
-    assert [str(phase) for phase in Phase] == ["revoke", "join", "sync", "assign"]
+    assert [str(phase) for phase in Phase] == ["revoke", "join", "sync", "join_and_sync", "assign"]
     assert [str(outcome) for outcome in Outcome] == ["completed", "lost", "failed"]

@@ -87,7 +87,8 @@ def test_an_answer_from_before_a_join_does_not_shorten_the_new_session() -> None
 def test_a_session_that_starts_after_a_sleep_counts_from_its_beginning() -> None:
     """The coordinator may have answered then, and have counted since."""
     heartbeat = Heartbeat(TIMING)
-    heartbeat.slept(100.0)
+    heartbeat.runs(100.0)
+    heartbeat.runs(107.0)
     heartbeat.start_session(107.0)
     assert heartbeat.session_ends == 110.0
     assert heartbeat.due(107.0)

@@ -64,6 +64,15 @@ class Ahead:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
+    def first_offsets(self) -> dict[TopicPartitionKey, int]:
+        """Return where each partition's messages here begin; any thread may ask, and no poll waits for it."""
+        first: dict[TopicPartitionKey, int] = {}
+        for message in (*self._held, *self.waiting.copy()):
+            key, offset = _key(message), message.offset()
+            if key is not None and offset is not None:
+                first[key] = min(offset, first.get(key, offset))
+        return first
+
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Forget what is here of these partitions: it is given up, or sought anew. For the polling thread."""
         gone = set(keys)

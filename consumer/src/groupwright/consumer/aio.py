@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import aio
 
 from groupwright.consumer.consumer import Consumer
+from groupwright.consumer.observable import Observable
 
 _CALLBACKS = ("error_cb", "throttle_cb", "stats_cb", "on_commit")
 _REBALANCE_CALLBACKS = ("on_assign", "on_revoke", "on_lost")
@@ -35,7 +36,7 @@ _inner: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = conte
 """In a callback's task: where its calls go, to be made by the thread that waits for it."""
 
 
-class AIOConsumer(aio.AIOConsumer):
+class AIOConsumer(Observable, aio.AIOConsumer):
     """A `confluent_kafka.aio.AIOConsumer` whose partitions are assigned by the assignors that you choose.
 
     Its methods and arguments are confluent-kafka's; callbacks are coroutines, and run on the event loop. Calls that
@@ -66,8 +67,10 @@ class AIOConsumer(aio.AIOConsumer):
                 config[name] = self._on_loop(loop, config[name])
         self._closed = False
         self._owns_executor = executor is None
-        self._consumer = Consumer(config)
-        self._polling = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
+        self._consumer = consumer = Consumer(config)
+        self._config, self._member = consumer._config, consumer._member  # noqa: SLF001 - its own
+        self._polling = consumer._polling  # noqa: SLF001 - as above
+        self._poller = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
         self.executor = executor or concurrent.futures.ThreadPoolExecutor(
             max_workers, thread_name_prefix="groupwright-aio"
         )
@@ -91,7 +94,7 @@ class AIOConsumer(aio.AIOConsumer):
         finally:
             self._closed = True
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(None, self._polling.shutdown, True)  # noqa: FBT003 - its `wait`
+            await loop.run_in_executor(None, self._poller.shutdown, True)  # noqa: FBT003 - its `wait`
             if self._owns_executor:
                 await loop.run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 - as above
 
@@ -103,7 +106,7 @@ class AIOConsumer(aio.AIOConsumer):
         inner = _inner.get()
         if inner is not None:
             return await asyncio.wrap_future(_made_by(inner, task))
-        executor = self._polling if blocking_task.__name__ in _INSIDE else self.executor
+        executor = self._poller if blocking_task.__name__ in _INSIDE else self.executor
         return await loop.run_in_executor(executor, task)
 
     def _with_self(self, callback: Callable[..., Awaitable[Any]], _consumer: Any, partitions: Any) -> Any:

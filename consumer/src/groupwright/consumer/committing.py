@@ -18,6 +18,7 @@ from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.offsets import OffsetTracker, from_message, from_partitions, to_partitions
 from groupwright.consumer.polling_thread import PollingThread
 from groupwright.consumer.protocol import ErrorCode, Offset, Offsets, TopicPartitionKey
+from groupwright.consumer.rebalance import Listeners
 
 Native = confluent_kafka.Consumer
 
@@ -34,6 +35,7 @@ class Committer:
         inbox: Inbox,
         polling: PollingThread,
         interceptors: Interceptors,
+        listeners: Listeners,
         note: Callable[[BaseException], None],
     ) -> None:
         """Send over `driver`; what on_commit raises is for `note`."""
@@ -46,6 +48,7 @@ class Committer:
         self._inbox = inbox
         self._polling = polling
         self._interceptors = interceptors
+        self._listeners = listeners
         self._note = note
         self.restart()
 
@@ -77,8 +80,9 @@ class Committer:
             self.send(wanted, timeout, repeat=False)
             return None
         # Its result is for the caller, and not for on_commit.
+        began = time.monotonic()
         result = self.send(wanted, timeout, repeat=True, report=False).wait()
-        error = self._take_result(wanted, result)
+        error = self._take_result(wanted, result, time.monotonic() - began)
         if error is not None:
             raise error
         return to_partitions(wanted)
@@ -137,18 +141,19 @@ class Committer:
         """Send a commit; with `report`, a later poll takes its result, and calls on_commit."""
         pending = PendingCommit(offsets, time.monotonic() + timeout)
         inbox = self._inbox
+        began = time.monotonic()
 
         def done(result: CommitResult) -> None:
             pending.settle(result)
             if report:
-                inbox.put(Committed(offsets, result))
+                inbox.put(Committed(offsets, result, time.monotonic() - began))
 
         self._driver.commit(offsets, pending.deadline, done, repeat=repeat)
         return pending
 
     def finish(self, event: Committed) -> None:
         """Take the result of a commit that nobody waited for."""
-        error = self._take_result(event.offsets, event.result)
+        error = self._take_result(event.offsets, event.result, event.seconds)
         if self._config.on_commit is None:
             return
         try:
@@ -156,12 +161,16 @@ class Committer:
         except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
             self._note(raised)
 
-    def _take_result(self, offsets: Offsets, result: CommitResult) -> CommitError | None:
+    def _take_result(
+        self, offsets: Offsets, result: CommitResult, seconds: float | None
+    ) -> CommitError | None:
         stored = {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
         self._offsets.committed(stored)
         if stored:
             self._interceptors.on_commit(to_partitions(stored))
-        return _error_of(result)
+        error = _error_of(result)
+        self._listeners.tell("commit_ended", seconds, None if error is None else error.args[0].name())
+        return error
 
 
 def _error_of(result: CommitResult) -> CommitError | None:

@@ -28,6 +28,9 @@ _BROKER_DECIDES = (_STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "gr
 
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 
+_SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
+"""Keys whose values are secrets, or may have one in them."""
+
 _TRUE = frozenset({"true", "t", "1"})
 _FALSE = frozenset({"false", "f", "0"})
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
@@ -97,6 +100,8 @@ class ConsumerConfig:
     """``topic.blacklist``: topics that are never subscribed to."""
     broker_assigned: bool = False
     """Whether ``group.protocol=consumer`` (KIP-848): the membership is librdkafka's, which gets every key."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What may be shown of the configuration: no function, and nothing that may be a secret."""
 
     @property
     def cooperative(self) -> bool:
@@ -152,7 +157,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     on_commit = config.get("on_commit")
     if on_commit is not None and not callable(on_commit):
         raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
-    timing = _timing(reader)
+    timing = _timing(reader, broker_assigned=broker_assigned)
     auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
     security = Security()
     if not broker_assigned:
@@ -184,7 +189,22 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         on_commit=on_commit,
         ignored_topics=_ignored_topics(reader),
         broker_assigned=broker_assigned,
+        settings=_settings(config),
     )
+
+
+def _settings(config: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return what may be shown of a flattened configuration; assignors by their names."""
+    shown = {
+        key: value
+        for key, value in config.items()
+        if isinstance(value, (str, int, float)) and not _SECRET.search(key)
+    }
+    strategy = config.get(_STRATEGY)
+    if strategy is not None and _STRATEGY not in shown:
+        given = strategy if isinstance(strategy, (list, tuple)) else [strategy]
+        shown[_STRATEGY] = ",".join(str(getattr(each, "name", each)) for each in given)
+    return shown
 
 
 def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
@@ -272,7 +292,7 @@ def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     return native
 
 
-def _timing(reader: _Reader) -> Timing:
+def _timing(reader: _Reader, *, broker_assigned: bool) -> Timing:
     refresh = reader.seconds("topic.metadata.refresh.interval.ms", 300_000)
     timing = Timing(
         session_timeout=reader.seconds("session.timeout.ms", 45_000),
@@ -282,6 +302,8 @@ def _timing(reader: _Reader) -> Timing:
         retry_backoff_max=reader.seconds("retry.backoff.max.ms", 1_000),
         metadata_refresh=math.inf if refresh < 0 else refresh,
     )
+    if broker_assigned:
+        return timing  # the session is the broker's to set
     if timing.heartbeat_interval >= timing.session_timeout:
         raise ConfigurationError(
             f"heartbeat.interval.ms ({timing.heartbeat_interval * 1000:.0f}) must be less than session.timeout.ms "

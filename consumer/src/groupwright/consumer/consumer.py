@@ -4,33 +4,35 @@ import logging
 import math
 import threading
 import weakref
+from collections.abc import Callable
 from threading import get_ident
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
 import confluent_kafka
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer import interceptors
 from groupwright.consumer.ahead import HANDFUL, Ahead
 from groupwright.consumer.callbacks import RebalanceCallback, check_callbacks, check_topics, merge_config
-from groupwright.consumer.config import ConsumerConfig, read_config
+from groupwright.consumer.config import read_config
+from groupwright.consumer.forks import leave_to_parent
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
-from groupwright.consumer.member import Member, Native
+from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
+from groupwright.consumer.observable import Observable
 from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.polling_thread import PollingThread, beside, inside
-from groupwright.consumer.rebalance import Listener
 
-_SLICE = 0.05
+_SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
 
 _CLOSE_TIMEOUT = 10.0
 
 
-class Consumer(confluent_kafka.Consumer):
+class Consumer(Observable, confluent_kafka.Consumer):
     """A `confluent_kafka.Consumer` whose partitions are assigned by the assignors that you choose.
 
     It takes confluent-kafka's configuration and has its methods and callbacks; librdkafka fetches, as ever. Its
@@ -54,6 +56,8 @@ class Consumer(confluent_kafka.Consumer):
     _native_consume = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
     """Keys of the configuration that are another base's, and are handed on to it."""
+    _notices: Callable[[KafkaError], None] | None = None
+    """Hears of the errors that librdkafka hands out, where they may be about the membership."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Find what `super().poll` and `super().consume` would."""
@@ -66,7 +70,7 @@ class Consumer(confluent_kafka.Consumer):
         config = merge_config(args, kwargs)
         chain = config.pop(interceptors.KEY, ())
         of_bases = {key: config.pop(key) for key in self._keys_of_bases if key in config}
-        self._config: ConsumerConfig = read_config(config)
+        self._config = read_config(config)
         network = self._config.network
         logger: logging.Logger | None = config.get("logger")
         log = GroupLog(
@@ -79,12 +83,13 @@ class Consumer(confluent_kafka.Consumer):
         runs_ahead = not self._config.broker_assigned and type(self)._native_poll is Native.poll  # noqa: SLF001 - its own
         self._ahead = Ahead(HANDFUL if runs_ahead else 0)
         self._waiting = self._ahead.waiting
-        self._member: Member
         if self._config.broker_assigned:
-            self._member = NativeMember(self._config, self._polling, self._interceptors, log)
+            native = NativeMember(self._config, self._polling, self._interceptors, log)
+            self._member, self._notices = native, native.noticed
         else:
             self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)
         super().__init__({**self._member.native_config, **of_bases})
+        leave_to_parent(self)
         # What ends the member knows nothing of this object, so that one dropped without close() can be collected.
         self._finalizer = weakref.finalize(self, self._member.start())
 
@@ -125,15 +130,6 @@ class Consumer(confluent_kafka.Consumer):
         """
         self._member.unsubscribe(self)
 
-    def add_listener(self, listener: Listener) -> None:
-        """Tell `listener` of every rebalance, on the thread that polls."""
-        self._member.listeners.append(listener)
-
-    def remove_listener(self, listener: Listener) -> None:
-        """Tell `listener` nothing more; nothing happens if it was not added."""
-        kept = [added for added in self._member.listeners if added is not listener]
-        self._member.listeners[:] = kept
-
     # --- Polling ------------------------------------------------------------------------------------
 
     def poll(self, timeout: float = -1) -> Message | None:
@@ -157,6 +153,7 @@ class Consumer(confluent_kafka.Consumer):
                 message = self._fetch(_SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
             finally:
                 polling.ident = 0
+                polling.inside_seconds += monotonic() - now
             if message is not None or 0.0 <= timeout <= _SLICE:
                 return message
         return self._poll(math.inf if timeout < 0 else now + timeout)
@@ -165,25 +162,35 @@ class Consumer(confluent_kafka.Consumer):
     def _poll(self, deadline: float) -> Message | None:
         self._check_not_in_callback()
         while True:
-            error_message = self._serve()
-            if error_message is not None:
-                return error_message
-            now = monotonic()
-            remaining = deadline - now
-            if not self._member.hold(min(_SLICE, remaining)):
-                message = self._fetch(max(0.0, min(_SLICE, remaining)), now)
-                if message is not None and self._interceptors:
-                    message = next(iter(self._interceptors.on_consume([message])), None)
-                if message is not None:
-                    return message
+            with self._polling.timed():
+                error_message = self._serve()
+                if error_message is not None:
+                    return error_message
+                now = monotonic()
+                remaining = deadline - now
+                if not self._member.hold(min(_SLICE, remaining)):
+                    message = self._fetch(max(0.0, min(_SLICE, remaining)), now)
+                    if message is not None and self._interceptors:
+                        message = next(iter(self._interceptors.on_consume([message])), None)
+                    if message is not None:
+                        return message
             if remaining <= _SLICE:
                 return None
 
     def _fetch(self, timeout: float, now: float) -> Message | None:
         message = self._ahead.next(self._native_consume, now)
-        return self._native_poll(timeout) if message is None else message
+        if message is None:
+            message = self._native_poll(timeout)
+            if message is not None and self._notices is not None:
+                self._notice([message])
+        return message
 
-    @inside
+    def _notice(self, messages: list[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is not None and self._notices is not None:
+                self._notices(error)
+
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait for ever).
 
@@ -194,9 +201,24 @@ class Consumer(confluent_kafka.Consumer):
             ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
-        self._check_not_in_callback()
-        deadline = math.inf if timeout < 0 else monotonic() + timeout
+        polling = self._polling
+        polling.last = now = monotonic()
         messages: list[Message] = []
+        if now < polling.quiet_until and not polling.ident:
+            # As in `poll`: what most calls find.
+            polling.ident = get_ident()
+            try:
+                seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
+                messages = self._ahead.take(num_messages) or self._native_consume(num_messages, seconds)
+            finally:
+                polling.ident = 0
+            if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
+                return messages
+        return self._consume(num_messages, math.inf if timeout < 0 else now + timeout, messages)
+
+    @inside
+    def _consume(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
+        self._check_not_in_callback()
         while True:
             # What is due waits until the messages in hand have been returned: their partitions may be given up by
             # it, and what it raises would lose them.
@@ -213,6 +235,8 @@ class Consumer(confluent_kafka.Consumer):
                 batch = self._ahead.take(wanted)
                 if not batch:
                     batch = self._native_consume(wanted, max(0.0, min(_SLICE, remaining)))
+                    if self._notices is not None:
+                        self._notice(batch)
                 messages += self._interceptors.on_consume(batch) if self._interceptors else batch
             if len(messages) >= num_messages or remaining <= _SLICE:
                 return messages
@@ -346,21 +370,6 @@ class Consumer(confluent_kafka.Consumer):
         """
         self._polling.check_usable()
         return self._member.group_metadata(self)
-
-    @property
-    def group_id(self) -> str:
-        """The group, ``group.id``."""
-        return self._config.network.group_id
-
-    @property
-    def client_id(self) -> str:
-        """The client, ``client.id``."""
-        return self._config.network.client_id
-
-    @property
-    def poll_age(self) -> float | None:
-        """Seconds since the application was last inside `poll` or `consume`, None once closed; any thread may ask."""
-        return None if self._polling.closed else monotonic() - self._polling.last
 
     # --- Closing ------------------------------------------------------------------------------------
 

@@ -66,7 +66,6 @@ class Driver:
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
-        self._fed = time.monotonic()
         self._due = math.inf
         """When the timer should fire."""
         self._told_of_transaction = False
@@ -115,9 +114,7 @@ class Driver:
         before = self._membership.state
         # One time for all: what gets due while the actions are done must not fall between the two questions.
         now = time.monotonic()
-        if now - self._fed > self._session_timeout / 2:
-            self._membership.slept(self._fed)
-        self._fed = now
+        self._membership.runs(now)
         try:
             for action in method(*args, now):
                 self._do(action)
@@ -247,7 +244,11 @@ class Driver:
         member = self._membership
         try:
             plan = await self._leader.plan(
-                action.protocol, action.members, lambda: member.awaits(action.attempt), skip=action.skip
+                action.protocol,
+                action.members,
+                lambda: member.awaits(action.attempt),
+                generation=member.identity.generation,
+                skip=action.skip,
             )
         except TopicsRefusedError as error:
             self._feed(member.plan_failed, action.attempt, ErrorCode.TOPIC_AUTHORIZATION_FAILED, str(error))
@@ -259,6 +260,7 @@ class Driver:
             self._feed(member.plan_failed, action.attempt, ErrorCode.NONE, detail)
         else:
             if plan is not None:
+                self._feed(member.led, action.attempt, plan.leadership, plan.change)
                 self._feed(member.planned, action.attempt, plan.assignments, plan.asked, plan.topics)
 
     async def _fetch_topics(self, action: act.FetchTopics) -> None:

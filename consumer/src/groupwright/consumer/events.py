@@ -67,6 +67,8 @@ class Committed:
 
     offsets: Offsets
     result: CommitResult
+    seconds: float | None = None
+    """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)

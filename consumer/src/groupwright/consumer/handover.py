@@ -29,7 +29,7 @@ from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Failed, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
-from groupwright.consumer.rebalance import Clock, Listener, Outcome, Phase, Rebalance, Timeline
+from groupwright.consumer.rebalance import Clock, Kind, Listeners, Outcome, Phase, Rebalance, Timeline
 
 Native = confluent_kafka.Consumer
 Callback = Callable[[Any, list[TopicPartition]], object]
@@ -60,12 +60,14 @@ class Handover:
         ahead: Ahead,
         log: logging.LoggerAdapter[logging.Logger],
         clock: Clock = time.monotonic,
+        *,
+        kind: Kind = Kind.EAGER,
     ) -> None:
         """Start with no callbacks and no listeners."""
         self.on_assign: Callback | None = None
         self.on_revoke: Callback | None = None
         self.on_lost: Callback | None = None
-        self.listeners: list[Listener] = []
+        self.listeners = Listeners(log)
         self.error: BaseException | None = None
         """What the first callback that failed has raised, until it is taken."""
 
@@ -77,6 +79,7 @@ class Handover:
         self._ahead = ahead
         self._log = log
         self._clock = clock
+        self._kind = kind
         self._starts: Offsets = {}
         self._paused: set[TopicPartitionKey] = set()
         self._in_callback = False
@@ -102,7 +105,7 @@ class Handover:
         elif not self._applied:
             self._natively(self.assign_in_callback, consumer, _partitions(gained))
         self._done = event.ticket
-        self._tell(lambda listener: listener.partitions_assigned(event.gained, seconds))
+        self.listeners.tell("partitions_assigned", event.gained, seconds)
         timeline, now = event.timeline, self._clock()
         if timeline is not None:
             timeline.end(Phase.ASSIGN, now)
@@ -137,10 +140,9 @@ class Handover:
         if paused:
             self._natively(self.resume, consumer, _partitions(paused))
         self._done = event.ticket
-        if event.lost:
-            self._tell(lambda listener: listener.partitions_lost(event.partitions, seconds))
-        else:
-            self._tell(lambda listener: listener.partitions_revoked(event.partitions, seconds))
+        self.listeners.tell(
+            "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
+        )
 
     def failed(self, event: Failed) -> None:
         """Report the rebalance that an error has ended."""
@@ -272,13 +274,6 @@ class Handover:
         except confluent_kafka.KafkaException as error:
             self.error = self.error or error
 
-    def _tell(self, call: Callable[[Listener], None]) -> None:
-        for listener in tuple(self.listeners):  # one may remove itself
-            try:
-                call(listener)
-            except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
-                self._log.exception("the listener %r raised; the consumer goes on", listener)
-
     def _report(
         self,
         timeline: Timeline,
@@ -304,16 +299,19 @@ class Handover:
             partitions=partitions,
             ended_at=time.time(),
             error=error,
+            kind=self._kind,
+            partitions_before=timeline.before,
+            leadership=timeline.leadership,
         )
         self._log.info(
             "rebalance %s in %.3f s: generation %d, %d partitions (%s)",
             outcome,
-            rebalance.duration,
+            now - timeline.started,
             generation,
             len(keys(partitions)),
             timeline.reason,
         )
-        self._tell(lambda listener: listener.rebalanced(rebalance))
+        self.listeners.tell("rebalanced", rebalance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from groupwright.assignors import (
 from groupwright.assignors import assign as run_assignor
 from groupwright.consumer.network import AccessError, Network
 from groupwright.consumer.protocol import DisconnectedError, TopicsAnswer
+from groupwright.consumer.rebalance import Leadership
+from groupwright.consumer.weighing import MadePlan, Weighed, change_of_members
 
 _PAUSE = 0.1  # seconds between two tries to fetch metadata
 
@@ -42,6 +44,9 @@ class LeadersPlan:
     asked: frozenset[str]
     """All topics that members subscribe to."""
     topics: TopicsAnswer
+    leadership: Leadership | None = None
+    change: str | None = None
+    """How the group's members have changed, in words, where that is known."""
 
 
 class Leader:
@@ -60,6 +65,7 @@ class Leader:
         self._assignors = assignors
         self._log = log
         self._cooperative = cooperative
+        self._made: MadePlan | None = None
 
     async def plan(
         self,
@@ -67,9 +73,10 @@ class Leader:
         members: tuple[JoinedMember, ...],
         wanted: Callable[[], bool],
         *,
+        generation: int = -1,
         skip: bool = False,
     ) -> LeadersPlan | None:
-        """Return each member's assignment, or None once the plan is no longer `wanted`.
+        """Return each member's assignment for this generation, or None once the plan is no longer `wanted`.
 
         With `skip` the group keeps the plan that it has, and only its topics are looked at (KIP-814).
 
@@ -91,13 +98,18 @@ class Leader:
             return LeadersPlan({}, asked, topics)
         if self._cooperative and not isinstance(assignor, CooperativeStickyAssignor):
             assignor = _Checked(assignor)
+        before = self._made if self._made is not None and self._made.generation == generation - 1 else None
+        weighed = Weighed(assignor, before, self._log)
         started = time.monotonic()
-        plan = await self._in_thread(lambda: lead(assignor, members, topics.topics))
+        plan = await self._in_thread(lambda: lead(weighed, members, topics.topics))
         took = time.monotonic() - started
         self._log.info(
             "assigned %d topics to %d members by %r in %.3f s", len(topics.topics), len(plan), protocol, took
         )
-        return LeadersPlan(plan, asked, topics)
+        if weighed.assignment is not None:
+            self._made = MadePlan(generation, frozenset(plan), weighed.assignment)
+        change = change_of_members(before, plan)
+        return LeadersPlan(plan, asked, topics, weighed.leadership, change)
 
     async def _fetch_topics(self, asked: frozenset[str], wanted: Callable[[], bool]) -> TopicsAnswer | None:
         """Fetch fresh metadata of every topic that a member subscribes to."""

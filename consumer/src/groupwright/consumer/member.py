@@ -7,7 +7,8 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer.callbacks import RebalanceCallback
-from groupwright.consumer.rebalance import Listener
+from groupwright.consumer.rebalance import Listeners
+from groupwright.consumer.snapshot import MembershipSnapshot
 
 Native = confluent_kafka.Consumer
 """The methods of librdkafka's handle, to be called with a consumer: those of its class are overridden."""
@@ -21,9 +22,15 @@ class Member(Protocol):
     that polls.
     """
 
-    listeners: list[Listener]
-    native_config: dict[str, Any]
-    """What librdkafka's handle is made with."""
+    listeners: Listeners
+
+    @property
+    def native_config(self) -> dict[str, Any]:
+        """What librdkafka's handle is made with. It may hold a password: nothing keeps it."""
+
+    @property
+    def snapshot(self) -> MembershipSnapshot:
+        """The membership at this moment; any thread may ask, and no poll waits for it."""
 
     @property
     def in_callback(self) -> bool:

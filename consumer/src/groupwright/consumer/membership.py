@@ -23,7 +23,7 @@ from groupwright.consumer.protocol import (
     error_name,
     without,
 )
-from groupwright.consumer.rebalance import Phase
+from groupwright.consumer.rebalance import Leadership, Phase
 from groupwright.consumer.rounds import Rounds
 from groupwright.consumer.selection import TopicSelection
 from groupwright.consumer.standing import PARKED, State, Step
@@ -126,11 +126,14 @@ class Membership(Rounds):
     @property
     def session_until(self) -> float:
         """When the coordinator may expel this member, unless a heartbeat is answered before; any thread may ask."""
-        return self._heartbeat.session_ends if self._session_runs else math.inf
+        if self._session_runs:
+            return self._heartbeat.session_ends
+        # The coordinator waits for one whose request it holds; but only until it answers.
+        return self._heartbeat.parked_until if self._step in PARKED else math.inf
 
-    def slept(self, since: float) -> None:
-        """Note that nothing ran since then, longer than a session allows for: the process was stopped, say."""
-        self._heartbeat.slept(since)
+    def runs(self, now: float) -> None:
+        """Note that the member's thread runs: to be told before each input."""
+        self._heartbeat.runs(now)
 
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
@@ -156,6 +159,7 @@ class Membership(Rounds):
         return None if self.closed or not times else max(now, min(times))
 
     def _stop_for_silence(self, now: float) -> None:
+        self.silences += 1
         limit = self._timing.max_poll_interval
         message = (
             f"the application did not poll for {now - self._last_poll:.1f} s, which is more than max.poll.interval.ms "
@@ -253,6 +257,8 @@ class Membership(Rounds):
         if self._awaits(Step.JOIN, attempt):
             self._step = None
             self._heartbeat.start_session(now)
+            if now >= self.session_until:
+                return self.tick(now, self._last_poll)  # others may own what was kept
             if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
                 # KIP-394: the id is given first, so that a lost answer leaves no ghost member behind.
                 self.identity = Identity(member_id=answer.member_id)
@@ -260,6 +266,14 @@ class Membership(Rounds):
                 self._judge_answer(Api.JOIN_GROUP, answer.error, now)
             elif self._is_consumer_group(answer.protocol_type, now):
                 self._enter_generation(answer, now)
+        return self._advance(now)
+
+    def led(
+        self, attempt: int, leadership: Leadership | None, change: str | None, now: float
+    ) -> list[act.Action]:
+        """Note what this member knows of the plan that it has just made, and how the group's members have changed."""
+        if self._awaits(Step.PLAN, attempt):
+            self._timeline_at(now).led(leadership, change)
         return self._advance(now)
 
     def planned(

@@ -4,21 +4,34 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from groupwright.consumer import group_metadata
+from groupwright.consumer.broker_rebalances import BrokerRebalances, Moment, by_topic
 from groupwright.consumer.callbacks import Failures, RebalanceCallback, guard_native_callbacks, guarded
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
 from groupwright.consumer.polling_thread import PollingThread
-from groupwright.consumer.rebalance import Listener
+from groupwright.consumer.protocol import TopicPartitionKey
+from groupwright.consumer.rebalance import Listeners, Rebalance
+from groupwright.consumer.snapshot import MembershipSnapshot
 
-_FOREVER = float("inf")
+_REFUSALS = frozenset(
+    {
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_MAX_SIZE_REACHED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNRELEASED_INSTANCE_ID,
+        KafkaError.UNSUPPORTED_ASSIGNOR,
+    }
+)
+"""What a coordinator answers to a member that it does not take."""
 
 
 class NativeMember:
-    """A `Member` that is librdkafka's. What librdkafka does not tell (phases, generations) no listener hears."""
+    """A `Member` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
 
     def __init__(
         self,
@@ -28,17 +41,16 @@ class NativeMember:
         log: GroupLog,
     ) -> None:
         """Prepare the configuration of the handle."""
-        self.listeners: list[Listener] = []
+        self.listeners = Listeners(log)
         self.in_callback = False
         self._failures = Failures()
         self._polling = polling
         self._interceptors = interceptors
-        self._log = log
-        self._on_commit = config.on_commit
-        native = guard_native_callbacks(config.native, self._note)
-        if self._on_commit is not None or interceptors:
-            native["on_commit"] = guarded(self._committed, self._note)
-        self.native_config = native
+        self._config = config
+        network = config.network
+        assignor = str(config.native.get("group.remote.assignor") or "consumer")
+        self._rebalances = BrokerRebalances(network.group_id, network.client_id, assignor)
+        self._fenced = self._silences = 0
 
     # --- Running ------------------------------------------------------------------------------------
 
@@ -50,17 +62,38 @@ class NativeMember:
         """End nothing: closing the handle does."""
 
     @property
+    def native_config(self) -> dict[str, Any]:
+        """What librdkafka's handle is made with."""
+        native = guard_native_callbacks(self._config.native, self._note)
+        native["on_commit"] = guarded(self._committed, self._note)
+        if callable(native.get("error_cb")):
+            native["error_cb"] = self._noticing(native["error_cb"])
+        return native
+
+    @property
+    def snapshot(self) -> MembershipSnapshot:
+        """What is known here; the rest is in librdkafka's statistics."""
+        return MembershipSnapshot(
+            state="unjoined" if self._polling.closed else None,
+            fenced=self._fenced,
+            max_poll_exceeded=self._silences,
+            poll_seconds=self._polling.inside_seconds,
+            max_poll_interval=self._config.timing.max_poll_interval,
+        )
+
+    @property
     def due(self) -> bool:
         """Whether what a callback raised waits to be raised."""
         return self._failures.error is not None
 
     @property
     def quiet_until(self) -> float:
-        """All is served inside librdkafka's poll."""
-        return _FOREVER
+        """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
+        return self._rebalances.settles_at
 
     def serve(self, _consumer: Any) -> Message | None:
-        """Raise what a callback raised."""
+        """Tell of what has settled; raise what a callback raised."""
+        self._tell(self._rebalances.settle(time.monotonic()))
         error = self.take_error()
         if error is not None:
             raise error
@@ -73,6 +106,28 @@ class NativeMember:
     def take_error(self) -> BaseException | None:
         """Return what a callback has raised, once."""
         return self._failures.take()
+
+    def noticed(self, error: KafkaError) -> None:
+        """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
+        code = _cause(error)
+        if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
+            self._silences += 1
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            self._fenced = 1  # it is final, and told of again and again
+        if code == KafkaError.FENCED_INSTANCE_ID or code in _REFUSALS:
+            text = f"{KafkaError(code).name()}: {error.str()}"
+            self._tell(self._rebalances.failed(text, time.monotonic(), time.time()))
+
+    def _noticing(self, callback: Callable[..., object]) -> Callable[..., object]:
+        def call(error: KafkaError) -> object:
+            self.noticed(error)
+            return callback(error)
+
+        return call
+
+    def _tell(self, rebalances: list[Rebalance]) -> None:
+        for rebalance in rebalances:
+            self.listeners.tell("rebalanced", rebalance)
 
     def _note(self, error: BaseException) -> None:
         self._failures.note(error)
@@ -89,14 +144,19 @@ class NativeMember:
         on_lost: RebalanceCallback | None,
     ) -> None:
         """Subscribe natively, with the listeners told beside the callbacks."""
-        assigned = self._told(on_assign, lambda listener: listener.partitions_assigned)
-        revoked = self._told(on_revoke, lambda listener: listener.partitions_revoked)
-        # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
-        lost = self._told(on_lost or on_revoke, lambda listener: listener.partitions_lost)
-        Native.subscribe(consumer, topics, on_assign=assigned, on_revoke=revoked, on_lost=lost)
+        Native.subscribe(
+            consumer,
+            topics,
+            on_assign=self._told("assigned", on_assign),
+            on_revoke=self._told("revoked", on_revoke),
+            # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
+            on_lost=self._told("lost", on_lost or on_revoke),
+        )
+        self._tell(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
 
     def unsubscribe(self, consumer: Any) -> None:
         """Unsubscribe natively."""
+        self._tell(self._rebalances.leaving())
         Native.unsubscribe(consumer)
 
     def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
@@ -136,9 +196,17 @@ class NativeMember:
         """Commit natively, with the member's epoch."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        with self._polling.beside():
-            commit: Callable[..., list[TopicPartition] | None] = Native.commit
-            committed = commit(consumer, asynchronous=asynchronous, **wanted)
+        commit: Callable[..., list[TopicPartition] | None] = Native.commit
+        began = time.monotonic()
+        try:
+            with self._polling.beside():
+                committed = commit(consumer, asynchronous=asynchronous, **wanted)
+        except KafkaException as error:
+            if not asynchronous:
+                self.listeners.tell("commit_ended", time.monotonic() - began, error.args[0].name())
+            raise
+        if not asynchronous:
+            self.listeners.tell("commit_ended", time.monotonic() - began, None)
         if committed and self._interceptors:
             self._interceptors.on_commit(_stored(committed))
         return committed
@@ -170,14 +238,17 @@ class NativeMember:
 
     def leave(self, _consumer: Any, _timeout: float) -> None:
         """Leave it to the handle's close."""
+        self._tell(self._rebalances.leaving())
 
     # --- What librdkafka calls ----------------------------------------------------------------------
 
     def _told(
-        self, callback: RebalanceCallback | None, hears: Callable[[Listener], Callable[..., None]]
+        self, what: str, callback: RebalanceCallback | None
     ) -> Callable[[Any, list[TopicPartition]], None]:
         def call(consumer: Any, partitions: list[TopicPartition]) -> None:
-            started = time.monotonic()
+            given = [(partition.topic, partition.partition) for partition in partitions]
+            identity = group_metadata.decode(Native.consumer_group_metadata(consumer))
+            began = time.monotonic()
             if callback is not None:
                 self.in_callback = True
                 try:
@@ -186,32 +257,43 @@ class NativeMember:
                     self._note(error)
                 finally:
                     self.in_callback = False
-            seconds = time.monotonic() - started
-            numbers = _numbers(partitions)
-            for listener in tuple(self.listeners):
-                try:
-                    hears(listener)(numbers, seconds)
-                except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
-                    self._log.exception("the listener %r raised; the consumer goes on", listener)
+            ended = began if callback is None else time.monotonic()
+            moment = Moment(began, ended, time.time(), identity)
+            self._operated(what, given, moment)
 
         return call
 
+    def _operated(self, what: str, partitions: list[TopicPartitionKey], moment: Moment) -> None:
+        """Tell of a callback that has run, and of the rebalances that it shows to have ended."""
+        seconds = moment.ended - moment.began
+        if what == "assigned":
+            self.listeners.tell("partitions_assigned", by_topic(partitions), seconds)
+            self._rebalances.assigned(partitions, moment)
+            self._polling.disturb()  # so that the end is told when it has settled
+        else:
+            # First the rebalance that this one ends: it was before.
+            self._tell(self._rebalances.revoked(partitions, moment, lost=what == "lost"))
+            self.listeners.tell(f"partitions_{what}", by_topic(partitions), seconds)
+
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        if error is None:
+        self.listeners.tell("commit_ended", None, None if error is None else error.name())
+        if error is None and self._interceptors:
             self._interceptors.on_commit(_stored(partitions))
-        if self._on_commit is not None:
-            self._on_commit(error, partitions)
+        if self._config.on_commit is not None:
+            self._config.on_commit(error, partitions)
+
+
+def _cause(error: KafkaError) -> int:
+    """Return an error's code; librdkafka hands out a fatal one as such, and says why in words alone."""
+    if error.code() != KafkaError._FATAL:  # noqa: SLF001 - librdkafka's public code
+        return error.code()
+    words = error.str()
+    known = (KafkaError.FENCED_INSTANCE_ID, *_REFUSALS)
+    return next((code for code in known if KafkaError(code).str() in words), error.code())
 
 
 def _stored(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     return [p for p in partitions if p.error is None and p.offset >= 0]
-
-
-def _numbers(partitions: Sequence[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    topics: dict[str, list[int]] = {}
-    for partition in partitions:
-        topics.setdefault(partition.topic, []).append(partition.partition)
-    return {topic: tuple(sorted(numbers)) for topic, numbers in topics.items()}
 
 
 def _nothing() -> None:

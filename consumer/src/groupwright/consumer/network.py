@@ -43,6 +43,7 @@ from groupwright.consumer.protocol import (
     TopicsAnswer,
 )
 from groupwright.consumer.security import Security
+from groupwright.consumer.traffic import Traffic
 from groupwright.consumer.transport import Connections, HungUpError, RefusedError
 
 __all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
@@ -89,6 +90,7 @@ class Network(Loop):
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
+        self.traffic = Traffic()
         self._config = config
         security = config.security
         self._manager = Connections(
@@ -148,6 +150,7 @@ class Network(Loop):
                 return result.error_code, result.error_message or ""
             self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
             await self._await_connection(self._coordinator)
+            self.traffic.found_coordinator(result.node_id)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
@@ -378,14 +381,24 @@ class Network(Loop):
     async def _send(self, request: Any, timeout: float | None = None) -> Any:
         if self._coordinator is None:
             raise DisconnectedError("the coordinator is not known")
-        return await self._await(lambda: self._request(request, self._coordinator, timeout))
+        return await self._exchange(request, self._coordinator, timeout)
 
     async def _send_anywhere(self, request: Any) -> Any:
         node = self._manager.least_loaded_node()
         if node is None:
             self._bootstrapped = False
             raise DisconnectedError("no broker can be reached")
-        return await self._await(lambda: self._request(request, node, None))
+        return await self._exchange(request, node, None)
+
+    async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
+        """Send a request and count it; return its answer."""
+        answer = None
+        answered = self.traffic.sent(request)
+        try:
+            answer = await self._await(lambda: self._request(request, node, timeout))
+        finally:
+            answered(answer)
+        return answer
 
     def _request(self, request: Any, node: Any, timeout: float | None) -> Any:
         timeout_ms = None if timeout is None else _ms(timeout)

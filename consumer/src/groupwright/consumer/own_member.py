@@ -14,7 +14,7 @@ from groupwright.consumer.committing import Committer
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
 from groupwright.consumer.errors import ConsumerError, FencedInstanceError
-from groupwright.consumer.events import Assign, Closed, Committed, Event, Failed, Inbox, PollExceeded, Revoke
+from groupwright.consumer.events import Assign, Closed, Committed, Event, Failed, PollExceeded, Revoke
 from groupwright.consumer.handover import Handover, HeldRevoke
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
@@ -22,9 +22,11 @@ from groupwright.consumer.member import Native
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker
-from groupwright.consumer.polling_thread import PollingThread
+from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
 from groupwright.consumer.protocol import Identity, TopicPartitionKey
+from groupwright.consumer.rebalance import Kind
 from groupwright.consumer.selection import TopicSelection, read_selection
+from groupwright.consumer.snapshot import MembershipSnapshot, snapshot_of
 from groupwright.consumer.subscription import read_assignment, subscription_encoder
 
 _STOP_TIMEOUT = 2.0
@@ -44,15 +46,20 @@ class OwnMember:
         """Wire the parts; `start` sets them going."""
         network = config.network
         self._config = config
-        self._inbox = inbox = _DisturbingInbox(polling)
+        self._inbox = inbox = DisturbingInbox(polling)
         self._polling = polling
         self._ahead = ahead
         self._offsets = OffsetTracker(by_hand=config.store_by_hand)
         self._handover = Handover(
-            network.group_id, network.client_id, config.offset_reset, self._offsets, ahead, log
+            network.group_id,
+            network.client_id,
+            config.offset_reset,
+            self._offsets,
+            ahead,
+            log,
+            kind=Kind.COOPERATIVE if config.cooperative else Kind.EAGER,
         )
         self.listeners = self._handover.listeners
-        self.native_config = guard_native_callbacks(config.native, self._note_error)
         self._membership = Membership(
             config.timing,
             subscription_encoder(config.assignors, config.rack, log),
@@ -73,7 +80,15 @@ class OwnMember:
             session_timeout=config.timing.session_timeout,
         )
         self._committer = Committer(
-            config, self._offsets, ahead, self._driver, inbox, polling, interceptors, self._note_error
+            config,
+            self._offsets,
+            ahead,
+            self._driver,
+            inbox,
+            polling,
+            interceptors,
+            self.listeners,
+            self._note_error,
         )
         self._identity = Identity()
         """Who the member was when it was assigned what it has been consuming since."""
@@ -94,6 +109,18 @@ class OwnMember:
     def stop(self) -> None:
         """End the membership's thread."""
         self._driver.stop(_STOP_TIMEOUT)
+
+    @property
+    def native_config(self) -> dict[str, Any]:
+        """What librdkafka's handle is made with."""
+        return guard_native_callbacks(self._config.native, self._note_error)
+
+    @property
+    def snapshot(self) -> MembershipSnapshot:
+        """The membership at this moment."""
+        return snapshot_of(
+            self._membership, self._network.traffic, self._polling, self._ahead, self._config.timing
+        )
 
     @property
     def in_callback(self) -> bool:
@@ -368,18 +395,6 @@ class OwnMember:
                 self._inbox.wait(remaining)
         if self._held is not None:
             self._finish_revoke(consumer, self._held.event)
-
-
-class _DisturbingInbox(Inbox):
-    """An inbox that `poll` need not look at: it is told."""
-
-    def __init__(self, polling: PollingThread) -> None:
-        super().__init__()
-        self._polling = polling
-
-    def put(self, event: Event) -> None:
-        super().put(event)
-        self._polling.disturb()  # afterwards, since `poll` looks at the events after it has set the time
 
 
 def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:

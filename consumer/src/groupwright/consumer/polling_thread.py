@@ -12,6 +12,7 @@ thread gives way between two native polls.
 import functools
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from groupwright.consumer.driver import PollClock
 from groupwright.consumer.errors import ConcurrentAccessError
+from groupwright.consumer.events import Event, Inbox
 
 _TURN = 0.05
 """Seconds that the polling thread gives way, at most, so that a slow call cannot hold a rebalance up."""
@@ -40,6 +42,7 @@ class PollingThread(PollClock):
         "closed",
         "closing",
         "ident",
+        "inside_seconds",
         "quiet_until",
     )
 
@@ -50,6 +53,8 @@ class PollingThread(PollClock):
         """The thread inside, or 0. `poll` sets it by itself, the rest is for the methods."""
         self.quiet_until = 0.0
         """Monotonic time until which `poll` has nothing to do but to poll, unless it is disturbed."""
+        self.inside_seconds = 0.0
+        """Time that the application has spent inside `poll` and `consume`; what needed no look at librdkafka left out."""
         self.closing = self.closed = False
         """Whether a thread closes the consumer, or has."""
         self._pid = os.getpid()
@@ -61,6 +66,15 @@ class PollingThread(PollClock):
     def disturb(self) -> None:
         """Have the next poll look at everything; callable from any thread."""
         self.quiet_until = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time that is spent in here as spent inside `poll` or `consume`."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.inside_seconds += time.monotonic() - began
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -163,6 +177,20 @@ def _name(ident: int) -> str:
         if thread.ident == ident:
             return f"{thread.name} ({ident})"
     return str(ident)
+
+
+class DisturbingInbox(Inbox):
+    """An inbox that `poll` need not look at: it is told."""
+
+    def __init__(self, polling: PollingThread) -> None:
+        """Disturb this thread with each event."""
+        super().__init__()
+        self._polling = polling
+
+    def put(self, event: Event) -> None:
+        """Add an event, and have the next poll look at it."""
+        super().put(event)
+        self._polling.disturb()  # afterwards, since `poll` looks at the events after it has set the time
 
 
 _Arguments = ParamSpec("_Arguments")

@@ -4,8 +4,9 @@ The membership marks a `Timeline` while the rebalance goes on; the polling threa
 `Rebalance` and hands that to every listener. The clock is monotonic; `Rebalance.ended_at` is wall time.
 """
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -38,8 +39,39 @@ class Phase(StrEnum):
     """From the first JoinGroup sent until one was answered with a generation."""
     SYNC = "sync"
     """From there until SyncGroup brought the assignment; in the leader this includes the assignor."""
+    JOIN_AND_SYNC = "join_and_sync"
+    """Both as one, where the membership is librdkafka's (KIP-848)."""
     ASSIGN = "assign"
     """From there until the assignment was applied: committed offsets fetched, callbacks run."""
+
+
+class Kind(StrEnum):
+    """How a member rebalances."""
+
+    EAGER = "eager"
+    """All partitions are given up first."""
+    COOPERATIVE = "cooperative"
+    """Only those that move are given up (KIP-429)."""
+    CONSUMER = "consumer"
+    """The broker assigns (KIP-848)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """What the group's leader knows of the assignment that it made; of a rebalance of two rounds, of both together."""
+
+    members: int
+    """Members of the group."""
+    moved: int
+    """Partitions taken from a member that had them and could have kept them."""
+    moves_needed: int
+    """The fewest that an assignment as even as can be would have taken so."""
+    imbalance: int
+    """How many partitions wider than it must be the gap is between the member with the most and that with the fewest."""
+
+
+OTHERS = "the group is rebalancing"
+"""All that a member knows whom the coordinator told; the leader may know more."""
 
 
 @dataclass(slots=True)
@@ -50,6 +82,9 @@ class Timeline:
     started: float
     phases: dict[Phase, float] = field(default_factory=dict)
     lost: bool = False
+    before: Partitions = field(default_factory=dict)
+    """What was owned when it began."""
+    leadership: Leadership | None = None
     _open: tuple[Phase, float] | None = None
 
     def begin(self, phase: Phase, now: float) -> None:
@@ -64,6 +99,16 @@ class Timeline:
         if self._open is not None and self._open[0] is phase:
             self.phases[phase] = self.phases.get(phase, 0.0) + now - self._open[1]
             self._open = None
+
+    def led(self, leadership: Leadership | None, change: str | None) -> None:
+        """Note what this member knows as the leader: of its assignment, and how the group's members have changed."""
+        if leadership is not None and self.leadership is not None:
+            moved = self.leadership.moved + leadership.moved
+            needed = self.leadership.moves_needed + leadership.moves_needed
+            leadership = replace(leadership, moved=moved, moves_needed=needed)
+        self.leadership = leadership
+        if change is not None and self.reason == OTHERS:
+            self.reason = change
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +127,8 @@ class Rebalance:
     outcome: Outcome
     reason: str
     """Why it began, in words; for logs, never for a label."""
-    duration: float
-    """Seconds from the trigger to the end."""
+    duration: float | None
+    """Seconds from the trigger to the end; None under KIP-848, where nothing tells when it began."""
     phases: Mapping[Phase, float]
     """Seconds in each phase that was gone through."""
     partitions: Partitions
@@ -91,6 +136,11 @@ class Rebalance:
     ended_at: float
     """Wall-clock time of its end, in seconds since the epoch."""
     error: str | None = None
+    kind: Kind = Kind.EAGER
+    partitions_before: Partitions = field(default_factory=dict)
+    """What was owned when it began."""
+    leadership: Leadership | None = None
+    """Where this member led, and the group is not too large to look at."""
 
 
 class Listener(Protocol):
@@ -107,3 +157,33 @@ class Listener(Protocol):
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         """A rebalance has ended."""
+
+
+class ClientListener(Listener, Protocol):
+    """Hears of commits too."""
+
+    def commit_ended(self, seconds: float | None, error: str | None) -> None:
+        """A commit has ended, after so many seconds (None: not known); `error` is the name of what it failed with.
+
+        Called on the thread that polls, or on the one that commits synchronously.
+        """
+
+
+class Listeners(list[Listener]):
+    """Those who hear what a consumer tells. What one raises is logged, and goes no further."""
+
+    def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
+        """Start with nobody."""
+        super().__init__()
+        self._log = log
+
+    def tell(self, method: str, *arguments: object) -> None:
+        """Call a method of all that have it."""
+        for listener in tuple(self):  # one may remove itself
+            hear = getattr(listener, method, None)
+            if hear is None:
+                continue
+            try:
+                hear(*arguments)
+            except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
+                self._log.exception("the listener %r raised; the consumer goes on", listener)

@@ -23,7 +23,7 @@ from enum import Enum, auto
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.protocol import Identity, Partitions, error_name
-from groupwright.consumer.rebalance import Timeline
+from groupwright.consumer.rebalance import OTHERS, Timeline
 from groupwright.consumer.selection import TopicSelection  # noqa: TC001 - as all imports here
 from groupwright.consumer.timing import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer.verdicts import Api, Verdict, verdict
@@ -90,6 +90,8 @@ class Standing:
         """What the application holds."""
         self.coordinator = CoordinatorLookup(Backoff(timing, jitter))
         self.closed = False
+        self.fenced = self.silences = 0
+        """Times that another member took this one's place, and that the application stopped polling."""
 
         self._timing = timing
         self._encode_subscription = encode_subscription
@@ -217,7 +219,7 @@ class Standing:
             case Verdict.FINE:
                 pass
             case Verdict.REJOIN:
-                self._request_rejoin("the group is rebalancing", now)
+                self._request_rejoin(OTHERS, now)
             case Verdict.LATER:
                 self._back_off(now)
             case Verdict.ELSEWHERE:
@@ -230,6 +232,7 @@ class Standing:
                 self._lose(reason, now)
             case Verdict.FENCED:
                 self._fenced = True
+                self.fenced += 1
                 self._reset(Identity())
                 self._lose(reason, now)
                 self._refuse(error, reason, now)
@@ -270,7 +273,7 @@ class Standing:
 
     def _timeline_at(self, now: float) -> Timeline:
         if self._timeline is None:
-            self._timeline = Timeline(self._rejoin or "", now)
+            self._timeline = Timeline(self._rejoin or "", now, before=self.owned)
         return self._timeline
 
     def _lose_coordinator(self, now: float) -> None:

@@ -1,5 +1,6 @@
 """The clocks of a membership: pure values that are told the time, and asked what is due."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class Heartbeat:
         self._timing = timing
         self._sent_at: float | None = None
         self._asleep_since: float | None = None
+        self._ran = math.inf
         self.next_at = 0.0
         self.session_ends = 0.0
 
@@ -69,9 +71,20 @@ class Heartbeat:
         self.next_at = heard + self._timing.heartbeat_interval
         self.session_ends = heard + self._timing.session_timeout
 
-    def slept(self, since: float) -> None:
-        """Nothing ran since then: what was asked before may have been answered at any moment of it."""
-        self._asleep_since = since
+    def runs(self, now: float) -> None:
+        """The member's thread runs, and reads what has come.
+
+        After a while in which it did not, an answer to what was asked before may be of any moment of that while.
+        """
+        if now - self._ran > self._timing.session_timeout / 2 and self._asleep_since is None:
+            self._asleep_since = self._ran
+        self._ran = now
+
+    @property
+    def parked_until(self) -> float:
+        """When a session may be over that began with an answer which nobody has read yet."""
+        since = self._ran if self._asleep_since is None else self._asleep_since
+        return since + self._timing.session_timeout
 
     def asked(self) -> None:
         """A request was just made: its answer is of this time."""

@@ -359,8 +359,15 @@ def _words(error: ssl.SSLError) -> str:
 
 
 def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
-    if any(word in _reason_of(error) for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")):
+    reason = _reason_of(error)
+    if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")):
         message += (
             "; it wants a certificate of this client: see ssl.certificate.location and ssl.key.location"
+        )
+    # Java tells of one that has expired, and of one whose authority it does not know, as CERTIFICATE_UNKNOWN.
+    elif any(word in reason for word in ("CERTIFICATE_", "UNKNOWN_CA")):
+        message += (
+            "; it does not accept this client's certificate: has the one in ssl.certificate.location expired, or is it "
+            "of an authority that the broker does not trust?"
         )
     return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

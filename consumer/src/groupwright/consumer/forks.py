@@ -1,0 +1,22 @@
+"""A forked child: it has librdkafka's memory, its locks as they happened to be, and none of its threads.
+
+So it must not even destroy the handle: that waits for a lock which no thread will let go, now and then, at the child's end.
+"""
+
+import ctypes
+import functools
+import os
+import weakref
+
+
+def leave_to_parent(handle: object) -> None:
+    """Have children never destroy what has librdkafka's handle, neither when they drop it nor when they end."""
+    # What is registered cannot be taken back, so it is small.
+    os.register_at_fork(after_in_child=functools.partial(_keep, weakref.ref(handle)))
+
+
+def _keep(reference: "weakref.ref[object]") -> None:
+    handle = reference()
+    if handle is not None:
+        # A reference that the interpreter's end does not clear, as it would one in a module.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
