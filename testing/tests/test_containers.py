@@ -1,38 +1,51 @@
 """A cluster in containers: needs a container engine, and an image that it has or can get."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 docker = pytest.importorskip("docker")
 
-from groupwright.testing import containers  # noqa: E402 - needs what may be missing
-from groupwright.testing.containers import KafkaContainers  # noqa: E402 - as above
-from groupwright.testing.errors import KafkaContainersError  # noqa: E402 - as above
+from groupwright.testing import (  # noqa: E402 - needs what may be missing
+    ContainersUnavailableError,
+    KafkaContainers,
+    KafkaContainersError,
+    KafkaNotReadyError,
+    Listener,
+    Security,
+    containers,
+    engine,
+)
+from groupwright.testing.readiness import QUIET  # noqa: E402 - as above
+from harness.tools import lacking  # noqa: E402 - as above
+
+TIMEOUT = 20.0
+
+PROGRAM = """
+import sys
+from groupwright.testing import KafkaContainers
+
+kafka = KafkaContainers(1)
+kafka.start_all()
+print("started", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture(scope="module")
-def image() -> str:
-    """The image, where there is an engine that has it."""
-    name = KafkaContainers().image
+def cluster() -> Iterator[KafkaContainers]:
+    kafka = KafkaContainers(security=Security(), proxied=True)
     try:
-        client = docker.from_env(timeout=10)
-    except docker.errors.DockerException as error:
-        pytest.skip(f"no container engine answers: {error}")
-    try:
-        client.images.get(name)
-    except docker.errors.ImageNotFound:
-        pytest.skip(f"the container engine does not have {name}; integration_tests/image/build makes one")
-    finally:
-        client.close()
-    return name
-
-
-@pytest.fixture(scope="module")
-def cluster(image: str) -> Iterator[KafkaContainers]:
-    with KafkaContainers(image=image) as kafka:
-        yield kafka
+        kafka.start_all()
+    except ContainersUnavailableError as error:
+        lacking(f"needs brokers in containers: {error}")
+    yield kafka
+    kafka.close()
 
 
 def test_a_cluster_has_a_node_at_least() -> None:
@@ -76,7 +89,7 @@ def test_a_group_finds_another_coordinator_when_its_own_is_killed(
     def moved() -> bool:
         try:
             return cluster.coordinator_of("billing") != before
-        except KafkaContainersError:
+        except KafkaNotReadyError:
             return False
 
     assert eventually(moved)
@@ -90,3 +103,122 @@ def test_a_node_that_is_paused_runs_on_and_answers_later(cluster: KafkaContainer
     assert cluster.running(1)
     cluster.resume(1)
     cluster.wait_until_ready()
+
+
+def test_all_nodes_have_secured_listeners_and_know_the_users(cluster: KafkaContainers) -> None:
+    for listener in Listener:
+        config = cluster.secure_config(listener, mechanism="SCRAM-SHA-512", user="alice")
+        for server in config["bootstrap.servers"].split(","):
+            admin = AdminClient({**QUIET, **config, "bootstrap.servers": server})
+            brokers = admin.list_topics(timeout=TIMEOUT).brokers
+            assert {f"{each.host}:{each.port}" for each in brokers.values()} == set(
+                config["bootstrap.servers"].split(",")
+            )
+
+
+def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not(
+    cluster: KafkaContainers, eventually: Callable[[Callable[[], bool]], bool]
+) -> None:
+    brokers = (
+        AdminClient({**QUIET, "bootstrap.servers": cluster.proxied_servers})
+        .list_topics(timeout=TIMEOUT)
+        .brokers
+    )
+    assert {node: f"{each.host}:{each.port}" for node, each in brokers.items()} == {
+        node: cluster.link(node).address for node in cluster.nodes
+    }
+
+    cluster.link(2).cut()
+
+    assert eventually(lambda: cluster.link(2).connections == 0)
+    for node in (1, 3):
+        admin = AdminClient({**QUIET, "bootstrap.servers": cluster.link(node).address})
+        assert set(admin.list_topics(timeout=TIMEOUT).brokers) == {1, 2, 3}
+    cluster.link(2).restore()
+    admin = AdminClient({**QUIET, "bootstrap.servers": cluster.link(2).address})
+    assert admin.list_topics(timeout=TIMEOUT).brokers
+
+
+def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: KafkaContainers) -> None:
+    cluster.create_topic("kept")
+    cluster.kill_all()
+    assert not any(map(cluster.running, cluster.nodes))
+
+    cluster.start_all()
+
+    assert "kept" in cluster.admin().list_topics(timeout=TIMEOUT).topics
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]], bool]) -> None:
+    with KafkaContainers(1, disk="64m") as kafka:
+        kafka.create_topic("much")
+        producer = Producer({**QUIET, "bootstrap.servers": kafka.bootstrap_servers})
+
+        kafka.fill_disk(1)
+
+        def has_ended() -> bool:
+            producer.produce("much", b"x" * 10_000)
+            producer.poll(0.01)
+            return not kafka.running(1)
+
+        assert eventually(has_ended)
+        assert "No space left on device" in kafka.log(1)
+        producer.purge()
+        producer.flush(TIMEOUT)
+
+
+def test_a_disk_without_a_size_is_not_filled() -> None:
+    with pytest.raises(KafkaContainersError, match='give the cluster a size, as in disk="256m"'):
+        KafkaContainers(image="none").fill_disk(1)
+
+
+def test_an_image_that_is_nowhere_is_named(cluster: KafkaContainers) -> None:
+    assert cluster.running(1)  # so that there is an engine
+    with (
+        pytest.raises(ContainersUnavailableError, match="no image 'nobody/has:this'"),
+        KafkaContainers(image="nobody/has:this"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "ending", [None, signal.SIGINT, signal.SIGKILL], ids=["its end", "Ctrl-C", "SIGKILL"]
+)
+def test_a_cluster_ends_with_its_program_or_with_the_next_cluster(
+    cluster: KafkaContainers, ending: signal.Signals | None
+) -> None:
+    """The program neither closes its cluster nor catches anything; killed, it cannot even know."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "started\n"
+        assert owned_by(program.pid) == 2
+
+        if ending:
+            program.send_signal(ending)
+        program.communicate(timeout=60)
+    if ending is signal.SIGKILL:
+        assert owned_by(program.pid) == 2
+        engine.remove_orphans()
+
+    assert owned_by(program.pid) == 0
+    assert cluster.running(1)
+
+
+def owned_by(pid: int) -> int:
+    """Return how many containers and networks a process has left with the engine, or has there still."""
+    client = docker.from_env(timeout=60)
+    try:
+        labelled = {"label": f"groupwright.owner={pid}"}
+        return len(client.containers.list(all=True, filters=labelled)) + len(
+            client.networks.list(filters=labelled)
+        )
+    finally:
+        client.close()

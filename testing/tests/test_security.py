@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from groupwright.testing import Listener, LocalKafka, LocalKafkaError, Security
+from groupwright.testing import Listener, LocalKafka, Security, SecurityError
 from groupwright.testing.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
 from groupwright.testing.readiness import QUIET
 from groupwright.testing.security import MECHANISMS
@@ -90,12 +90,12 @@ def test_the_listeners_survive_a_restart(kafka: LocalKafka) -> None:
 
 
 def test_a_broker_without_secured_listeners_says_how_to_get_them() -> None:
-    with pytest.raises(LocalKafkaError, match=r"give it security=Security\(\)"):
+    with pytest.raises(SecurityError, match=r"give it security=Security\(\)"):
         LocalKafka().secure_config(Listener.SSL)
 
 
 def test_a_broker_that_was_not_started_has_no_certificates() -> None:
-    with pytest.raises(LocalKafkaError, match="start it first"):
+    with pytest.raises(SecurityError, match="start the Kafka first"):
         _ = LocalKafka(security=Security()).certificates
 
 

@@ -12,10 +12,11 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
 except ImportError as error:
     raise ImportError(
-        "a LocalKafka with TLS needs the testing extra; install it with: pip install 'groupwright[testing]'"
+        "a Kafka with TLS needs the testing extra; install it with: pip install 'groupwright[testing]'"
     ) from error
 
 _VALID = dt.timedelta(days=2)
+_EXPIRED = "expired"
 _Key = ec.EllipticCurvePrivateKey
 
 
@@ -37,26 +38,40 @@ class Certificates:
 
     @property
     def broker(self) -> Path:
-        """The broker's key and certificate."""
+        """The brokers' key and certificate."""
         return self.directory / "broker.pem"
 
     def of(self, user: str) -> tuple[Path, Path]:
         """Return the paths of a user's certificate and key."""
         return self.directory / f"{user}.pem", self.directory / f"{user}.key"
 
+    @property
+    def expired(self) -> tuple[Path, Path]:
+        """The paths of a certificate that the authority has signed, and that has expired, and of its key."""
+        return self.of(_EXPIRED)
 
-def write_certificates(directory: Path, host: str, users: Iterable[str]) -> Certificates:
-    """Make an authority, the certificate of a broker on `host` (and of ``localhost``), and one for each user."""
+
+def write_certificates(
+    directory: Path, host: str, users: Iterable[str], *, broker_expired: bool = False
+) -> Certificates:
+    """Make an authority, and what it signs: for brokers on `host` (and ``localhost``), and for each user.
+
+    Args:
+        directory: Where to write them; it is made if need be.
+        host: An IP address.
+        users: The users' names.
+        broker_expired: Whether the brokers' certificate is no longer valid.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificates = Certificates(directory)
     authority = _Authority("Groupwright tests")
     certificates.authority.write_bytes(authority.pem)
     certificates.stranger.write_bytes(_Authority("stranger").pem)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(host))]
-    certificate, key = authority.sign(host, names)
+    certificate, key = authority.sign(host, names, expired=broker_expired)
     certificates.broker.write_bytes(key + certificate)
-    for user in users:
-        certificate, key = authority.sign(user, [])
+    for user in (*users, _EXPIRED):
+        certificate, key = authority.sign(user, [], expired=user == _EXPIRED)
         for path, data in zip(certificates.of(user), (certificate, key), strict=True):
             path.write_bytes(data)
     return certificates
@@ -67,13 +82,15 @@ class _Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         constraints = x509.BasicConstraints(ca=True, path_length=0)
-        builder = self._builder(self._name, self._key).add_extension(constraints, critical=True)
+        builder = self._builder(self._name, self._key, ends_in=_VALID).add_extension(
+            constraints, critical=True
+        )
         self.pem = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    def sign(self, name: str, hosts: list[x509.GeneralName]) -> tuple[bytes, bytes]:
+    def sign(self, name: str, hosts: list[x509.GeneralName], *, expired: bool) -> tuple[bytes, bytes]:
         """Return a certificate and its key (PKCS#8, not encrypted)."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._builder(_name(name), key)
+        builder = self._builder(_name(name), key, ends_in=-_VALID / 2 if expired else _VALID)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
         pem = serialization.Encoding.PEM
@@ -82,7 +99,7 @@ class _Authority:
             key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
         )
 
-    def _builder(self, subject: x509.Name, key: _Key) -> x509.CertificateBuilder:
+    def _builder(self, subject: x509.Name, key: _Key, ends_in: dt.timedelta) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
@@ -91,7 +108,7 @@ class _Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _VALID)
-            .not_valid_after(now + _VALID)
+            .not_valid_after(now + ends_in)
         )
 
 

@@ -1,24 +1,27 @@
 """A Kafka cluster in containers: several nodes, each of which a test may stop, kill, pause and start again."""
 
 import contextlib
-import functools
 import os
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+import weakref
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import Consumer, TopicPartition
 
-from groupwright.testing import ports, settings
+from groupwright.testing import engine, ports, settings
 from groupwright.testing.errors import KafkaContainersError
+from groupwright.testing.kafka import Kafka
 from groupwright.testing.readiness import QUIET
 
 try:
     import docker.errors
+    from testcontainers.core.config import testcontainers_config
     from testcontainers.core.container import DockerContainer
     from testcontainers.core.network import Network
 except ImportError as error:
@@ -26,18 +29,21 @@ except ImportError as error:
         "groupwright.testing.KafkaContainers needs its extra; install it with: pip install 'groupwright[containers]'"
     ) from error
 
+if TYPE_CHECKING:
+    from groupwright.testing.security import SecuredListeners, Security
+
 IMAGE_VARIABLE = "GROUPWRIGHT_KAFKA_IMAGE"
 """The environment variable that names the image."""
 
 DEFAULT_IMAGE = "apache/kafka:4.3.1"
 
-_CLIENTS, _BROKERS, _CONTROLLERS = 9092, 19092, 29093
+_CERTIFICATES = Path("/etc/kafka/secrets")
+_DISK = "/mnt/data"
 _ANSWER_SECONDS = 1.0
 _STOP_SECONDS = 30
-_TOPIC_SECONDS = 60.0
 
 
-class KafkaContainers:
+class KafkaContainers(Kafka):
     """A KRaft cluster, each node of which is broker and controller in a container of its own.
 
     ```python
@@ -47,7 +53,8 @@ class KafkaContainers:
     ```
 
     Clients reach every node on a port of 127.0.0.1, which it keeps over stops and starts, and so its data. Containers
-    and network are removed when the block ends, whatever happens in it. An instance belongs to one thread.
+    and network are removed when the block ends, whatever happens in it, and at the latest with the interpreter; what a
+    process that was killed has left is removed by the next cluster of this machine. An instance belongs to one thread.
     """
 
     def __init__(
@@ -55,17 +62,26 @@ class KafkaContainers:
         nodes: int = 3,
         *,
         image: str | None = None,
+        security: "Security | None" = None,
+        proxied: bool = False,
         config: Mapping[str, settings.Setting] | None = None,
+        disk: str | None = None,
         startup_timeout: float = 120.0,
         heap: str = "256m",
     ) -> None:
-        """Describe the cluster; `with` or `start` starts it.
+        """Describe the cluster; `with` or `start_all` starts it.
 
         Args:
             nodes: How many there are. Their ids are 1 to `nodes`.
             image: An image that is configured as `apache/kafka` is; by default what the environment variable
                 GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.3.1`.
-            config: Settings of all brokers, which win over the defaults.
+            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
+                clients need.
+            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` are its addresses, `link`
+                what a test does to a node's.
+            config: Settings of all brokers, which win over the defaults (`settings.cluster_node` lists them).
+            disk: The size of each node's data directory, as in ``256m``, which is in memory then, and lost when the
+                node stops; `fill_disk` fills it.
             startup_timeout: Seconds until the cluster must serve clients and groups, the image's download apart.
             heap: Each JVM's largest heap, in the form of its `-Xmx`.
 
@@ -74,15 +90,16 @@ class KafkaContainers:
         """
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
-        self.nodes: Sequence[int] = range(1, nodes + 1)
+        super().__init__(range(1, nodes + 1), security=security, proxied=proxied)
         self.image = image or os.environ.get(IMAGE_VARIABLE) or DEFAULT_IMAGE
         self._config = dict(config or {})
+        self._disk = disk
         self._startup_timeout = startup_timeout
         self._heap = heap
-        self._cluster_id = settings.new_cluster_id()
         self._ports: dict[int, int] = {}
         self._containers: dict[int, DockerContainer] = {}
         self._cleanup = contextlib.ExitStack()
+        weakref.finalize(self, _close_for, os.getpid(), self._cleanup)
 
     # --- What it tells
 
@@ -93,8 +110,18 @@ class KafkaContainers:
         Raises:
             KafkaContainersError: The cluster has not been started.
         """
-        self._require_started()
-        return ",".join(f"{ports.HOST}:{port}" for port in self._ports.values())
+        return ",".join(map(self.address, self.nodes))
+
+    def address(self, node: int) -> str:
+        """Return where a node's clients connect, in the form ``host:port``.
+
+        Raises:
+            KafkaContainersError: There is no such node, or the cluster has not been started.
+        """
+        if not self._ports:
+            raise KafkaContainersError("The cluster has not been started, or is closed")
+        self._container(node)
+        return f"{ports.HOST}:{self._ports[node]}"
 
     def running(self, node: int) -> bool:
         """Whether a node's process is alive; a paused one is."""
@@ -102,21 +129,15 @@ class KafkaContainers:
         container.reload()
         return container.status in {"running", "paused"}
 
-    def log(self, node: int) -> str:
-        """Return all that a node has logged."""
-        return bytes(self._container(node).logs()).decode(errors="replace")
-
-    def coordinator_of(self, group: str) -> int:
-        """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
+    def log(self, node: int | None = None) -> str:
+        """Return all that a node has logged, by default all nodes, one after the other.
 
         Raises:
-            KafkaContainersError: No node leads that partition at the moment.
+            KafkaContainersError: There is no such node, or the cluster has not been started.
         """
-        described = self.admin().describe_consumer_groups([group], request_timeout=_TOPIC_SECONDS)
-        coordinator = described[group].result(_TOPIC_SECONDS).coordinator
-        if coordinator is None or coordinator.id not in self._containers:
-            raise KafkaContainersError(f"No node coordinates the group {group!r} now")
-        return int(coordinator.id)
+        if node is None:
+            return "".join(map(self.log, self.nodes))
+        return bytes(self._container(node).logs()).decode(errors="replace")
 
     # --- Its life
 
@@ -132,19 +153,22 @@ class KafkaContainers:
         self.close()
 
     def start_all(self) -> None:
-        """Start all nodes, and wait until each is there and groups are coordinated.
+        """Start all nodes that do not run, and wait until each is there and groups are coordinated.
 
         Raises:
-            KafkaContainersError: There is no container engine or no image, or the cluster was not ready in time;
-                the message ends with what the nodes' logs say.
+            ContainersUnavailableError: There is no container engine, or no image.
+            KafkaContainersError: The engine does not do as asked.
+            KafkaNotReadyError: The cluster was not ready in time; the message ends with what the nodes' logs say.
         """
         if self._containers:
-            raise KafkaContainersError(
-                "The cluster was started already; start a single node with start(node)"
-            )
+            self._each([node for node in self.nodes if not self.running(node)], "start")
+            self.wait_until_ready()
+            return
         try:
             self._launch()
             self.wait_until_ready()
+            if self._secured is not None:
+                self._add_users(self._secured)
         except BaseException:
             self.close()
             raise
@@ -153,7 +177,9 @@ class KafkaContainers:
         """Remove the containers and their network; may be called again."""
         self._containers = {}
         self._ports = {}
+        self._admin = None
         self._cleanup.close()
+        self._close_listeners()
 
     def stop(self, node: int) -> None:
         """Shut a node down in good order; its data and its port stay."""
@@ -163,11 +189,15 @@ class KafkaContainers:
         """End a node as a crash does (SIGKILL)."""
         self._container(node).kill()
 
+    def kill_all(self) -> None:
+        """End all nodes that run, as a failure of power does."""
+        self._each([node for node in self.nodes if self.running(node)], "kill")
+
     def start(self, node: int) -> None:
         """Start a node that was stopped or killed, and wait until the cluster has it again.
 
         Raises:
-            KafkaContainersError: It is not there in time.
+            KafkaNotReadyError: It is not there in time.
         """
         self._container(node).start()
         self.wait_until_ready()
@@ -185,131 +215,125 @@ class KafkaContainers:
         """Let a paused node go on."""
         self._container(node).unpause()
 
+    def heal(self) -> None:
+        """Undo what was done to the nodes: links are whole, paused nodes go on, those that ended run again.
+
+        Raises:
+            KafkaNotReadyError: The cluster is not ready in time.
+        """
+        for link in self._links.values():
+            link.restore()
+        for node in self.nodes:
+            container = self._container(node)
+            container.reload()
+            if container.status == "paused":
+                container.unpause()
+        self.start_all()
+
+    def fill_disk(self, node: int) -> None:
+        """Leave no room in a node's data directory.
+
+        Raises:
+            KafkaContainersError: The cluster was made without `disk`.
+        """
+        if self._disk is None:
+            raise KafkaContainersError(
+                'The nodes\' disks have no end: give the cluster a size, as in disk="256m"'
+            )
+        self._container(node).exec_run(["dd", "if=/dev/zero", f"of={_DISK}/ballast", "bs=64k"])
+
     def wait_until_ready(self) -> None:
         """Wait until every node that runs counts itself among the brokers, and groups are coordinated.
 
         Raises:
-            KafkaContainersError: That took more than `startup_timeout`.
+            KafkaNotReadyError: That took more than `startup_timeout`.
         """
         alive = {node for node in self.nodes if self.running(node)}
         client = Consumer(
             {**QUIET, "bootstrap.servers": self.bootstrap_servers, "group.id": "groupwright.testing"}
         )
 
-        def are_counted() -> bool:
+        def nodes_are_counted() -> bool:
             return alive <= set(client.list_topics(timeout=_ANSWER_SECONDS).brokers)
 
-        def coordinates_groups() -> bool:
+        def groups_are_coordinated() -> bool:
             client.committed([TopicPartition("groupwright.testing", 0)], timeout=_ANSWER_SECONDS)
             return True
 
         deadline = time.monotonic() + self._startup_timeout
         try:
-            for condition in (are_counted, coordinates_groups):
+            for condition in (nodes_are_counted, groups_are_coordinated):
                 self._wait_for(condition, deadline)
         finally:
             client.close()
 
-    # --- What tests ask of it
-
-    def admin(self) -> AdminClient:
-        """Return an admin client, the same one until the cluster is closed; it logs nothing."""
-        self._require_started()
-        return self._admin
-
-    def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
-    ) -> None:
-        """Create a topic with a replica on each of up to three nodes, and wait until all partitions have leaders.
-
-        Raises:
-            KafkaException: The cluster refuses it; it exists already, say.
-            KafkaContainersError: Its partitions have no leaders in time.
-        """
-        topic = NewTopic(
-            name,
-            num_partitions=partitions,
-            replication_factor=min(3, len(self.nodes)),
-            config=settings.texts(config or {}),
-        )
-        self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
-
-        def is_led() -> bool:
-            found = self.admin().list_topics(name, timeout=_ANSWER_SECONDS).topics[name].partitions
-            return len(found) == partitions and all(
-                each.leader in self._containers for each in found.values()
-            )
-
-        self._wait_for(is_led, time.monotonic() + _TOPIC_SECONDS)
-
     # --- How it starts
 
-    @functools.cached_property
-    def _admin(self) -> AdminClient:
-        return AdminClient({**QUIET, "bootstrap.servers": self.bootstrap_servers})
-
     def _launch(self) -> None:
+        # What is removed is told by labels, so that of a start that is interrupted nothing stays.
+        testcontainers_config.ryuk_disabled = True
+        engine.require_image(self.image)
+        engine.remove_orphans()
+        cluster = uuid.uuid4().hex
+        self._cleanup.callback(engine.remove, cluster)
+        directory = Path(
+            self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="groupwright-kafka-"))
+        )
         try:
-            network = self._cleanup.enter_context(Network())
-            for node in self.nodes:
-                self._ports[node] = ports.free_port(besides=set(self._ports.values()))
-            self._containers = {node: self._describe(node, network) for node in self.nodes}
-            for container in self._containers.values():
-                self._cleanup.callback(_remove, container)
+            network = Network(docker_network_kw={"labels": engine.labels(cluster)}).create()
+            self._containers = self._describe(cluster, network, directory)
             with ThreadPoolExecutor(len(self._containers)) as pool:
                 list(pool.map(DockerContainer.start, self._containers.values()))
-        except docker.errors.ImageNotFound as error:
-            raise KafkaContainersError(
-                f"There is no image {self.image!r}, and no registry to get it from: build one, and name it in "
-                f"{IMAGE_VARIABLE}"
-            ) from error
         except docker.errors.DockerException as error:
             raise KafkaContainersError(f"The container engine does not do as asked: {error}") from error
 
-    def _describe(self, node: int, network: Network) -> DockerContainer:
-        container = DockerContainer(
-            self.image,
-            hostname=_host(node),
-            network=network,
-            network_aliases=[_host(node)],
-            # A node that is not there yet is asked for by name; no other server of names should be, which may hang.
-            dns=[ports.HOST],
-        )
-        container.ports = {f"{_CLIENTS}/tcp": (ports.HOST, self._ports[node])}  # type: ignore[dict-item]
-        for name, value in self._environment(node).items():
-            container.with_env(name, value)
-        return container
+    def _describe(self, cluster: str, network: Network, directory: Path) -> dict[int, DockerContainer]:
+        hosts = {node: f"kafka-{node}" for node in self.nodes}
+        cluster_id = settings.new_cluster_id()
+        taken: set[int] = set()
+        described = {}
+        for node, host in hosts.items():
+            self._ports[node] = ports.free_port(besides=taken)
+            taken.add(self._ports[node])
+            described[node] = container = DockerContainer(
+                self.image,
+                hostname=host,
+                network=network,
+                network_aliases=[host],
+                labels=engine.labels(cluster),
+                # A node that is not there yet is asked for by name; no other server of names should be, which may hang.
+                dns=[ports.HOST],
+            )
+            opened = self._prepare_listeners(node, directory, taken)
+            published = {settings.CLIENTS: self._ports[node], **{each.port: each.port for each in opened}}
+            container.ports = {f"{inside}/tcp": (ports.HOST, port) for inside, port in published.items()}  # type: ignore[misc]
+            stated = settings.cluster_node(node, hosts=hosts, port=self._ports[node], overrides=self._config)
+            stated = settings.with_listeners(stated, opened)
+            if self._secured is not None:
+                stated |= self._secured.settings(_CERTIFICATES)
+                for path in (self.certificates.broker, self.certificates.authority):
+                    container.with_copy_into_container(path, str(_CERTIFICATES / path.name))
+            if self._disk is not None:
+                stated["log.dirs"] = f"{_DISK}/logs"
+                container.tmpfs[_DISK] = f"size={self._disk},mode=1777"
+            for name, value in {**self._jvm(cluster_id), **settings.environment(stated)}.items():
+                container.with_env(name, value)
+        return described
 
-    def _environment(self, node: int) -> dict[str, str]:
-        voters = ",".join(f"{voter}@{_host(voter)}:{_CONTROLLERS}" for voter in self.nodes)
-        replicas = min(3, len(self.nodes))
-        defaults: dict[str, settings.Setting] = {
-            "process.roles": "broker,controller",
-            "node.id": node,
-            "controller.quorum.voters": voters,
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "BROKER",
-            "listeners": f"CLIENT://:{_CLIENTS},BROKER://:{_BROKERS},CONTROLLER://:{_CONTROLLERS}",
-            "advertised.listeners": f"CLIENT://{ports.HOST}:{self._ports[node]},BROKER://{_host(node)}:{_BROKERS}",
-            "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "auto.create.topics.enable": False,
-            "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": min(2, replicas),
-            "offsets.topic.num.partitions": 6,
-            "transaction.state.log.num.partitions": 2,
-            "broker.session.timeout.ms": 3000,
-            "broker.heartbeat.interval.ms": 500,
-            "group.initial.rebalance.delay.ms": 0,
-            "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
-        }
-        stated = settings.texts({**defaults, **self._config})
+    def _add_users(self, secured: "SecuredListeners") -> None:
+        secured.add_scram_users(self.admin(), self._startup_timeout)
+
+        def users_are_known() -> bool:
+            return secured.know_scram_users(_ANSWER_SECONDS)
+
+        self._wait_for(users_are_known, time.monotonic() + self._startup_timeout)
+
+    def _jvm(self, cluster_id: str) -> dict[str, str]:
         return {
-            "CLUSTER_ID": self._cluster_id,
+            "CLUSTER_ID": cluster_id,
             "KAFKA_HEAP_OPTS": f"-Xmx{self._heap}",
             # A short life: a fast start counts for more than the last compiler tier and parallel collection.
             "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            **{_variable(name): value for name, value in stated.items()},
         }
 
     # --- Parts
@@ -321,29 +345,13 @@ class KafkaContainers:
             )
         return self._containers[node].get_wrapped_container()
 
-    def _require_started(self) -> None:
-        if not self._ports:
-            raise KafkaContainersError("The cluster has not been started, or is closed")
-
-    def _wait_for(self, condition: Callable[[], bool], deadline: float) -> None:
-        while time.monotonic() < deadline:
-            with contextlib.suppress(KafkaException):  # no answer yet
-                if condition():
-                    return
-        what = condition.__name__.replace("_", " ")
-        tails = "\n".join(f"--- node {node}\n{self.log(node)[-2000:]}" for node in self.nodes)
-        raise KafkaContainersError(f"The cluster is not ready in time ({what}). Its logs say:\n{tails}")
+    def _each(self, nodes: list[int], deed: str) -> None:
+        """Do something to several containers at once."""
+        with ThreadPoolExecutor(len(nodes) or 1) as pool:
+            list(pool.map(lambda node: getattr(self._container(node), deed)(), nodes))
 
 
-def _host(node: int) -> str:
-    return f"kafka-{node}"
-
-
-def _variable(setting: str) -> str:
-    """Return the environment variable that carries a broker setting."""
-    return "KAFKA_" + setting.replace("-", "___").replace("_", "__").replace(".", "_").upper()
-
-
-def _remove(container: DockerContainer) -> None:
-    with contextlib.suppress(docker.errors.NotFound):
-        container.stop()
+def _close_for(owner: int, cleanup: contextlib.ExitStack) -> None:
+    """Run the cleanup, unless in a forked child: that inherits the objects, not the containers."""
+    if os.getpid() == owner:
+        cleanup.close()

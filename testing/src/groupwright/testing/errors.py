@@ -11,6 +11,10 @@ class JarResolutionError(GroupwrightError):
     """The jars of a Maven artifact are neither in the local cache nor to be had from a repository."""
 
 
+class JavaCompilationError(GroupwrightError):
+    """Java sources do not compile; the message ends with what the compiler says."""
+
+
 class LocalKafkaError(GroupwrightError):
     """A local broker could not be started, or was asked for what its state does not allow.
 
@@ -24,5 +28,17 @@ class LocalKafkaError(GroupwrightError):
         self.log_tail = log_tail
 
 
+class KafkaNotReadyError(GroupwrightError):
+    """A Kafka did not come into a state in time, or was asked for what its state does not have."""
+
+
 class KafkaContainersError(GroupwrightError):
     """A cluster in containers could not be started, or was asked for what its state does not allow."""
+
+
+class ContainersUnavailableError(KafkaContainersError):
+    """No container engine answers, or it neither has the image nor gets it from a registry."""
+
+
+class SecurityError(GroupwrightError):
+    """A Kafka was asked for secured listeners that it does not have, or not yet."""

@@ -13,18 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
 from groupwright.testing import broker_log, ports, settings
 from groupwright.testing.errors import LocalKafkaError
 from groupwright.testing.java import JavaRuntime, OnDownload, find_java, resolve_jars
+from groupwright.testing.kafka import Kafka
 from groupwright.testing.process import GuardedProcess
-from groupwright.testing.readiness import QUIET, ClientSetting, becomes_ready
+from groupwright.testing.readiness import ClientSetting, becomes_ready
 
 if TYPE_CHECKING:
-    from groupwright.testing.certificates import Certificates
-    from groupwright.testing.security import Listener, SecuredListeners, Security
+    from groupwright.testing.security import Security
 
 DEFAULT_VERSION = "4.3.1"
 VERSION_VARIABLE = "GROUPWRIGHT_KAFKA_VERSION"
@@ -44,10 +41,9 @@ _JVM_OPTIONS = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "
 
 _STOP_SECONDS = 15.0
 _START_ATTEMPTS = 3
-_TOPIC_SECONDS = 30.0
 
 
-class LocalKafka:
+class LocalKafka(Kafka):
     """One Kafka broker on 127.0.0.1: a KRaft node that is a child process, not a container.
 
     ```python
@@ -64,6 +60,7 @@ class LocalKafka:
         *,
         version: str | None = None,
         security: "Security | None" = None,
+        proxied: bool = False,
         config: Mapping[str, settings.Setting] | None = None,
         client_config: Mapping[str, ClientSetting] | None = None,
         port: int | None = None,
@@ -80,6 +77,8 @@ class LocalKafka:
                 `GROUPWRIGHT_KAFKA_VERSION` says, else 4.3.1.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
                 clients need.
+            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address, `link`
+                what a test does to it.
             config: Broker settings, which win over the defaults (`settings.single_node` lists them).
             client_config: What a client needs besides the address, where `config` asks for it (SASL, TLS);
                 in librdkafka's terms.
@@ -91,8 +90,8 @@ class LocalKafka:
             java: The Java to use; by default what `find_java` finds.
             on_download: Called with the name of each file that the first run downloads.
         """
+        super().__init__([settings.NODE_ID], security=security, proxied=proxied)
         self.version = version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
-        self._secured = _secured(security)
         self._config = dict(config or {})
         self._client_config = dict(client_config or {})
         self._port = port or None
@@ -102,7 +101,6 @@ class LocalKafka:
         self._java = java
         self._on_download = on_download
         self._directory: Path | None = None
-        self._admin: AdminClient | None = None
         self._process: GuardedProcess | None = None
         # Ends what was started, at the latest when this object or the interpreter goes.
         self._cleanup = contextlib.ExitStack()
@@ -121,32 +119,6 @@ class LocalKafka:
         if self._port is None:
             raise LocalKafkaError("The broker has no address yet: start it first")
         return f"{ports.HOST}:{self._port}"
-
-    def secure_config(
-        self, listener: "Listener", *, mechanism: str | None = None, user: str | None = None
-    ) -> dict[str, str]:
-        """Return what a client of a secured listener needs, in librdkafka's terms: the address included.
-
-        Args:
-            listener: The listener.
-            mechanism: PLAIN (the default), SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, where there is SASL. The
-                last takes any unsecured token; the client's `oauth_cb` is to give one.
-            user: Whose password, or certificate, the client shows; by default the first user's, but to
-                `Listener.SSL`, which is shown none then.
-
-        Raises:
-            LocalKafkaError: The broker has no secured listeners, or has not been started.
-        """
-        return self._require_secured().client_config(listener, mechanism, user)
-
-    @property
-    def certificates(self) -> "Certificates":
-        """Where the certificates of the authority, the broker and the users are.
-
-        Raises:
-            LocalKafkaError: The broker has no secured listeners, or has not been started.
-        """
-        return self._require_secured().certificates
 
     @property
     def running(self) -> bool:
@@ -169,13 +141,13 @@ class LocalKafka:
             raise LocalKafkaError("The broker has no log: it has not been started, or is closed")
         return self._directory / "kafka.log"
 
-    def log_tail(self, lines: int = 50) -> str:
-        """Return the last lines that the broker logged.
+    def log(self, node: int | None = None) -> str:  # noqa: ARG002 - there is one
+        """Return all that the broker has logged.
 
         Raises:
             LocalKafkaError: The broker has not been started, or is closed.
         """
-        return broker_log.tail(broker_log.read(self.log_path), lines)
+        return broker_log.read(self.log_path)
 
     # --- Its life
 
@@ -252,46 +224,11 @@ class LocalKafka:
             _close_for(self._owner, self._cleanup)
             self._directory = None
             self._admin = None
-
-    # --- What tests ask of it
-
-    def admin(self) -> AdminClient:
-        """Return an admin client, the same one until the broker is closed; it logs nothing.
-
-        Raises:
-            LocalKafkaError: The broker has not been started.
-        """
-        # Kept, since a client that nobody holds fails the requests that are under way.
-        if self._admin is None:
-            self._admin = self._new_admin()
-        return self._admin
-
-    def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
-    ) -> None:
-        """Create a topic and wait until the broker leads all its partitions.
-
-        Raises:
-            KafkaException: The broker refuses it; it exists already, say.
-            LocalKafkaError: The broker does not lead its partitions in time.
-        """
-        admin = self._new_admin()
-        topic = NewTopic(
-            name, num_partitions=partitions, replication_factor=1, config=settings.texts(config or {})
-        )
-        admin.create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
-        deadline = time.monotonic() + _TOPIC_SECONDS
-        while time.monotonic() < deadline:
-            found = admin.list_topics(name, timeout=_TOPIC_SECONDS).topics[name].partitions
-            if [each.leader for each in found.values()] == [settings.NODE_ID] * partitions:
-                return
-        raise LocalKafkaError(f"The broker does not lead the topic {name!r} after {_TOPIC_SECONDS:g} s")
-
-    def _new_admin(self) -> AdminClient:
-        return AdminClient(self._client_settings(self.bootstrap_servers))
+            if self._owner == os.getpid():
+                self._close_listeners()
 
     def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
-        return {**QUIET, **self._client_config, "bootstrap.servers": bootstrap_servers}
+        return {**super()._client_settings(bootstrap_servers), **self._client_config}
 
     # --- How it starts
 
@@ -333,9 +270,14 @@ class LocalKafka:
             log_dir=directory / "data",
             overrides=self._config,
         )
+        opened = self._prepare_listeners(
+            settings.NODE_ID, directory / "certificates", {port, controller_port}
+        )
+        if opened:
+            node = settings.with_listeners(node, opened, bound_to=ports.HOST)
+            node.setdefault("inter.broker.listener.name", "PLAINTEXT")
         if self._secured is not None:
-            self._secured.prepare(directory / "certificates", {port, controller_port})
-            node = self._secured.settings(node)
+            node = {**self._secured.settings(), **node}
         properties = directory / "server.properties"
         properties.write_text(settings.properties(node), encoding="utf-8")
         logged = broker_log.size(self.log_path)
@@ -386,23 +328,10 @@ class LocalKafka:
             log_tail=broker_log.failure(log),
         )
 
-    def _require_secured(self) -> "SecuredListeners":
-        if self._secured is None:
-            raise LocalKafkaError("The broker has no secured listeners: give it security=Security()")
-        return self._secured
-
     def _running_process(self) -> GuardedProcess:
         if self._process is None or not self._process.running:
             raise LocalKafkaError("The broker does not run: start it first")
         return self._process
-
-
-def _secured(security: "Security | None") -> "SecuredListeners | None":
-    if security is None:
-        return None
-    from groupwright.testing.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
-
-    return SecuredListeners(security)
 
 
 class _PortStolenError(LocalKafkaError):

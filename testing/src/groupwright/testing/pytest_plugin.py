@@ -4,7 +4,9 @@ pytest loads this module in each run of each user of Groupwright, so it imports 
 with the first fixture.
 """
 
+import contextlib
 import re
+import sys
 import uuid
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from groupwright.testing.settings import Setting
 
 _VERSION_INI = "groupwright_kafka_version"
-_STARTED: pytest.StashKey["LocalKafka"] = pytest.StashKey()
 
 
 class NewKafkaTopic(Protocol):
@@ -49,9 +50,7 @@ def local_kafka(
 
     version = pytestconfig.getini(_VERSION_INI) or None
     with LocalKafka(version=version, config=local_kafka_config) as kafka:
-        pytestconfig.stash[_STARTED] = kafka
         yield kafka
-        del pytestconfig.stash[_STARTED]
 
 
 @pytest.fixture
@@ -69,9 +68,14 @@ def new_kafka_topic(local_kafka: "LocalKafka", request: pytest.FixtureRequest) -
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the broker's log beside a failed test that used the broker."""
+    """Show the end of the brokers' logs beside a failed test that used them, by whatever fixture."""
     report = yield
-    kafka = item.config.stash.get(_STARTED, None)
-    if report.failed and kafka is not None and "local_kafka" in getattr(item, "fixturenames", ()):
-        report.sections.append(("Kafka's log", kafka.log_tail()))
+    if report.failed and "groupwright.testing.kafka" in sys.modules:
+        from groupwright.assignors.errors import GroupwrightError  # noqa: PLC0415 - see the module
+        from groupwright.testing.kafka import Kafka  # noqa: PLC0415 - as above
+
+        used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Kafka)]
+        for kafka in dict.fromkeys(used):
+            with contextlib.suppress(GroupwrightError):  # closed, or never started
+                report.sections.append(("Kafka's log", kafka.log_tail()))
     return report

@@ -1,38 +1,52 @@
-"""Listeners with TLS and SASL, beside the plain one of a `LocalKafka`."""
+"""Listeners with TLS and SASL, beside the plain one of a Kafka."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._scram import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
 from groupwright.testing import ports
 from groupwright.testing.certificates import Certificates, write_certificates
-from groupwright.testing.errors import LocalKafkaError
+from groupwright.testing.errors import SecurityError
+from groupwright.testing.readiness import QUIET
+from groupwright.testing.settings import OpenListener
 
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_SCRAM_ITERATIONS = 4096
 MECHANISMS = ("PLAIN", *_SCRAM, "OAUTHBEARER")
 _KAFKA = "org.apache.kafka.common.security"
 
 
 class Listener(Enum):
-    """A listener of a secured broker, by its name there."""
+    """A listener of a secured broker, by its name there.
 
-    SSL = "SSL"
+    The names are others than the protocols': those the image `apache/kafka` would want to configure itself.
+    """
+
+    SSL = "TLS"
     """TLS; a client may show a certificate."""
     MUTUAL_TLS = "MUTUAL"
     """TLS; a client must show a certificate."""
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
+    SASL_PLAINTEXT = "SASL"
+    SASL_SSL = "SASLTLS"
 
     @property
     def protocol(self) -> str:
         """The `security.protocol` of its clients."""
-        return "SSL" if self is Listener.MUTUAL_TLS else self.value
+        return "SSL" if self is Listener.MUTUAL_TLS else self.name
 
 
 @dataclass(frozen=True)
 class Security:
-    """What a `LocalKafka` listens with, besides its plain listener, which stays open.
+    """What a Kafka listens with, besides its plain listener, which stays open.
 
     Passwords are known to whoever sees the machine's processes: they are for tests.
     """
@@ -42,35 +56,44 @@ class Security:
     authorize: bool = False
     """Whether ACLs are heeded (`StandardAuthorizer`). What has no ACL is open to all; the plain listener's clients,
     ``User:ANONYMOUS``, may do all. A certificate's user is ``User:CN=<user>``."""
+    expired: bool = False
+    """Whether the brokers' certificate is no longer valid."""
 
 
 class SecuredListeners:
-    """The secured listeners of one broker: their ports, their certificates, and what their clients need."""
+    """The secured listeners of a Kafka's nodes: their ports, their certificates, and what their clients need."""
 
     def __init__(self, security: Security) -> None:
-        """Describe the listeners; `prepare` makes what they need."""
+        """Describe the listeners; `prepare` and `choose_ports` make what they need."""
         self._security = security
-        self._ports: dict[Listener, int] = {}
+        self._ports: dict[int, dict[Listener, int]] = {}
         self._certificates: Certificates | None = None
 
-    def prepare(self, directory: Path, taken: Collection[int]) -> None:
-        """Make the certificates and choose the ports; what was made or chosen before stays."""
+    def prepare(self, directory: Path) -> None:
+        """Make the certificates; those that were made before stay."""
         if self._certificates is None:
-            self._certificates = write_certificates(directory, ports.HOST, self._security.users)
+            self._certificates = write_certificates(
+                directory, ports.HOST, self._security.users, broker_expired=self._security.expired
+            )
+
+    def choose_ports(self, node: int, taken: Collection[int]) -> set[int]:
+        """Choose and return a node's ports, none of them `taken`; one that was chosen before and is free stays."""
+        chosen = self._ports.setdefault(node, {})
         for listener in Listener:
-            port = self._ports.get(listener)
+            port = chosen.get(listener)
             if port is None or not ports.is_free(port):
-                self._ports[listener] = ports.free_port(besides={*taken, *self._ports.values()})
+                chosen[listener] = ports.free_port(besides={*taken, *chosen.values()})
+        return set(chosen.values())
 
     @property
     def certificates(self) -> Certificates:
         """Where the certificates are.
 
         Raises:
-            LocalKafkaError: The broker has not been started.
+            SecurityError: The Kafka has not been started.
         """
         if self._certificates is None:
-            raise LocalKafkaError("The broker has no certificates yet: start it first")
+            raise SecurityError("There are no certificates yet: start the Kafka first")
         return self._certificates
 
     @property
@@ -83,44 +106,68 @@ class SecuredListeners:
             for option in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
 
-    def settings(self, node: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings of a node that has these listeners too."""
-        opened = [f"{each.value}://{ports.HOST}:{port}" for each, port in self._ports.items()]
-        protocols = [f"{each.value}:{each.protocol}" for each in self._ports]
-        found = {
-            "listener.security.protocol.map": ",".join(
-                ("CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *protocols)
-            ),
-            "inter.broker.listener.name": "PLAINTEXT",
+    def add_scram_users(self, admin: AdminClient, timeout: float) -> None:
+        """Add SCRAM's users to a Kafka that runs, where its storage is formatted by others."""
+        for mechanism in _SCRAM:  # a request may name a user once
+            info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], _SCRAM_ITERATIONS)
+            upserted: list[UserScramCredentialAlteration] = [
+                UserScramCredentialUpsertion(name, info, password.encode())
+                for name, password in self._security.users.items()
+            ]
+            for done in admin.alter_user_scram_credentials(upserted, request_timeout=timeout).values():
+                done.result(timeout)
+
+    def know_scram_users(self, timeout: float) -> bool:
+        """Return whether each node lets the last user in, by the mechanism that was added last.
+
+        Raises:
+            KafkaException: One does not, yet.
+        """
+        *_, user = self._security.users
+        config = self.client_config(Listener.SASL_PLAINTEXT, _SCRAM[-1], user)
+        for server in config["bootstrap.servers"].split(","):
+            AdminClient({**QUIET, **config, "bootstrap.servers": server}).list_topics(timeout=timeout)
+        return True
+
+    def opened(self, node: int) -> Iterator[OpenListener]:
+        """Yield a node's listeners."""
+        for listener, port in self._ports[node].items():
+            yield OpenListener(listener.value, port, listener.protocol)
+
+    def settings(self, directory: Path | None = None) -> dict[str, str]:
+        """Return the settings of every node.
+
+        Args:
+            directory: Where a node finds the certificates, if not where they are.
+        """
+        found = self.certificates if directory is None else Certificates(directory)
+        settings = {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.certificates.broker),
+            "ssl.keystore.location": str(found.broker),
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.certificates.authority),
-            "listener.name.ssl.ssl.client.auth": "requested",
+            "ssl.truststore.location": str(found.authority),
+            "listener.name.tls.ssl.client.auth": "requested",
             "listener.name.mutual.ssl.client.auth": "required",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         }
         if self._security.authorize:
-            found |= {
+            settings |= {
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "allow.everyone.if.no.acl.found": "true",
                 "super.users": "User:ANONYMOUS",
             }
         for listener in (Listener.SASL_PLAINTEXT, Listener.SASL_SSL):
-            found |= _sasl_settings(f"listener.name.{listener.value.lower()}", self._security)
-        return {
-            **found,
-            **node,
-            "listeners": ",".join((node["listeners"], *opened)),
-            "advertised.listeners": ",".join((node["advertised.listeners"], *opened)),
-        }
+            settings |= _sasl_settings(f"listener.name.{listener.value.lower()}", self._security)
+        return settings
 
     def client_config(self, listener: Listener, mechanism: str | None, user: str | None) -> dict[str, str]:
         """Return what a client of the listener needs, in librdkafka's terms."""
         certificates = self.certificates
         name = next(iter(self._security.users)) if user is None else user
         config = {
-            "bootstrap.servers": f"{ports.HOST}:{self._ports[listener]}",
+            "bootstrap.servers": ",".join(
+                f"{ports.HOST}:{chosen[listener]}" for chosen in self._ports.values()
+            ),
             "security.protocol": listener.protocol,
         }
         if listener is not Listener.SASL_PLAINTEXT:

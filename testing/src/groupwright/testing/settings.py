@@ -1,9 +1,10 @@
-"""The settings of a single KRaft node, as a broker's properties file states them."""
+"""The settings of a KRaft node, alone or of a cluster, as a broker's properties file states them."""
 
 import json
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from groupwright.testing.ports import HOST
@@ -12,6 +13,25 @@ NODE_ID = 1
 
 Setting = str | int | bool
 """The value of a broker setting."""
+
+CLIENTS, BROKERS, CONTROLLERS = 9092, 19092, 29093
+"""The ports on which a node of a cluster listens, inside its container."""
+
+_ANY_HOST = ""
+_IN_VARIABLES = str.maketrans({".": "_", "_": "__", "-": "___"})
+
+
+@dataclass(frozen=True)
+class OpenListener:
+    """A listener that a node has besides those that it cannot do without."""
+
+    name: str
+    port: int
+    """Where the node listens."""
+    protocol: str = "PLAINTEXT"
+    """Its `security.protocol`."""
+    advertised_port: int | None = None
+    """Where its clients are sent, if not to `port`: that of a proxy."""
 
 
 def single_node(
@@ -55,6 +75,76 @@ def single_node(
         "group.initial.rebalance.delay.ms": 0,
     }
     return texts({**defaults, **overrides})
+
+
+def cluster_node(
+    node: int,
+    *,
+    hosts: Mapping[int, str],
+    port: int,
+    overrides: Mapping[str, Setting],
+) -> dict[str, str]:
+    """Return the settings of a node of a cluster, which is broker and controller, in a container of its own.
+
+    Args:
+        node: Its id.
+        hosts: The names by which the nodes reach each other, by their ids.
+        port: Where its clients reach it on loopback.
+        overrides: Settings that win over the defaults.
+    """
+    replicas = min(3, len(hosts))
+    defaults: dict[str, Setting] = {
+        "process.roles": "broker,controller",
+        "node.id": node,
+        "broker.rack": f"rack-{node}",
+        "controller.quorum.voters": ",".join(f"{each}@{host}:{CONTROLLERS}" for each, host in hosts.items()),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "BROKER",
+        "listeners": f"CLIENT://:{CLIENTS},BROKER://:{BROKERS},CONTROLLER://:{CONTROLLERS}",
+        "advertised.listeners": f"CLIENT://{HOST}:{port},BROKER://{hosts[node]}:{BROKERS}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "auto.create.topics.enable": False,
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min(2, replicas),
+        # As on a single node, above.
+        "offsets.topic.num.partitions": 6,
+        "transaction.state.log.num.partitions": 2,
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "group.initial.rebalance.delay.ms": 0,
+        "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
+    }
+    return texts({**defaults, **overrides})
+
+
+def with_listeners(
+    node: Mapping[str, str], opened: Iterable[OpenListener], *, bound_to: str = _ANY_HOST
+) -> dict[str, str]:
+    """Return a node's settings with listeners more, whose clients are sent to loopback.
+
+    Args:
+        node: The settings.
+        opened: The listeners.
+        bound_to: The address that they listen on; by default all that the node has.
+    """
+    opened = list(opened)
+    protocols = node.get("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT")
+    added = {
+        "listeners": [f"{each.name}://{bound_to}:{each.port}" for each in opened],
+        "advertised.listeners": [
+            f"{each.name}://{HOST}:{each.advertised_port or each.port}" for each in opened
+        ],
+        "listener.security.protocol.map": [f"{each.name}:{each.protocol}" for each in opened],
+    }
+    before = {**node, "listener.security.protocol.map": protocols}
+    return {**before, **{name: ",".join((before[name], *words)) for name, words in added.items()}}
+
+
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings as the environment variables that the image `apache/kafka` takes."""
+    return {"KAFKA_" + name.translate(_IN_VARIABLES).upper(): value for name, value in settings.items()}
 
 
 def texts(settings: Mapping[str, Setting]) -> dict[str, str]:

@@ -1,0 +1,229 @@
+"""What every Kafka of this package can do, be it one local node or a cluster in containers."""
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from groupwright.testing import broker_log, ports, settings
+from groupwright.testing.errors import KafkaNotReadyError, SecurityError
+from groupwright.testing.proxy import Link, Proxy
+from groupwright.testing.readiness import QUIET, ClientSetting
+
+if TYPE_CHECKING:
+    from groupwright.testing.certificates import Certificates
+    from groupwright.testing.security import Listener, SecuredListeners, Security
+
+_ANSWER_SECONDS = 1.0
+_TOPIC_SECONDS = 60.0
+
+
+class Kafka(ABC):
+    """A Kafka for tests: `LocalKafka` or `KafkaContainers`. A test that stops no node need not know which."""
+
+    nodes: Sequence[int]
+    """The nodes' ids."""
+
+    def __init__(self, nodes: Sequence[int], *, security: "Security | None", proxied: bool) -> None:
+        """Describe what it has besides a plain listener.
+
+        Args:
+            nodes: The nodes' ids.
+            security: Opens listeners with TLS and SASL.
+            proxied: Opens a listener whose clients come through a proxy.
+        """
+        self.nodes = nodes
+        self._proxied = proxied
+        self._proxy: Proxy | None = None
+        self._links: dict[int, Link] = {}
+        self._secured = _secured(security)
+        self._admin: AdminClient | None = None
+
+    # --- Where clients connect
+
+    @property
+    @abstractmethod
+    def bootstrap_servers(self) -> str:
+        """What a client's `bootstrap.servers` takes: all nodes.
+
+        Raises:
+            GroupwrightError: It has not been started.
+        """
+
+    @property
+    def proxied_servers(self) -> str:
+        """The same for a client that comes through the proxy, and stays behind it.
+
+        Raises:
+            KafkaNotReadyError: It has no proxy, or has not been started.
+        """
+        return ",".join(self.link(node).address for node in self.nodes)
+
+    def link(self, node: int | None = None) -> Link:
+        """Return the way through the proxy to a node, by default the first, on which to cut, delay, drop and slow.
+
+        Raises:
+            KafkaNotReadyError: It has no proxy, or has not been started.
+        """
+        if not self._proxied:
+            raise KafkaNotReadyError("Its clients come through no proxy: give it proxied=True")
+        node = self.nodes[0] if node is None else node
+        if node not in self._links:
+            raise KafkaNotReadyError(
+                f"There is no link to node {node}; there are: {sorted(self._links) or 'none yet'}"
+            )
+        return self._links[node]
+
+    def secure_config(
+        self, listener: "Listener", *, mechanism: str | None = None, user: str | None = None
+    ) -> dict[str, str]:
+        """Return what a client of a secured listener needs, in librdkafka's terms: the addresses included.
+
+        Args:
+            listener: The listener.
+            mechanism: PLAIN (the default), SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, where there is SASL. The
+                last takes any unsecured token; the client's `oauth_cb` is to give one.
+            user: Whose password, or certificate, the client shows; by default the first user's, but to
+                `Listener.SSL`, which is shown none then.
+
+        Raises:
+            SecurityError: It has no secured listeners, or has not been started.
+        """
+        return self._require_secured().client_config(listener, mechanism, user)
+
+    @property
+    def certificates(self) -> "Certificates":
+        """Where the certificates of the authority, the brokers and the users are.
+
+        Raises:
+            SecurityError: It has no secured listeners, or has not been started.
+        """
+        return self._require_secured().certificates
+
+    # --- What tests ask of it
+
+    def admin(self) -> AdminClient:
+        """Return an admin client, the same one until it is closed; it logs nothing.
+
+        Raises:
+            GroupwrightError: It has not been started.
+        """
+        # Kept, since a client that nobody holds fails the requests that are under way.
+        if self._admin is None:
+            self._admin = AdminClient(self._client_settings(self.bootstrap_servers))
+        return self._admin
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
+    ) -> None:
+        """Create a topic with a replica on each of up to three nodes, and wait until all partitions have leaders.
+
+        Raises:
+            KafkaException: It is refused; the topic exists already, say.
+            KafkaNotReadyError: Its partitions have no leaders in time.
+        """
+        topic = NewTopic(
+            name,
+            num_partitions=partitions,
+            replication_factor=min(3, len(self.nodes)),
+            config=settings.texts(config or {}),
+        )
+        self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+
+        def is_led() -> bool:
+            found = self.admin().list_topics(name, timeout=_ANSWER_SECONDS).topics[name].partitions
+            return len(found) == partitions and all(each.leader in self.nodes for each in found.values())
+
+        self._wait_for(is_led, time.monotonic() + _TOPIC_SECONDS)
+
+    def coordinator_of(self, group: str) -> int:
+        """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
+
+        Raises:
+            KafkaNotReadyError: No node leads that partition at the moment.
+        """
+        described = self.admin().describe_consumer_groups([group], request_timeout=_TOPIC_SECONDS)
+        coordinator = described[group].result(_TOPIC_SECONDS).coordinator
+        if coordinator is None or coordinator.id not in self.nodes:
+            raise KafkaNotReadyError(f"No node coordinates the group {group!r} now")
+        return int(coordinator.id)
+
+    @abstractmethod
+    def log(self, node: int | None = None) -> str:
+        """Return all that a node has logged, by default all nodes, one after the other.
+
+        Raises:
+            GroupwrightError: It has not been started, or is closed.
+        """
+
+    def log_tail(self, lines: int = 50) -> str:
+        """Return the last lines that each node has logged.
+
+        Raises:
+            GroupwrightError: It has not been started, or is closed.
+        """
+        tails = {node: broker_log.tail(self.log(node), lines) for node in self.nodes}
+        if len(tails) == 1:
+            return next(iter(tails.values()))
+        return "\n".join(f"--- node {node}\n{tail}" for node, tail in tails.items())
+
+    # --- For those that implement it
+
+    def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
+        """What the package's own clients are configured with."""
+        return {**QUIET, "bootstrap.servers": bootstrap_servers}
+
+    def _prepare_listeners(self, node: int, directory: Path, taken: set[int]) -> list[settings.OpenListener]:
+        """Return a node's listeners besides the plain one; the same ones each time, as far as their ports are free.
+
+        Args:
+            node: The node.
+            directory: Where certificates are to be written, if there are none yet.
+            taken: Ports that none of them may have; theirs are added.
+        """
+        opened: list[settings.OpenListener] = []
+        if self._secured is not None:
+            self._secured.prepare(directory)
+            taken |= self._secured.choose_ports(node, taken)
+            opened += self._secured.opened(node)
+        if self._proxied:
+            self._proxy = self._proxy or Proxy()
+            if node not in self._links:
+                self._links[node] = self._proxy.open(ports.free_port(besides=taken))
+            link = self._links[node]
+            taken.add(link.target_port)
+            opened.append(settings.OpenListener("PROXIED", link.target_port, advertised_port=link.port))
+        return opened
+
+    def _close_listeners(self) -> None:
+        self._links = {}
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
+
+    def _require_secured(self) -> "SecuredListeners":
+        if self._secured is None:
+            raise SecurityError("There are no secured listeners: give it security=Security()")
+        return self._secured
+
+    def _wait_for(self, condition: Callable[[], bool], deadline: float) -> None:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):  # no answer yet
+                if condition():
+                    return
+        what = condition.__name__.replace("_", " ")
+        raise KafkaNotReadyError(f"Kafka is not ready in time ({what}). It logs:\n{self.log_tail()}")
+
+
+def _secured(security: "Security | None") -> "SecuredListeners | None":
+    if security is None:
+        return None
+    from groupwright.testing.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
+
+    return SecuredListeners(security)

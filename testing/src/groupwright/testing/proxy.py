@@ -1,0 +1,313 @@
+"""A proxy between clients and brokers, with which a test cuts, silences, delays and slows their connections.
+
+It does what toxiproxy does for one protocol, TCP, as a thread of the test's own process: toxiproxy is a program in Go,
+which neither pip nor an image registry brings to every machine, and its faults would have to be asked for over HTTP.
+"""
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
+
+from groupwright.testing.ports import HOST
+
+_CHUNK = 64 * 1024
+_UNDER_WAY = 256  # chunks that a connection holds in one direction, before its sender has to wait
+_SLICE_SECONDS = 0.05
+_CALL_SECONDS = 10.0
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What befalls the bytes of a link."""
+
+    cut: bool = False
+    """Connections are reset, new ones at once."""
+    silent: bool = False
+    """Nothing passes, and nothing is lost; connections stay open, as behind a link that is down for a while."""
+    dropping: bool = False
+    """What is sent is lost; a connection that has lost something is reset once this ends, as its stream is torn."""
+    delay: float = 0.0
+    """Seconds that each byte takes longer, in each direction."""
+    jitter: float = 0.0
+    """Up to so many seconds more, by chance; the order stays."""
+    bytes_per_second: float | None = None
+    """How much passes, in each direction of each connection; None for no limit."""
+
+
+_CALM = Conditions()
+
+
+class Proxy:
+    """Links to servers on loopback, each a port of its own.
+
+    ```python
+    with Proxy() as proxy:
+        link = proxy.open(9092)
+        ...  # a client connects to link.address
+        link.silence()
+        link.restore()
+    ```
+
+    A broker sends its clients to the addresses that it advertises, so it needs a listener whose advertised port is the
+    link's; `proxied=True` gives a `LocalKafka` or `KafkaContainers` one. Links may be used from any thread.
+    """
+
+    def __init__(self) -> None:
+        """Start the thread in which bytes are passed on."""
+        self._loop = asyncio.new_event_loop()
+        self._links: list[Link] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, name="groupwright proxy", daemon=True)
+        self._thread.start()
+
+    def open(self, target_port: int) -> "Link":
+        """Open a link to a port of loopback, on which nothing need listen yet.
+
+        Raises:
+            OSError: No port can be listened on.
+        """
+        link = Link(self, target_port)
+        self.call(link.listen)
+        self._links.append(link)
+        return link
+
+    def close(self) -> None:
+        """End all connections and the thread; may be called again."""
+        if self._loop.is_closed():
+            return
+        for link in self._links:
+            self.call(link.end)
+        self.call(_finish_others)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CALL_SECONDS)
+        self._loop.close()
+
+    def call(self, action: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Do something in the proxy's thread; return its result."""
+        return asyncio.run_coroutine_threadsafe(action(), self._loop).result(_CALL_SECONDS)
+
+    def __enter__(self) -> Self:
+        """Return the proxy, which runs already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the proxy."""
+        self.close()
+
+
+class Link:
+    """One way to a server: its address for clients, and the conditions on it."""
+
+    def __init__(self, proxy: Proxy, target_port: int) -> None:
+        """Describe the link; `Proxy.open` makes one."""
+        self.target_port = target_port
+        self.port = 0
+        """Where clients connect; chosen by the system."""
+        self.conditions = _CALM
+        self._proxy = proxy
+        self._server: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def address(self) -> str:
+        """What a client connects to, in the form ``host:port``."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are now."""
+        return len(self._connections)
+
+    @property
+    def torn(self) -> int:
+        """How many of them have lost something, and will be reset once nothing is dropped any more."""
+        return sum(connection.torn for connection in list(self._connections))
+
+    def cut(self) -> None:
+        """Reset all connections, and new ones as they come."""
+        self.impose(replace(self.conditions, cut=True))
+
+    def silence(self) -> None:
+        """Hold everything back: connections stay open, and nobody hears anything."""
+        self.impose(replace(self.conditions, silent=True))
+
+    def drop(self) -> None:
+        """Lose everything that is sent: connections stay open, and are reset at the end of this if they lost any."""
+        self.impose(replace(self.conditions, dropping=True))
+
+    def delay(self, seconds: float, *, jitter: float = 0.0) -> None:
+        """Have everything take so many seconds longer in each direction, and by chance up to `jitter` more."""
+        self.impose(replace(self.conditions, delay=seconds, jitter=jitter))
+
+    def throttle(self, bytes_per_second: float) -> None:
+        """Let so many bytes pass a second, in each direction of each connection."""
+        if not bytes_per_second > 0:
+            raise ValueError(f"bytes_per_second is more than 0, not {bytes_per_second}; silence() stops all")
+        self.impose(replace(self.conditions, bytes_per_second=bytes_per_second))
+
+    def reset(self) -> None:
+        """Reset all connections once; new ones are served."""
+        self._proxy.call(self._reset)
+
+    def restore(self) -> None:
+        """End all this."""
+        self.impose(_CALM)
+
+    def impose(self, conditions: Conditions) -> None:
+        """Put new conditions in the place of the present ones; they hold when this returns."""
+        self._proxy.call(lambda: self._impose(conditions))
+
+    # --- In the proxy's thread
+
+    async def listen(self) -> None:
+        """Begin to listen."""
+        self._server = await asyncio.start_server(self._serve, HOST, 0, limit=_CHUNK)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def end(self) -> None:
+        """End the link and its connections."""
+        if self._server is not None:
+            self._server.close()
+        await self._reset()
+
+    async def _reset(self) -> None:
+        for connection in list(self._connections):
+            await connection.end()
+
+    async def _impose(self, conditions: Conditions) -> None:
+        drops_no_more = self.conditions.dropping and not conditions.dropping
+        self.conditions = conditions
+        self._changed.set()
+        self._changed = asyncio.Event()
+        for connection in list(self._connections):
+            if conditions.cut or (drops_no_more and connection.torn):
+                await connection.end()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.conditions.cut:
+            writer.transport.abort()
+            return
+        connection = _Connection(self)
+        self._connections.add(connection)
+        try:
+            await connection.serve(reader, writer)
+        finally:
+            self._connections.discard(connection)
+
+    async def changed(self, timeout: float) -> None:
+        """Return when the conditions change, or after so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout)
+
+
+class _Connection:
+    """A client's connection, and the one to the server that answers to it."""
+
+    def __init__(self, link: Link) -> None:
+        self.torn = False
+        """Whether something was lost on it."""
+        self._link = link
+        self._writers: list[asyncio.StreamWriter] = []
+        self._pumps: list[asyncio.Task[None]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass bytes on in both directions, until either side is done or there is an end to it."""
+        self._writers.append(writer)
+        try:
+            server_reader, server_writer = await asyncio.open_connection(
+                HOST, self._link.target_port, limit=_CHUNK
+            )
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers.append(server_writer)
+        loop = asyncio.get_running_loop()
+        for source, sink in ((reader, server_writer), (server_reader, writer)):
+            queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY)
+            self._pumps += [
+                loop.create_task(self._take(source, queue)),
+                loop.create_task(self._give(sink, queue)),
+            ]
+        # A side that closes ends both: no client of Kafka closes one direction alone.
+        await asyncio.wait(self._pumps, return_when=asyncio.FIRST_COMPLETED)
+        await self.end()
+
+    async def end(self) -> None:
+        """Reset both sides."""
+        for pump in self._pumps:
+            pump.cancel()
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+
+    async def _take(self, source: asyncio.StreamReader, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
+        """Read what one side sends, and note when it is due at the other; an end is the empty bytes."""
+        loop, due = asyncio.get_running_loop(), 0.0
+        while True:
+            data = await _read(source)
+            conditions = self._link.conditions
+            if conditions.dropping:
+                self.torn = True
+                if data:
+                    continue
+                await _until_cancelled()
+            late = conditions.delay + conditions.jitter * random.random()  # noqa: S311 - no secret
+            due = max(due, loop.time() + late)
+            await queue.put((due, data))
+            if not data:
+                await _until_cancelled()  # who gives tells of the end, after all that came before it
+
+    async def _give(self, sink: asyncio.StreamWriter, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
+        """Write what is due, as far as the conditions let it pass."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due, data = await queue.get()
+            if (early := due - loop.time()) > 0:
+                await asyncio.sleep(early)
+            while self._link.conditions.silent:
+                await self._link.changed(_CALL_SECONDS)
+            if not data:
+                return
+            try:
+                await self._pass(sink, data)
+            except ConnectionError:
+                return
+
+    async def _pass(self, sink: asyncio.StreamWriter, data: bytes) -> None:
+        while data:
+            rate = self._link.conditions.bytes_per_second
+            size = len(data) if rate is None else max(1, int(rate * _SLICE_SECONDS))
+            if rate is not None:
+                await asyncio.sleep(min(size, len(data)) / rate)
+            sink.write(data[:size])
+            await sink.drain()
+            data = data[size:]
+
+
+async def _finish_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0)  # for the sockets of aborted connections
+
+
+async def _until_cancelled() -> NoReturn:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
+
+
+async def _read(source: asyncio.StreamReader) -> bytes:
+    try:
+        return await source.read(_CHUNK)
+    except ConnectionError:
+        return b""
