@@ -1,0 +1,87 @@
+"""The metrics that dashboards and alerts may use, and those that they leave out on purpose."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from charts.dashboards import promql
+
+from groupwright.instrumentation import labels
+from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation.spec import Kind
+
+TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
+"""What Prometheus adds to every series, of the target that it scrapes."""
+
+VALUES = {
+    "outcome": {*labels.OUTCOMES, *labels.EVENT_OUTCOMES},
+    "phase": {*labels.PHASES},
+    "callback": {*labels.CALLBACKS},
+    "kind": {*labels.KINDS, ""},
+    "state": {*labels.STATES},
+    "request": {*labels.REQUESTS},
+}
+"""The values of those labels that have only some."""
+
+UNSHOWN = {
+    "groupwright_producer_queue_messages": "queue_used_ratio tells of both limits at once",
+    "groupwright_producer_queue_size_bytes": "as queue_messages",
+    "groupwright_producer_batch_size_bytes": "for tuning a producer, not for watching it",
+    "groupwright_producer_batch_messages": "as batch_size_bytes",
+    "groupwright_producer_sent_bytes_total": "messages_total shows the same course",
+}
+"""Metrics that are neither shown nor alerted on, and why."""
+
+_ALERTS = {"ALERTS": frozenset({"alertname", "alertstate", "severity", "group", "client_id"}) | TARGET_LABELS}
+_SUFFIXES = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
+
+
+def series() -> dict[str, frozenset[str]]:
+    """Return the labels of every series that is scraped, by its name."""
+    return {
+        spec.name + suffix: frozenset(spec.labels)
+        | TARGET_LABELS
+        | ({"le"} if suffix == "_bucket" else set())
+        for spec in CATALOGUE
+        for suffix in _SUFFIXES.get(spec.kind, ("",))
+    }
+
+
+def recorded(records: Iterable[str], group_labels: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the labels of recording rules, by what their names begin with; and of Prometheus' own ``ALERTS``."""
+    levels = {
+        "group": frozenset(group_labels),
+        "member": frozenset({"group", "client_id"}) | TARGET_LABELS,
+    }
+    return {record: levels[record.partition(":")[0]] for record in records} | _ALERTS
+
+
+def family(name: str) -> str:
+    """Return the catalogue's name of a series."""
+    for spec in CATALOGUE:
+        if name in {spec.name + suffix for suffix in _SUFFIXES.get(spec.kind, ("",))}:
+            return spec.name
+    raise ValueError(f"{name} is no series of the catalogue")
+
+
+def mistakes(text: str, labels_of: Mapping[str, frozenset[str]], legend: str = "") -> Iterator[str]:
+    """Say what an expression, and its legend, name that does not exist.
+
+    Args:
+        text: PromQL.
+        labels_of: the labels of every metric that there is.
+        legend: as Grafana has it.
+
+    Raises:
+        ValueError: it is no PromQL.
+    """
+    expr = promql.parse(text)
+    for metric in sorted(promql.metrics(expr) - labels_of.keys()):
+        yield f"no such metric: {metric}"
+    for matcher in promql.matchers(expr):
+        if matcher.label not in labels_of.get(matcher.metric, ()):
+            yield f"{matcher.metric} has no label {matcher.label}"
+        for value in set(matcher.values) - VALUES.get(matcher.label, {*matcher.values}):
+            yield f"the label {matcher.label} is never {value}"
+    for naming in [*promql.namings(expr), promql.Naming(promql.legend_labels(legend), promql.metrics(expr))]:
+        of_any = frozenset[str]().union(*(labels_of.get(metric, ()) for metric in naming.metrics))
+        for label in sorted(naming.labels - of_any):
+            yield f"none of {', '.join(sorted(naming.metrics))} has the label {label}"

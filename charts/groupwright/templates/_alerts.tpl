@@ -1,0 +1,24 @@
+{{/* What follows an alert's expression. Takes alerts (the values), rule (its own), page, summary and description. */}}
+{{- define "groupwright.alert" -}}
+for: {{ .rule.for }}
+{{- with .rule.keepFiringFor }}
+keep_firing_for: {{ . }}
+{{- end }}
+labels:
+  severity: {{ .rule.severity }}
+  {{- with .alerts.labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+annotations:
+  summary: {{ .summary | quote }}
+  description: {{ .description | quote }}
+  runbook_url: {{ printf "%s/%s.md" (trimSuffix "/" .alerts.runbookUrl) .page | quote }}
+{{- end -}}
+
+{{/*
+How often a group has rebalanced in a window. All members see the same rebalances, so the group's number is that of the
+member that saw most. Takes by and window.
+*/}}
+{{- define "groupwright.rebalances" -}}
+max by ({{ .by }}) (sum without (protocol, outcome) (increase(groupwright_rebalances_total{outcome!="failed"}[{{ .window }}])))
+{{- end -}}

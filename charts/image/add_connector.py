@@ -1,0 +1,20 @@
+"""Puts Spark's source for Kafka beside Spark's own jars: a container fetches nothing when it starts."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pyspark
+
+from groupwright.pipeline.jobs.kafka import CONNECTOR
+from groupwright.testing.java import resolve_jars
+
+_VERSION = re.compile(r"-\d[\w.]*\.jar$")
+
+jars = Path(pyspark.__file__).parent / "jars"
+there = {_VERSION.sub("", jar.name) for jar in jars.glob("*.jar")}
+for jar in resolve_jars(CONNECTOR):
+    if _VERSION.sub("", jar.name) not in there:
+        shutil.copy(jar, jars)
+        sys.stdout.write(f"{jar.name}\n")

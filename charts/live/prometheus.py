@@ -1,0 +1,162 @@
+"""A real Prometheus on loopback, which scrapes given ports by given rules."""
+
+import http.client
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import yaml
+
+from groupwright.testing.ports import HOST, free_port
+
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a result: its labels, and values at times in seconds since the epoch."""
+
+    labels: dict[str, str]
+    points: list[tuple[float, float]]
+
+
+class Prometheus:
+    """Runs for as long as the block; scrapes and evaluates every second."""
+
+    def __init__(
+        self, program: str, folder: Path, targets: Mapping[str, int], rules: Mapping[str, Any]
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            program: Prometheus' own.
+            folder: an empty directory for configuration, data and log.
+            targets: ports on loopback by the job's name.
+            rules: groups of rules, as a PrometheusRule's ``spec`` has them.
+        """
+        self._program = program
+        self._folder = folder
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        scrapes = [
+            {
+                "job_name": job,
+                "static_configs": [{"targets": [f"{HOST}:{port}"], "labels": {"namespace": "shop"}}],
+            }
+            for job, port in targets.items()
+        ]
+        config = {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yaml"],
+            "scrape_configs": scrapes,
+        }
+        (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        (folder / "rules.yaml").write_text(yaml.safe_dump(dict(rules)))
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until it answers.
+
+        Raises:
+            RuntimeError: it has ended, with what its log says.
+            TimeoutError: it does not answer.
+        """
+        arguments = [
+            self._program,
+            "--config.file=prometheus.yaml",
+            "--storage.tsdb.path=data",
+            f"--web.listen-address={HOST}:{self._port}",
+        ]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(arguments, cwd=self._folder, stdout=log, stderr=log)
+        try:
+            wait_until(self._ready, "Prometheus answers")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def query(self, expr: str) -> list[Series]:
+        """Return what an expression says now."""
+        result = self._get("/api/v1/query", query=expr)["result"]
+        return [Series(each["metric"], [_point(each["value"])]) for each in result]
+
+    def query_range(self, expr: str, start: float, end: float, step: float) -> list[Series]:
+        """Return what an expression says from `start` to `end`."""
+        result = self._get("/api/v1/query_range", query=expr, start=start, end=end, step=step)["result"]
+        return [Series(each["metric"], [_point(value) for value in each["values"]]) for each in result]
+
+    def firing(self) -> set[str]:
+        """Return the names of the alerts that fire."""
+        return {each.labels["alertname"] for each in self.query('ALERTS{alertstate="firing"}')}
+
+    def rule_errors(self) -> list[str]:
+        """Return what went wrong in evaluating rules."""
+        groups = self._get("/api/v1/rules")["groups"]
+        return [rule["lastError"] for group in groups for rule in group["rules"] if rule.get("lastError")]
+
+    def label_values(self, label: str, selector: str) -> list[str]:
+        """Return the values that a label has among some series."""
+        values: list[str] = self._get(f"/api/v1/label/{label}/values", **{"match[]": selector})
+        return values
+
+    def _ready(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"Prometheus has ended:\n{(self._folder / 'log').read_text()[-2000:]}")
+        try:
+            return self._request("/-/ready")[0] == http.client.OK
+        except OSError:
+            return False
+
+    def _get(self, path: str, **parameters: Any) -> Any:
+        status, body = self._request(f"{path}?{urlencode(parameters)}")
+        answer = json.loads(body)
+        if status != http.client.OK:
+            raise ValueError(f"{parameters}: {answer.get('error', status)}")
+        return answer["data"]
+
+    def _request(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Return once a condition holds.
+
+    Raises:
+        TimeoutError: it did not come.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(0.1)
+
+
+def _point(value: tuple[float, str]) -> tuple[float, float]:
+    return float(value[0]), float(value[1])

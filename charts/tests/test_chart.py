@@ -1,0 +1,183 @@
+"""What the chart installs, for each of its example values: whole, valid to Kubernetes, and without rights it needs not."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+from charts.tests.conftest import CHART, Helm
+
+EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
+KUBERNETES = ("1.25", kubernetes_validate.latest_version())
+"""The oldest that Chart.yaml allows, and the newest whose schemas there are."""
+
+Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.name.removesuffix("-values.yaml"))
+def example(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+@pytest.fixture(scope="module")
+def manifests(helm: Helm, example: Path) -> list[Manifest]:
+    return helm.template("--values", example)
+
+
+@pytest.fixture(scope="session")
+def operator(charts_tools: Path) -> dict[str, jsonschema.Draft7Validator]:
+    """What checks each of the operator's kinds; an unknown field is an error."""
+    definitions = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in charts_tools.glob("*.yaml")]
+    return {
+        each["spec"]["names"]["kind"]: jsonschema.Draft7Validator(
+            _strict(each["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+        )
+        for each in definitions
+    }
+
+
+def _strict(schema: Any) -> Any:
+    """As the API server takes it with `fieldValidation=Strict`."""
+    if isinstance(schema, list):
+        return [_strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: _strict(value) for key, value in schema.items()}
+    if isinstance(pattern := strict.get("pattern"), str):
+        strict["pattern"] = pattern.replace("^(?i)", "(?i)^")  # Python has flags at the start alone
+    if isinstance(strict.get("properties"), dict) and not strict.get("x-kubernetes-preserve-unknown-fields"):
+        strict.setdefault("additionalProperties", False)
+    return strict
+
+
+def _pods(manifests: list[Manifest]) -> Iterator[Manifest]:
+    """The specification of every pod that will be: of workloads, and of the executors that a driver makes."""
+    for each in manifests:
+        match each["kind"]:
+            case "Deployment":
+                yield each["spec"]["template"]["spec"]
+            case "CronJob":
+                yield each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            case "ConfigMap" if "executor.yaml" in each["data"]:
+                yield yaml.safe_load(each["data"]["executor.yaml"])["spec"]
+
+
+def test_helm_finds_nothing_to_complain_of(helm: Helm, example: Path) -> None:
+    linted = helm.run("lint", "--strict", CHART, "--values", example)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
+    tested = subprocess.run(
+        [charts_tools / "helm-unittest", "--strict", CHART],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert re.search(r"^Tests: +\d\d+ passed", tested.stdout, re.MULTILINE), tested.stdout
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -> None:
+    core = [each for each in manifests if not each["apiVersion"].startswith("monitoring.coreos.com/")]
+    for each in core:
+        kubernetes_validate.validate(each, version, strict=True)
+    executors = [
+        yaml.safe_load(each["data"]["executor.yaml"])
+        for each in core
+        if "executor.yaml" in each.get("data", {})
+    ]
+    for pod in executors:
+        kubernetes_validate.validate(pod, version, strict=True)
+
+
+def test_the_operator_knows_every_field(
+    manifests: list[Manifest], operator: dict[str, jsonschema.Draft7Validator]
+) -> None:
+    for each in manifests:
+        if each["apiVersion"].startswith("monitoring.coreos.com/"):
+            operator[each["kind"]].validate(each)
+
+
+def test_a_field_that_the_operator_does_not_know_is_found(
+    helm: Helm, operator: dict[str, jsonschema.Draft7Validator]
+) -> None:
+    monitor = next(
+        each
+        for each in helm.template("--values", CHART / "ci" / "monitors-values.yaml")
+        if each["kind"] == "PodMonitor"
+    )
+    monitor["spec"]["podMetricsEndpoints"][0]["intervall"] = "15s"
+    with pytest.raises(jsonschema.ValidationError, match="intervall"):
+        operator["PodMonitor"].validate(monitor)
+
+
+def test_everything_is_in_the_releases_namespace_and_has_its_labels(
+    manifests: list[Manifest], example: Path
+) -> None:
+    elsewhere = yaml.safe_load(example.read_text(encoding="utf-8")).get("dashboards", {}).get("namespace")
+    for each in manifests:
+        labels = each["metadata"]["labels"]
+        assert each["metadata"]["namespace"] in {"operations", elsewhere}
+        assert labels["app.kubernetes.io/name"] == "groupwright"
+        assert labels["app.kubernetes.io/instance"] == "tower"
+        assert labels["app.kubernetes.io/managed-by"] == "Helm"
+        assert labels["helm.sh/chart"].startswith("groupwright-")
+    assert len({(each["kind"], each["metadata"]["name"]) for each in manifests}) == len(manifests)
+
+
+def test_what_runs_has_no_rights_and_writes_to_volumes_alone(manifests: list[Manifest]) -> None:
+    for pod in _pods(manifests):
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            mounts = {mount["name"] for mount in container["volumeMounts"]}
+            assert mounts == {volume["name"] for volume in pod["volumes"]}
+            assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # noqa: S108 - the container's
+
+
+def test_every_container_but_executors_says_what_it_needs(manifests: list[Manifest]) -> None:
+    """An executor's are Spark's: it sets them by `spark.executor.memory` and `spark.executor.cores`."""
+    for pod in _pods(manifests):
+        for container in pod["containers"]:
+            if container["name"] != "executor":
+                assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+                assert container["resources"]["limits"]["memory"]
+
+
+def test_only_drivers_that_make_executors_have_a_token_and_a_role(
+    manifests: list[Manifest], example: Path
+) -> None:
+    executors = "kubernetes-executors" in example.name
+    pods = list(_pods(manifests))
+    tokens = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
+    assert tokens == ({"driver"} if executors else set())
+    kinds = {each["kind"] for each in manifests}
+    assert ({"Role", "RoleBinding"} <= kinds) == executors
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
+
+
+def test_no_secret_is_made(manifests: list[Manifest]) -> None:
+    assert "Secret" not in {each["kind"] for each in manifests}
+
+
+def test_nothing_runs_unless_it_is_asked_for(helm: Helm) -> None:
+    kinds = {each["kind"] for each in helm.template()}
+    assert kinds == {"ConfigMap", "PrometheusRule"}
+
+
+def test_the_chart_has_the_packages_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    project = (CHART.parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{chart["appVersion"]}"' in re.findall(r"^version = .+$", project, re.MULTILINE)

@@ -1,0 +1,77 @@
+"""What workloads are told on their command lines exists in the commands that they call."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from charts.tests.conftest import CHART, Helm
+from typer.testing import CliRunner
+
+from groupwright.cli.app import app
+from groupwright.pipeline.jobs.settings import SETTINGS, settings_from
+
+
+def _containers(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each workload's only container, by the workload's name."""
+    found = {}
+    for each in manifests:
+        spec = each.get("spec", {})
+        template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
+        if template:
+            (found[each["metadata"]["name"]],) = template["spec"]["containers"]
+    return found
+
+
+def _given(container: dict[str, Any], *before: str) -> list[str]:
+    """The arguments after these, without the file of a Secret."""
+    arguments = list(container["args"])
+    assert arguments[: len(before)] == list(before)
+    return [each for each in arguments[len(before) :] if not each.startswith("--config=")]
+
+
+@pytest.mark.parametrize("example", ["stream-local", "kubernetes-executors"])
+@pytest.mark.parametrize("job", ["stream", "batch"])
+def test_a_jobs_settings_are_the_pipelines(helm: Helm, example: str, job: str) -> None:
+    file = CHART / "ci" / f"{example}-values.yaml"
+    values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (container,) = (
+        each
+        for name, each in _containers(helm.template("--values", file)).items()
+        if name.endswith(f"-{job}")
+    )
+
+    settings = settings_from(_given(container, "driver", job))
+
+    wanted = values["pipeline"]["settings"] | values[job].get("settings", {})
+    assert {name: getattr(settings, name) for name in wanted} == wanted
+    assert settings.kafka == values["pipeline"].get("kafka", {})
+
+
+def test_the_schema_has_the_pipelines_settings_and_no_others() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    assert set(schema["definitions"]["settings"]["properties"]) == set(SETTINGS) - {"kafka", "spark"}
+
+
+def test_big_numbers_reach_a_command_in_full(helm: Helm, tmp_path: Path) -> None:
+    """Helm reads every number as a float, and prints a million as 1e+06, which no setting takes."""
+    values = tmp_path / "values.yaml"
+    values.write_text(
+        "stream: {enabled: true}\n"
+        "pipeline: {settings: {bootstrap_servers: 'kafka:9092', max_offsets_per_trigger: 25000000}}\n"
+        "doctor: {enabled: true, consumers: {billing: {settings: {max.poll.interval.ms: 3600000}}}}\n",
+        encoding="utf-8",
+    )
+    containers = _containers(helm.template("--values", values))
+    assert "max_offsets_per_trigger=25000000" in containers["tower-groupwright-stream"]["args"]
+    assert "max.poll.interval.ms=3600000" in containers["tower-groupwright-doctor-billing"]["args"]
+
+
+def test_the_doctor_takes_its_arguments(helm: Helm) -> None:
+    containers = _containers(helm.template("--values", CHART / "ci" / "doctor-values.yaml"))
+    orders = _given(containers["tower-groupwright-doctor-orders"], "doctor")
+    answer = CliRunner().invoke(app, ["doctor", *orders, "--offline"])
+    assert answer.exit_code == 1, answer.output
+    assert "warning: static-membership" in answer.output  # from --restarts-often
+    assert "1 warnings" in answer.output

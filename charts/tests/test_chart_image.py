@@ -1,0 +1,78 @@
+"""What the image starts with, run here without a container: it ends in the project's commands, and in Spark's executor."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import yaml
+from charts.tests.conftest import CHART
+
+from groupwright.testing import find_java
+
+IMAGE = CHART.parent / "image"
+
+
+def _start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    java = find_java().executable.resolve().parent
+    return subprocess.run(
+        [IMAGE / "entrypoint", *arguments],
+        env={
+            "PATH": f"{Path(sys.executable).parent}:{java}:/usr/bin:/bin",
+            "HOME": os.environ["HOME"],
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_arguments_are_groupwrights() -> None:
+    answer = _start("doctor", "group.id=billing", "session.timeout.ms=6000", "--offline")
+    assert answer.returncode == 1, answer.stderr
+    assert "evidence" in answer.stdout
+
+
+def test_a_driver_is_the_pipelines_job() -> None:
+    answer = _start("driver", "batch", "bootstrap_serfers=localhost:9092")
+    assert answer.returncode == 1, answer.stdout
+    assert "no setting is named 'bootstrap_serfers'" in answer.stderr
+
+
+def test_an_executor_goes_to_the_driver_that_spark_names() -> None:
+    """With the variables that Spark on Kubernetes sets, options of the JVM among them. Nobody listens there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and not listening: refused for as long as this is open
+        port = taken.getsockname()[1]
+        answer = _start(
+            "executor",
+            SPARK_JAVA_OPT_0=f"-Dspark.driver.port={port}",
+            SPARK_JAVA_OPT_1="-Dspark.executor.id.of.this.test=with a blank",
+            SPARK_EXECUTOR_MEMORY="128m",
+            SPARK_DRIVER_URL=f"spark://CoarseGrainedScheduler@127.0.0.1:{port}",
+            SPARK_EXECUTOR_ID="1",
+            SPARK_EXECUTOR_CORES="1",
+            SPARK_APPLICATION_ID="spark-1",
+            SPARK_EXECUTOR_POD_IP="127.0.0.1",
+            SPARK_RESOURCE_PROFILE_ID="0",
+            SPARK_EXECUTOR_POD_NAME="history-exec-1",
+            SPARK_LOCAL_IP="127.0.0.1",
+        )
+    assert answer.returncode != 0
+    assert f"Failed to connect to /127.0.0.1:{port}" in answer.stderr
+
+
+def test_the_image_and_the_chart_mean_the_same_user() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    user = values["pod"]["securityContext"]["runAsUser"]
+    assert f"\nUSER {user}:{user}\n" in (IMAGE / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_no_registry_is_anybodys_but_the_users() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    assert values["image"]["repository"] == "groupwright"

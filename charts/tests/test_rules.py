@@ -1,0 +1,213 @@
+"""The alerts as the chart installs them: each fires when it should, stays silent otherwise, and says what to do."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from charts.dashboards import known
+from charts.dashboards.limits import alerts as alert_values
+
+from harness.tools import find_program
+
+SCENARIOS = Path(__file__).parent / "rules"
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+RUNBOOK_URL = "https://runbooks.example/"
+PAGES = sorted(scenario.stem for scenario in SCENARIOS.glob("*.yaml"))
+
+Rule = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def spec(helm: Any) -> dict[str, Any]:
+    """What Prometheus reads of the rendered PrometheusRule."""
+    return rendered(helm, "--set", f"alerts.runbookUrl={RUNBOOK_URL}")
+
+
+@pytest.fixture(scope="module")
+def rules(spec: dict[str, Any]) -> list[Rule]:
+    return [rule for group in spec["groups"] for rule in group["rules"]]
+
+
+@pytest.fixture(scope="module")
+def alerts(rules: list[Rule]) -> dict[str, Rule]:
+    """The alerts by the page of their runbook."""
+    return {Path(rule["annotations"]["runbook_url"]).stem: rule for rule in rules if "alert" in rule}
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    return find_program("promtool", hint="Debian's package prometheus has it")
+
+
+def rendered(helm: Any, *settings: str | Path) -> dict[str, Any]:
+    (rule,) = helm.template("--show-only=templates/prometheusrule.yaml", *settings)
+    spec: dict[str, Any] = rule["spec"]
+    return spec
+
+
+def run(program: str, *arguments: str | Path, within: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments], cwd=within, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+# --- What Prometheus says of them ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(spec: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rules, and the scenarios beside them."""
+    folder = tmp_path_factory.mktemp("rules")
+    (folder / "rules.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    for page in PAGES:
+        shutil.copy(SCENARIOS / f"{page}.yaml", folder)
+    return folder
+
+
+def test_prometheus_can_read_all_rules(promtool: str, folder: Path, rules: list[Rule]) -> None:
+    checked = run(promtool, "check", "rules", "--lint-fatal", "rules.yaml", within=folder)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert f"SUCCESS: {len(rules)} rules found" in checked.stdout
+
+
+def test_every_scenario_comes_out_as_it_says(promtool: str, folder: Path) -> None:
+    tested = run(promtool, "test", "rules", *(f"{page}.yaml" for page in PAGES), within=folder)
+
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert tested.stdout.count("SUCCESS") == len(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_stays_silent(
+    page: str, alerts: dict[str, Rule]
+) -> None:
+    scenarios = yaml.safe_load((SCENARIOS / f"{page}.yaml").read_text())["tests"]
+
+    fires = {
+        bool(each.get("exp_alerts")) for scenario in scenarios[:1] for each in scenario["alert_rule_test"]
+    }
+    silent = {
+        bool(each.get("exp_alerts")) for scenario in scenarios[1:] for each in scenario["alert_rule_test"]
+    }
+    named = {each["alertname"] for scenario in scenarios for each in scenario["alert_rule_test"]}
+
+    assert named == {alerts[page]["alert"]}
+    assert True in fires
+    assert silent == {False}
+
+
+def test_there_is_a_scenario_and_a_runbook_for_every_alert_and_for_nothing_else(
+    alerts: dict[str, Rule],
+) -> None:
+    runbooks = {page.stem for page in RUNBOOKS.glob("*.md")} - {"README"}
+
+    assert set(alerts) == set(PAGES) == runbooks
+
+
+# --- What they hold -----------------------------------------------------------------------------------
+
+
+def test_every_alert_waits_has_a_severity_and_says_what_is_wrong_in_whole_sentences(
+    alerts: dict[str, Rule],
+) -> None:
+    for alert in alerts.values():
+        annotations = alert["annotations"]
+        assert alert["for"]
+        assert alert["labels"]["severity"] in {"critical", "warning", "info"}
+        assert "{{ $labels.group }}" in annotations["summary"]
+        assert annotations["description"].endswith(".")
+        assert annotations["runbook_url"].startswith("https://runbooks.example/")
+        assert "//" not in annotations["runbook_url"].removeprefix("https://")
+
+
+def test_every_metric_and_label_in_the_rules_is_in_the_catalogue(rules: list[Rule]) -> None:
+    records = [rule["record"] for rule in rules if "record" in rule]
+    labels = known.series() | known.recorded(records, alert_values()["groupLabels"])
+
+    assert [wrong for rule in rules for wrong in known.mistakes(rule["expr"], labels)] == []
+
+
+def test_names_of_recording_rules_say_level_metric_and_operation(rules: list[Rule]) -> None:
+    for rule in rules:
+        if "record" in rule:
+            level, metric, operation = rule["record"].split(":")
+            assert level in {"group", "member"}
+            assert metric.startswith("groupwright_")
+            assert operation
+
+
+# --- Values -------------------------------------------------------------------------------------------
+
+
+def test_every_value_of_an_alert_is_in_its_rule(helm: Any, tmp_path: Path) -> None:
+    """A threshold that nobody reads would be a promise broken in silence."""
+    changed = {
+        name: {
+            key: value for number, key in enumerate(rule) if (value := other(rule[key], number)) is not None
+        }
+        for name, rule in alert_values()["rules"].items()
+    }
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"alerts": {"rules": changed}}))
+
+    spec = rendered(helm, "--values", values)
+    texts = [json.dumps(rule) for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
+
+    assert len(texts) == len(changed)
+    for text, (name, rule) in zip(texts, changed.items(), strict=True):
+        for key, value in rule.items():
+            for each in value if isinstance(value, list) else [value]:
+                assert str(each) in text, (name, key)
+
+
+def other(value: object, number: int) -> object:
+    """Another value of the same kind, that is found nowhere else; None for a switch."""
+    match value:
+        case bool():
+            return None
+        case int() | float() if value < 1 and value:
+            return 0.0317 + number / 1000
+        case int() | float():
+            return 31700 + number
+        case list():
+            return ["SOME_ERROR", "OTHER_ERROR"]
+        case _:
+            return f"{317 + number}m"
+
+
+@pytest.mark.parametrize("name", alert_values()["rules"])
+def test_any_alert_can_be_turned_off(helm: Any, name: str, alerts: dict[str, Rule]) -> None:
+    spec = rendered(helm, f"--set=alerts.rules.{name}.enabled=false")
+
+    left = {rule["alert"] for group in spec["groups"] for rule in group["rules"] if "alert" in rule}
+    (gone,) = {alert["alert"] for alert in alerts.values()} - left
+    assert gone == f"Groupwright{name[0].upper()}{name[1:]}"
+
+
+def test_groups_are_told_apart_by_the_labels_that_the_values_name(helm: Any, rules: list[Rule]) -> None:
+    spec = rendered(helm, "--set", "alerts.groupLabels={cluster,namespace,group}")
+
+    by_cluster = [rule["expr"] for group in spec["groups"] for rule in group["rules"]]
+    by_default = [rule["expr"] for rule in rules]
+    assert [
+        expr.replace("cluster, namespace, group", "namespace, group") for expr in by_cluster
+    ] == by_default
+    assert sum("cluster, namespace, group" in expr for expr in by_cluster) >= len(by_default) // 2
+
+
+def test_labels_of_the_values_are_on_every_alert(helm: Any) -> None:
+    spec = rendered(helm, "--set", "alerts.labels.team=streams")
+
+    alerts = [rule for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
+    assert {alert["labels"]["team"] for alert in alerts} == {"streams"}
+
+
+def test_without_alerts_there_is_no_rule(helm: Any) -> None:
+    kinds = {each["kind"] for each in helm.template("--set", "alerts.enabled=false")}
+
+    assert "PrometheusRule" not in kinds
