@@ -7,6 +7,7 @@ import typer
 
 from groupwright.cli.demo.command import demo
 from groupwright.cli.doctor import doctor
+from groupwright.cli.pipeline import app as pipeline
 
 app = typer.Typer(
     add_completion=False,
@@ -35,3 +36,4 @@ def groupwright(
 
 app.command()(demo)
 app.command()(doctor)
+app.add_typer(pipeline, name="pipeline")

@@ -1,4 +1,4 @@
-"""The command `groupwright doctor`: advice on a consumer's configuration, on its broker's limits, and on its group."""
+"""The command `groupwright doctor`: advice on a consumer's configuration, its broker's limits, its group, and where its offsets are."""
 
 import json
 import tomllib
@@ -12,12 +12,15 @@ from groupwright.instrumentation.advice import (
     BrokerLimits,
     Finding,
     GroupFacts,
+    OffsetsTopic,
     Severity,
     on_broker,
     on_configuration,
     on_group,
+    on_offsets_topic,
 )
 from groupwright.instrumentation.advice.configuration import Measured
+from groupwright.instrumentation.advice.placement import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -67,7 +70,8 @@ def doctor(
     """Find what makes a consumer's group rebalance: each finding with evidence, consequence, and what to change.
 
     The configuration alone is looked at first; with bootstrap.servers in it, then the broker's limits, and with
-    group.id the group as its coordinator describes it. Nothing is changed, and no group is joined.
+    group.id the group as its coordinator describes it, and whether its offsets are where they are looked for. Nothing is
+    changed, and no group is joined.
 
     The exit status is 1 if there is a warning, 2 if the configuration cannot be read or the broker not be asked.
     """
@@ -124,10 +128,13 @@ def _ask(given: Mapping[str, Any], timeout: float) -> list[Finding]:
     connection = {key: value for key, value in given.items() if not key.startswith(_OF_CONSUMERS)}
     try:
         admin = AdminClient({**connection, "log_level": 0})
-        limits = _limits(admin, timeout)
+        settings = _broker_settings(admin, timeout)
+        limits = _limits(settings)
         findings = on_broker(given, limits)
-        if given.get("group.id"):
-            findings += on_group(given, _describe(admin, str(given["group.id"]), timeout), limits)
+        if group := str(given.get("group.id") or ""):
+            findings += on_group(given, _describe(admin, group, timeout), limits)
+            topic = _offsets_topic(admin, settings, timeout)
+            findings += on_offsets_topic(group, topic) if topic is not None else []
     except KafkaException as error:
         typer.echo(
             f"groupwright doctor: the broker at {given['bootstrap.servers']} cannot be asked: {error.args[0]}. "
@@ -138,17 +145,29 @@ def _ask(given: Mapping[str, Any], timeout: float) -> list[Finding]:
     return findings
 
 
-def _limits(admin: "AdminClient", timeout: float) -> BrokerLimits:
+def _broker_settings(admin: "AdminClient", timeout: float) -> dict[str, str]:
     from confluent_kafka import admin as api  # noqa: PLC0415 - as above
 
     broker = min(admin.list_topics(timeout=timeout).brokers)
     resource = api.ConfigResource(api.ResourceType.BROKER, str(broker))  # type: ignore[attr-defined] # its stub omits both
-    settings = admin.describe_configs([resource], request_timeout=timeout)[resource].result(timeout + 1)
+    entries = admin.describe_configs([resource], request_timeout=timeout)[resource].result(timeout + 1)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def _limits(settings: Mapping[str, str]) -> BrokerLimits:
     return BrokerLimits(
-        min_session_timeout=int(settings["group.min.session.timeout.ms"].value),
-        max_session_timeout=int(settings["group.max.session.timeout.ms"].value),
-        max_size=int(settings["group.max.size"].value),
+        min_session_timeout=int(settings["group.min.session.timeout.ms"]),
+        max_session_timeout=int(settings["group.max.session.timeout.ms"]),
+        max_size=int(settings["group.max.size"]),
     )
+
+
+def _offsets_topic(admin: "AdminClient", settings: Mapping[str, str], timeout: float) -> OffsetsTopic | None:
+    """Return None before the first group: the topic is created for that."""
+    found = admin.list_topics(timeout=timeout).topics.get(OFFSETS_TOPIC)
+    if found is None:
+        return None
+    return OffsetsTopic(len(found.partitions), int(settings["offsets.topic.num.partitions"]))
 
 
 def _describe(admin: "AdminClient", group: str, timeout: float) -> GroupFacts:

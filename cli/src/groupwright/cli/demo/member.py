@@ -116,7 +116,7 @@ class RebalanceReporter:
         """Report what came of the rebalance, unless it failed: `consume` raises that."""
         if rebalance.outcome is not Outcome.FAILED:
             owned = self._of_topic(rebalance.partitions)
-            self._reports.send(Rebalanced(rebalance.generation, rebalance.duration, owned))
+            self._reports.send(Rebalanced(rebalance.generation, rebalance.duration or 0.0, owned))
 
     def _of_topic(self, partitions: Partitions) -> tuple[int, ...]:
         return tuple(int(partition) for partition in partitions.get(self._topic, ()))

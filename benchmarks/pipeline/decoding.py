@@ -1,0 +1,168 @@
+"""The cells of decoding: how fast, beside whom, on how many cores, and in how much memory."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from benchmarks.pipeline import plain
+from benchmarks.pipeline.results import Run
+
+from groupwright.pipeline.decoding import decode_batch
+from groupwright.pipeline.history import Fleet
+from groupwright.pipeline.history.commits import commit_batch
+from groupwright.testing import compile_java
+
+ONE_CORE, TWO_CORES, MEMORY = CELLS = ("decode/one-core", "decode/two-cores", "decode/memory")
+"""Everyone on one core; Spark on two; Spark with ever more records."""
+
+SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
+    "Spark, decode",
+    "Spark, decode_offset_commits",
+    "decode_batch, no Spark",
+    "plain Python loop, columns to columns",
+    "plain Python loop, bytes to tuples",
+    "Kafka's OffsetsMessageFormatter",
+)
+
+_TOOLS = "org.apache.kafka:kafka-tools:4.3.1"
+_ROOT = Path(__file__).parents[2]
+_PROGRAMS = Path(__file__).parent / "programs"
+_BATCH = 10_000
+_FILES = 4
+_PATIENCE = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is done.
+
+    Attributes:
+        records: How many are decoded on one core and on two.
+        rounds: How often; the best counts.
+        formatted: How many Kafka's formatter and the plain loop take: they are slower.
+        memory: How many are made on the fly and decoded, for memory.
+    """
+
+    records: int
+    rounds: int
+    formatted: int
+    memory: tuple[int, ...]
+
+
+FULL = Effort(records=8_000_000, rounds=4, formatted=1_000_000, memory=(1_000_000, 10_000_000, 100_000_000))
+QUICK = Effort(records=1_000_000, rounds=2, formatted=200_000, memory=(1_000_000, 4_000_000))
+
+
+def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
+    """Run a cell; `folder` is for files."""
+    if cell == MEMORY:
+        for records in effort.memory:
+            progress(f"{records:,} records on the fly")
+            yield _spark(cell, f"{SPARK}, {records:,}", 2, records, 1, str(records))
+        return
+    parquet = folder / "records"
+    if not parquet.exists():
+        progress("writing records")
+        _write(parquet, effort.records)
+    cores = CELLS.index(cell) + 1
+    for what in (SPARK, SPARK_COMMITS):
+        progress(f"{what} on {cores}")
+        yield _spark(cell, what, cores, effort.records, effort.rounds, str(parquet))
+    if cell == ONE_CORE:
+        fleet = Fleet(commits=effort.formatted, groups=1000)
+        for what, others in ((CORE, _core), (PLAIN_COLUMNS, _plain_columns), (PLAIN, _plain)):
+            progress(what)
+            yield Run(cell, what, effort.formatted, 1, others(fleet, effort.rounds))
+        progress(FORMATTER)
+        yield Run(cell, FORMATTER, effort.formatted, 1, _formatter(fleet, effort.rounds + 2, folder))
+
+
+def _batches(fleet: Fleet) -> Iterator[pa.RecordBatch]:
+    for first in range(0, fleet.commits, _BATCH):
+        yield commit_batch(fleet, np.arange(first, min(first + _BATCH, fleet.commits)))
+
+
+def _write(folder: Path, records: int) -> None:
+    folder.mkdir()
+    batches = _batches(Fleet(commits=records, groups=1000))
+    first = next(batches)
+    writers = [pq.ParquetWriter(folder / f"{number}.parquet", first.schema) for number in range(_FILES)]
+    for number, batch in enumerate([first, *batches]):
+        writers[number * _BATCH * _FILES // records].write_batch(batch)
+    for writer in writers:
+        writer.close()
+
+
+def _spark(cell: str, what: str, cores: int, records: int, rounds: int, source: str) -> Run:
+    function = "decode_offset_commits" if what == SPARK_COMMITS else "decode"
+    command = [sys.executable, str(_PROGRAMS / "decode.py"), str(cores), function, str(rounds), source]
+    ran = subprocess.run(  # noqa: S603 - this project's own program
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=_PATIENCE,
+        check=True,
+        cwd=_ROOT,
+        text=True,
+    )
+    said = json.loads(ran.stdout.splitlines()[-1])
+    best = min(said["rounds"], key=lambda taken: taken["seconds"])
+    return Run(cell, what, records, cores, **best, python_mib=said["python_mib"], jvm_mib=said["jvm_mib"])
+
+
+def _core(fleet: Fleet, rounds: int) -> float:
+    batches = list(_batches(fleet))
+    return min(_timed(lambda: [decode_batch(batch) for batch in batches]) for _ in range(rounds))
+
+
+def _plain_columns(fleet: Fleet, rounds: int) -> float:
+    batches = list(_batches(fleet))
+    return min(_timed(lambda: [plain.decode_batch(batch) for batch in batches]) for _ in range(rounds))
+
+
+def _plain(fleet: Fleet, rounds: int) -> float:
+    records = [
+        record
+        for batch in _batches(fleet)
+        for record in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
+    ]
+    return min(_timed(lambda: plain.decode(records)) for _ in range(rounds))
+
+
+def _timed(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def _formatter(fleet: Fleet, rounds: int, folder: Path) -> float:
+    """Return the seconds of the best round, after those in which the JVM compiles."""
+    file = folder / "records.bin"
+    with file.open("wb") as out:
+        out.write(fleet.commits.to_bytes(4, "big"))
+        for batch in _batches(fleet):
+            for key, value in zip(
+                batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
+            ):
+                for data in (key, value):
+                    out.write(
+                        (-1 if data is None else len(data)).to_bytes(4, "big", signed=True) + (data or b"")
+                    )
+    program = compile_java(folder, [_PROGRAMS / "java" / "Formatter.java"], _TOOLS)
+    command = program.command("Formatter", "-Xmx2g", "-XX:+UseSerialGC", "-XX:ActiveProcessorCount=1")
+    ran = subprocess.run(  # noqa: S603 - this project's own program
+        [*command, str(file), str(rounds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=_PATIENCE,
+        check=True,
+        text=True,
+    )
+    return min(map(int, ran.stdout.split())) / 1e9

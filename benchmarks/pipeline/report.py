@@ -1,0 +1,120 @@
+"""Shows results on the terminal, and keeps them as a page and numbers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.layout import Table, keep_results, markdown, printed
+from benchmarks.pipeline.decoding import (
+    CORE,
+    FORMATTER,
+    MEMORY,
+    ONE_CORE,
+    PLAIN,
+    PLAIN_COLUMNS,
+    SPARK,
+    SPARK_COMMITS,
+    TWO_CORES,
+)
+from benchmarks.pipeline.results import Results, Run
+from rich.console import Console
+
+LEAST_RATE = 500_000
+"""Committed offsets a second on one core, from Parquet to a sink that forgets them."""
+LEAST_TIMES = 5.0
+"""Over the plain loop."""
+LEAST_SCALING = 1.7
+"""From one core to two."""
+MOST_GROWTH = 1.2
+"""Of the memory, from the fewest records to the most."""
+
+_ABOUT = """\
+Records are committed offsets of key version 1 and value version 3, some of them tombstones, with seven-digit names of
+groups and topics. **One core**: Spark is `local[1]`, and its JVM and its Python worker together may use one core; it
+reads Parquet, decodes, and writes to Spark's `noop` sink. The others decode records that are in memory already:
+`decode_batch` from Arrow arrays into Arrow arrays, and so does the plain loop, by way of named tuples; once more it has
+bytes objects already, and leaves it at named tuples; Kafka's formatter makes JSON that is thrown away, after rounds in
+which the JVM compiles. The best round counts. **Two cores**: `local[2]` on two. **Memory**: records are made as
+they are read, and the resident memory is the most that was seen every 100 ms.
+"""
+
+
+def show(console: Console, results: Results) -> None:
+    """Print the table and the summary."""
+    console.print(printed(_table(results), texts=["what"]))
+    for line in summary(results):
+        console.print(line, highlight=False)
+
+
+def keep(folder: Path, results: Results) -> list[Path]:
+    """Write the page and the numbers; return their paths."""
+    return keep_results(folder, "pipeline", results, lambda _path, _results: False, _page)
+
+
+def summary(results: Results) -> list[str]:
+    """Return what came out, against what is to be reached."""
+    lines: list[str] = []
+    spark, core = results.find(ONE_CORE, SPARK), results.find(ONE_CORE, CORE)
+    commits = results.find(ONE_CORE, SPARK_COMMITS)
+    lines += [
+        _line(f"{run.what}: records a second on one core", run.rate, LEAST_RATE, ",.0f")
+        for run in (spark, commits)
+        if run is not None
+    ]
+    loop, tuples = results.find(ONE_CORE, PLAIN_COLUMNS), results.find(ONE_CORE, PLAIN)
+    formatter = results.find(ONE_CORE, FORMATTER)
+    if loop and tuples and core:
+        what = "decode_batch over the plain loop from columns to columns, times"
+        lines.append(_line(what, core.rate / loop.rate, LEAST_TIMES, ".1f"))
+        lines.append(f"  over the loop from bytes objects to tuples, times: {core.rate / tuples.rate:.1f}")
+    if formatter and core and spark:
+        over = f"{core.rate / formatter.rate:.1f} and {spark.rate / formatter.rate:.1f}"
+        lines.append(f"decode_batch and Spark's decode over Kafka's formatter, times: {over}")
+    for what in (SPARK, SPARK_COMMITS):
+        one, two = results.find(ONE_CORE, what), results.find(TWO_CORES, what)
+        if one and two:
+            lines.append(
+                _line(f"{what}: two cores over one, times", two.rate / one.rate, LEAST_SCALING, ".2f")
+            )
+    memory = [run for run in results.runs if run.cell == MEMORY]
+    if len(memory) > 1:
+        grown = _held(memory[-1]) / _held(memory[0])
+        held = (
+            f"memory at {memory[-1].records:,} records over that at {memory[0].records:,}, times: {grown:.2f}"
+        )
+        lines.append(f"{'✓' if grown <= MOST_GROWTH else '✗'} {held} (at most {MOST_GROWTH})")
+    return lines
+
+
+def _line(what: str, found: float, least: float, form: str) -> str:
+    return f"{'✓' if found >= least else '✗'} {what}: {found:{form}} (at least {least:{form}})"
+
+
+def _held(run: Run) -> float:
+    return (run.python_mib or 0) + (run.jvm_mib or 0)
+
+
+def _table(results: Results) -> Table:
+    columns = ["cell", "what", "records", "cores", "s", "CPU s", "records/s", "Python MiB", "JVM MiB"]
+    return Table("Decoding", columns, [_row(run) for run in results.runs])
+
+
+def _row(run: Run) -> list[str]:
+    def shown(number: float | None, form: str) -> str:
+        return "" if number is None else f"{number:{form}}"
+
+    sizes = [shown(run.python_mib, ".0f"), shown(run.jvm_mib, ".0f")]
+    times = [f"{run.seconds:.2f}", shown(run.cpu_seconds, ".2f"), f"{run.rate:,.0f}"]
+    return [run.cell, run.what, f"{run.records:,}", str(run.cores), *times, *sizes]
+
+
+def _page(results: Results, _plot: str | None) -> Iterator[str]:
+    yield "# The pipeline: decoding `__consumer_offsets`\n"
+    yield f"Made by `{results.command}` on {results.date}.\n"
+    yield from (f"- {name}: {value}" for name, value in results.machine.items())
+    yield ""
+    yield _ABOUT
+    yield "## Summary\n"
+    yield from (f"- {line}" for line in summary(results))
+    yield ""
+    yield from markdown(_table(results))
+    yield ""

@@ -1,0 +1,191 @@
+"""The commands `groupwright pipeline ...`: jobs on a Spark that they start, on this machine.
+
+On a cluster `spark-submit` runs the same jobs (`groupwright.pipeline.jobs.main`).
+"""
+
+import logging
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groupwright.assignors import GroupwrightError
+from groupwright.cli.pipeline_spark import local_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from groupwright.pipeline.jobs.batch import Progress
+    from groupwright.pipeline.jobs.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="The life of every consumer group, in tables, on Spark.")
+
+_EXTRA = {"jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Settings; they win over the file's. The README has them all."
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Settings, as TOML.")
+]
+
+
+@app.command()
+def stream(values: Values = None, *, config: Config = None) -> None:
+    """Keep the tables up to date with a cluster, until Ctrl-C or SIGTERM.
+
+    groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
+    """
+    with _pipeline("stream", values, config) as (spark, settings):
+        from groupwright.pipeline.jobs.main import stop_on_signals  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline.jobs.stream import run_stream  # noqa: PLC0415 - as above
+
+        run_stream(spark, settings, stop_on_signals(), typer.echo)
+
+
+@app.command()
+def batch(values: Values = None, *, config: Config = None) -> None:
+    """Bring the tables up to a time or to offsets, from where they end.
+
+    groupwright pipeline batch bootstrap_servers=localhost:9092 tables=./tables end=2026-11-21T08:00:00Z
+    """
+    with _pipeline("batch", values, config) as (spark, settings):
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
+        from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
+
+        from groupwright.pipeline.jobs.batch import run_batch  # noqa: PLC0415 - as above
+
+        columns = (BarColumn(), MofNCompleteColumn(), "offsets", TimeRemainingColumn())
+        with Bar(*columns) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(progress: "Progress") -> None:
+                bar.update(task, completed=progress.done, total=progress.total)
+
+            added = run_batch(spark, settings, show)
+        typer.echo(f"{added:,} records added")
+
+
+@app.command("what-if")
+def what_if(
+    values: Values = None,
+    *,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="One of ours, or `package.module:Class`; may be given more than once."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the two tables, as Parquet, to this folder."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Play the groups' history with other assignors, and say what they would have moved.
+
+    groupwright pipeline what-if tables=./tables --assignor range --assignor cooperative-sticky
+    """
+    with _pipeline("what-if", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline_reading import ASSIGNORS, tell_what_if  # noqa: PLC0415 - as above
+
+        tell_what_if(spark, settings, assignor or list(ASSIGNORS), out)
+
+
+@app.command()
+def report(
+    values: Values = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Whose timeline; by default the one that rebalances most."),
+    ] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="For the what-if table; may be given more than once; `none` for none."
+        ),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Write one HTML page, which needs no network, of what the tables say.
+
+    groupwright pipeline report tables=./tables --out report.html
+    """
+    with _pipeline("report", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline_reading import ASSIGNORS, make_report  # noqa: PLC0415 - as above
+
+        played = [name for name in (assignor or ASSIGNORS) if name != "none"]
+        typer.echo(f"{make_report(spark, settings, played, out, group)}")
+
+
+@app.command()
+def demo(
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where tables and page go; it must be new or empty. By default a new one among the temporary files.",
+        ),
+    ] = None,
+    messages_per_second: Annotated[
+        int, typer.Option(min=1, max=5_000, metavar="N", help="How fast to produce to each topic.")
+    ] = 100,
+    flaps: Annotated[int, typer.Option(hidden=True, min=0)] = 5,
+) -> None:
+    """Groups that rebalance on a real Kafka, followed by a stream on Spark: tables, and a page. A minute or two.
+
+    Kafka and Spark run on this machine, bound to 127.0.0.1, without containers and without an installed Java; the first
+    time Kafka and Spark's connector are downloaded (100 MB).
+    """
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise typer.BadParameter(f"{out} is not an empty folder: name another one with --out")
+    with _said("demo"):
+        from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
+
+        from groupwright.cli.pipeline_demo.run import Options, run  # noqa: PLC0415 - needs Spark
+
+        folder = out or Path(tempfile.mkdtemp(prefix="groupwright-demo-"))
+        found = run(Options(folder, flaps, messages_per_second), Console(highlight=False))
+    raise typer.Exit(0 if found else 1)
+
+
+@contextmanager
+def _pipeline(
+    job: str, values: list[str] | None, config: Path | None
+) -> "Iterator[tuple[SparkSession, Settings]]":
+    """Read the settings and start Spark."""
+    with _said(job):
+        from groupwright.pipeline.jobs.settings import settings_from  # noqa: PLC0415 - needs Spark
+
+        settings = settings_from(values or (), config)
+        with local_spark(job, settings.spark) as spark:
+            yield spark, settings
+
+
+@contextmanager
+def _said(job: str) -> "Iterator[None]":
+    """Say in one line what went wrong, or what is missing."""
+    logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA:
+            raise
+        typer.echo(
+            f"groupwright pipeline: {package} is missing: pip install 'groupwright[pipeline]'", err=True
+        )
+        raise typer.Exit(1) from None
+    except GroupwrightError as error:
+        typer.echo(f"groupwright pipeline {job}: {error}", err=True)
+        raise typer.Exit(1) from None

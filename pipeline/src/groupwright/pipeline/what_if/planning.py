@@ -1,0 +1,103 @@
+"""What our assignors give whom, remembered by structure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from groupwright.assignors import NOBODY, assign, by_name
+from groupwright.assignors.sticky.keep import best_flow
+from groupwright.assignors.sticky.rows import make_rows
+from groupwright.assignors.sticky.spread import choose_partitions
+from groupwright.pipeline.what_if.structure import Owners, Structure, StructureKey
+
+_BUDGET = 2**26  # bytes of plans, roughly
+_ENTRY = 200  # bytes that a plan takes besides its arrays
+_MOST_ROUNDS = 8
+
+
+class NotSettledError(Exception):
+    """A cooperative assignor goes on withholding partitions."""
+
+
+@dataclass(slots=True)
+class Planner:
+    """Works out plans, and remembers them: histories meet the same structure, owned alike, again and again.
+
+    One belongs to one worker; what it remembers is bounded, and changes no result.
+    """
+
+    _structures: dict[StructureKey, Structure] = field(default_factory=dict)
+    _plans: dict[tuple[Structure, str, bytes], Owners] = field(default_factory=dict)
+    _fewest: dict[tuple[Structure, bytes], int] = field(default_factory=dict)
+    _size: int = 0
+
+    def structure(self, key: StructureKey) -> Structure:
+        """Return the structure of this key."""
+        known = self._structures.get(key)
+        if known is None:
+            known = self._structures[key] = Structure(key)
+            self._grow(64 * (known.partitions + known.members) + 4096)
+        return known
+
+    def fixed(self, name: str, structure: Structure) -> Owners:
+        """Return the plan of `range` or `roundrobin`, which do not look at what members own."""
+        return self._remembered(
+            (structure, name, b""),
+            lambda: structure.layout.owners(assign(by_name(name), structure.group)),
+        )
+
+    def sticky(self, structure: Structure, owned: Owners) -> Owners:
+        """Return the plan of `sticky`: the best that there is, with the fewest moves.
+
+        These are the steps of the assignor itself, without the bytes in which members tell their leader what they had.
+        """
+
+        def plan() -> Owners:
+            rows, places = make_rows(structure.group, structure.layout, owned)
+            return choose_partitions(structure.layout, rows, places, best_flow(rows))
+
+        return self._remembered((structure, "sticky", owned.tobytes()), plan)
+
+    def fewest_moves(self, structure: Structure, owned: Owners) -> int:
+        """Return how many partitions the best assignment moves: what `sticky` moves, which is the best that there is."""
+        key = (structure, owned.tobytes())
+        plan = self._plans.get((structure, "sticky", key[1]))
+        if plan is not None:
+            return int(np.count_nonzero((owned != NOBODY) & (owned != plan)))
+        if key not in self._fewest:
+            rows, _ = make_rows(structure.group, structure.layout, owned)
+            moves = int(np.maximum(rows.owned - best_flow(rows), 0).sum())
+            self._grow(_ENTRY + len(key[1]))
+            self._fewest[key] = moves
+        return self._fewest[key]
+
+    def settled(self, structure: Structure, owned: Owners) -> tuple[Owners, int]:
+        """Return what `cooperative-sticky` comes to, and after how many rebalances.
+
+        It plans as `sticky` does, and withholds what somebody else must give up first, until there is nothing to
+        withhold.
+        """
+        for rounds in range(1, _MOST_ROUNDS + 1):
+            wanted = self.sticky(structure, owned)
+            withheld = (owned != NOBODY) & (wanted != owned)
+            if not withheld.any():
+                return wanted, rounds
+            owned = np.where(withheld, np.int32(NOBODY), wanted)
+        raise NotSettledError(f"partitions are still withheld after {_MOST_ROUNDS} rebalances")
+
+    def _remembered(self, key: tuple[Structure, str, bytes], plan: Callable[[], Owners]) -> Owners:
+        known = self._plans.get(key)
+        if known is None:
+            known = plan()
+            self._grow(_ENTRY + len(key[2]) + known.nbytes)
+            self._plans[key] = known
+        return known
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > _BUDGET:
+            self._plans.clear()
+            self._fewest.clear()
+            self._structures.clear()
+            self._size = 0

@@ -1,0 +1,159 @@
+"""A Kafka with groups that have been through something, and the jobs as processes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from groupwright.instrumentation import instrumented, to_kafka
+from groupwright.testing import LocalKafka
+
+_PATIENCE_SECONDS = 120.0
+EVENTS = "groupwright.rebalances"
+
+
+class Groups:
+    """Members of groups, each polled by a thread of its own until it leaves."""
+
+    def __init__(self, kafka: LocalKafka) -> None:
+        self.kafka = kafka
+        self.events = to_kafka({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+        self._members: dict[str, tuple[Any, threading.Event, threading.Thread]] = {}
+        self._consumed: dict[str, int] = {}
+
+    def join(self, name: str, group: str, topic: str, **config: object) -> None:
+        """Let a member join, and wait until it has consumed and committed something."""
+        consumer = instrumented(
+            Consumer,
+            {
+                "bootstrap.servers": self.kafka.bootstrap_servers,
+                "group.id": group,
+                "client.id": name,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **config,
+            },
+            events=[self.events],
+        )
+        leaving = threading.Event()
+        thread = threading.Thread(target=self._run, args=(name, consumer, topic, leaving), daemon=True)
+        self._members[name] = (consumer, leaving, thread)
+        thread.start()
+        self.wait_until(lambda: self._consumed.get(name, 0) > 0)
+
+    def leave(self, *names: str) -> None:
+        for name in names:
+            self._members[name][1].set()
+        for name in names:
+            self._members.pop(name)[2].join(_PATIENCE_SECONDS)
+
+    def leave_all(self) -> None:
+        self.leave(*self._members)
+        self.events.close()
+
+    def produce(self, topic: str, messages: int, partitions: int) -> None:
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
+        for number in range(messages):
+            producer.produce(topic, b"message", partition=number % partitions)
+        assert producer.flush(_PATIENCE_SECONDS) == 0
+
+    def produce_raw(self, topic: str, key: bytes, value: bytes, partition: int) -> None:
+        """Produce to an internal topic, which Kafka lets its own admin client do alone."""
+        producer = Producer(
+            {"bootstrap.servers": self.kafka.bootstrap_servers, "client.id": "__admin_client"}
+        )
+        producer.produce(topic, value, key, partition)
+        assert producer.flush(_PATIENCE_SECONDS) == 0
+
+    @staticmethod
+    def wait_until(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def _run(self, name: str, consumer: Any, topic: str, leaving: threading.Event) -> None:
+        consumer.subscribe([topic])
+        while not leaving.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                with contextlib.suppress(KafkaException):  # the next commit has it too
+                    consumer.commit(message, asynchronous=False)
+                self._consumed[name] = self._consumed.get(name, 0) + 1
+        consumer.close()
+
+
+class Job:
+    """A job as a process, on a Spark of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._output = folder / f"{uuid.uuid4()}.log"
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "groupwright.cli", "pipeline", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while text not in self.output:
+            assert self._process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.02)
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def exit_status(self) -> int:
+        return self._process.wait(_PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        """Kill it and its JVM at once, as a machine that fails would."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """A broker whose offsets topic has few partitions: each is a task of Spark's."""
+    with LocalKafka(config={"offsets.topic.num.partitions": 3}) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def groups(kafka: LocalKafka) -> Iterator[Groups]:
+    groups = Groups(kafka)
+    yield groups
+    groups.leave_all()
+
+
+@pytest.fixture
+def start_job(tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    jobs: list[Job] = []
+
+    def start(*arguments: str) -> Job:
+        jobs.append(Job(tmp_path, *arguments))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.kill()

@@ -1,0 +1,53 @@
+"""Settings: one place, checked, and no secret in a log."""
+
+from pathlib import Path
+
+import pytest
+
+from groupwright.pipeline.jobs.errors import PipelineError
+from groupwright.pipeline.jobs.settings import settings_from
+
+NEEDED = ("bootstrap_servers=localhost:9092", "tables=/data/tables")
+
+
+def test_the_command_line_wins_over_the_file_and_kafka_s_own_settings_are_passed_on(tmp_path: Path) -> None:
+    config = tmp_path / "pipeline.toml"
+    config.write_text(
+        'bootstrap_servers = "kafka:9093"\ntables = "s3a://bucket/tables"\ntrigger_seconds = 30\nonce = true\n'
+        '[kafka]\n"security.protocol" = "SASL_SSL"\nsasl.jaas.config = "password=secret"\n'
+        '[spark]\n"spark.driver.memory" = "4g"\n'
+    )
+    settings = settings_from(["trigger_seconds=5", "kafka.sasl.mechanism=PLAIN"], config)
+    assert (settings.trigger_seconds, settings.once, settings.tables) == (5.0, True, "s3a://bucket/tables")
+    assert settings.client == {
+        "bootstrap.servers": "kafka:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": "password=secret",
+        "sasl.mechanism": "PLAIN",
+    }
+    assert dict(settings.spark) == {"spark.driver.memory": "4g"}
+    assert settings.checkpoint == "s3a://bucket/tables/_state/checkpoint"
+
+
+def test_no_secret_is_shown() -> None:
+    settings = settings_from([*NEEDED, "kafka.ssl.keystore.password=hunter2", "kafka.security.protocol=SSL"])
+    assert "hunter2" not in repr(settings)
+    assert "kafka.ssl.keystore.password=[hidden]" in repr(settings)
+    assert "kafka.security.protocol=SSL" in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["tables=/data"], "bootstrap_servers must be set"),
+        ([*NEEDED, "tabels=/data"], "no setting is named 'tabels'"),
+        ([*NEEDED, "trigger_seconds=soon"], "trigger_seconds='soon' is no float"),
+        ([*NEEDED, "max_offsets_per_trigger=0"], "max_offsets_per_trigger=0: it must be at least 1"),
+        ([*NEEDED, "once=perhaps"], "once='perhaps' is no bool"),
+        ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is no setting: write KEY=VALUE"),
+        ([*NEEDED, "format=iceberg"], "state is not set"),
+    ],
+)
+def test_what_is_wrong_is_said(values: list[str], message: str) -> None:
+    with pytest.raises(PipelineError, match=message.replace("(", r"\(")):
+        settings_from(values)

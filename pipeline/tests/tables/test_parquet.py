@@ -1,0 +1,118 @@
+"""Batches that are played again, jobs that die in the middle, and readers beside them."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from groupwright.pipeline.schemas import END_OFFSETS
+from groupwright.pipeline.tables import Batch, TablesError, open_tables
+from groupwright.pipeline.tables.parquet import GRACE_SECONDS, ParquetTables
+
+FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
+
+
+def rows(spark: SparkSession, *offsets: int, day: date = FIRST) -> DataFrame:
+    time = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return spark.createDataFrame(
+        [("orders", 0, offset, time, None, day) for offset in offsets], END_OFFSETS.schema
+    ).coalesce(1)
+
+
+def offsets(table: DataFrame) -> list[int]:
+    return sorted(row.end_offset for row in table.collect())
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_batch_that_is_played_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
+    tables = ParquetTables(spark, str(tmp_path))
+    tables.add(END_OFFSETS, rows(spark, 1, 2), Batch("stream", 0))
+    tables.add(END_OFFSETS, rows(spark, 3), Batch("stream", 1))
+    tables.add(END_OFFSETS, rows(spark, 3), Batch("stream", 1))
+    tables.add(END_OFFSETS, rows(spark, 4), Batch("another", 0))
+    assert offsets(tables.read(END_OFFSETS)) == [1, 2, 3, 4]
+    assert tables.read(END_OFFSETS).schema.simpleString() == END_OFFSETS.schema.simpleString()
+
+
+def test_readers_see_nothing_of_a_batch_that_a_crash_cut_off(spark: SparkSession, tmp_path: Path) -> None:
+    """Its files are there, and no manifest names them; played again, it overwrites them."""
+    tables = ParquetTables(spark, str(tmp_path))
+    tables.add(END_OFFSETS, rows(spark, 1), Batch("stream", 0))
+    half = tmp_path / END_OFFSETS.name / "batch=stream-000000000001"
+    rows(spark, 2, 2, 2).write.partitionBy("date").parquet(str(half))
+    assert offsets(tables.read(END_OFFSETS)) == [1]
+    tables.add(END_OFFSETS, rows(spark, 2), Batch("stream", 1))
+    assert offsets(tables.read(END_OFFSETS)) == [1, 2]
+
+
+def test_dates_are_replaced_whole_and_what_was_there_goes_after_a_while(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clock = Clock()
+    tables = ParquetTables(spark, str(tmp_path), clock)
+    both = rows(spark, 1).union(rows(spark, 2, day=SECOND))
+    tables.add(END_OFFSETS, both, Batch("stream", 0))
+    reader = tables.read(END_OFFSETS)
+    tables.replace(END_OFFSETS, rows(spark, 7), [FIRST])
+    assert offsets(reader) == [1, 2], "a reader that had begun"
+    assert offsets(tables.read(END_OFFSETS)) == [2, 7]
+    assert offsets(tables.read(END_OFFSETS, since=SECOND)) == [2]
+    assert offsets(tables.read(END_OFFSETS, until=FIRST)) == [7]
+    old = tmp_path / END_OFFSETS.name / f"batch=stream-{0:012d}" / f"date={FIRST}"
+    assert old.is_dir()
+    clock.now += GRACE_SECONDS
+    tables.replace(END_OFFSETS, rows(spark), [SECOND])
+    assert not old.exists()
+    assert offsets(tables.read(END_OFFSETS)) == [7]
+
+
+def test_what_replaces_a_date_is_of_that_date(spark: SparkSession, tmp_path: Path) -> None:
+    tables = ParquetTables(spark, str(tmp_path))
+    with pytest.raises(TablesError, match="2026-11-21 were to replace those of 2026-11-20"):
+        tables.replace(END_OFFSETS, rows(spark, 1, day=SECOND), [FIRST])
+    assert tables.read(END_OFFSETS).isEmpty()
+
+
+def test_many_small_batches_become_one_file_a_date(spark: SparkSession, tmp_path: Path) -> None:
+    tables = ParquetTables(spark, str(tmp_path))
+    for number in range(3):
+        tables.add(END_OFFSETS, rows(spark, number), Batch("stream", number))
+    tables.compact(END_OFFSETS, [FIRST, SECOND])
+    assert [len(folders) for folders in tables.manifest(END_OFFSETS).folders.values()] == [1]
+    assert offsets(tables.read(END_OFFSETS)) == [0, 1, 2]
+    tables.add(END_OFFSETS, rows(spark, 2), Batch("stream", 2))
+    assert offsets(tables.read(END_OFFSETS)) == [0, 1, 2], "still known, though it has other files now"
+
+
+def test_of_two_jobs_that_write_at_once_one_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    tables = ParquetTables(spark, str(tmp_path))
+    tables.add(END_OFFSETS, rows(spark, 1), Batch("one", 0))
+    slow = ParquetTables(spark, str(tmp_path))
+    before = slow.manifest(END_OFFSETS)
+    tables.add(END_OFFSETS, rows(spark, 2), Batch("one", 1))
+    with pytest.raises(TablesError, match="let one job at a time write"):
+        slow._publish(END_OFFSETS, before, before)
+    assert offsets(tables.read(END_OFFSETS)) == [1, 2]
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_format_without_its_jars_says_what_to_add(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    with pytest.raises(TablesError, match=rf"tables as {format_} need its jars.*spark\.jars\.packages="):
+        open_tables(spark, str(tmp_path), format_)
+
+
+def test_a_format_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(
+        TablesError, match="no format of tables is named 'csv'; there are: parquet, delta, iceberg"
+    ):
+        open_tables(spark, str(tmp_path), "csv")

@@ -1,0 +1,110 @@
+"""KIP-848: the records of a rebalance, from the epoch that began it to the members that all are there."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from groupwright.pipeline.transforms.consumer_protocol import consumer_generations
+from groupwright.pipeline.transforms.generations import Generation
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+NAMES = {"id-of-orders": "orders"}
+
+
+class Log:
+    """Records, a second apart."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+
+    def epoch(self, epoch: int, metadata_hash: int = 1) -> None:
+        self._add("consumer_group", {"epoch": epoch, "metadata_hash": metadata_hash})
+
+    def member(self, id_: str, *topics: str) -> None:
+        self._add("consumer_member", {"member_id": id_, "client_id": f"client-{id_}", "topics": list(topics)})
+
+    def current(self, id_: str, epoch: int, *partitions: int, state: str = "stable") -> None:
+        assigned = [{"topic_id": "id-of-orders", "partitions": list(partitions)}]
+        self._add("current_member", {"member_id": id_, "epoch": epoch, "state": state, "assigned": assigned})
+
+    def gone(self, id_: str) -> None:
+        for kind in ("current_member", "target_member", "consumer_member"):
+            self._add(kind, {"member_id": id_}, tombstone=True)
+
+    def generations(self) -> list[Generation]:
+        return list(consumer_generations(self.records, NAMES))
+
+    def _add(self, kind: str, value: dict[str, Any], *, tombstone: bool = False) -> None:
+        time = START + timedelta(seconds=len(self.records))
+        self.records.append({"record_kind": kind, kind: value, "tombstone": tombstone, "log_time": time})
+
+
+def two_members() -> Iterator[Log]:
+    """One member, and then another, for whom the first gives partitions up."""
+    log = Log()
+    log.member("a", "orders")
+    log.epoch(1)
+    log.current("a", 1, 0, 1)
+    log.member("b", "orders")
+    log.epoch(2)
+    log.current("b", 2, state="unreleased")
+    log.current("a", 1, 0, state="unrevoked")
+    log.current("a", 2, 0)
+    log.current("b", 2, 1)
+    yield log
+
+
+def test_a_rebalance_lasts_from_the_new_epoch_to_the_last_member_that_is_stable() -> None:
+    (log,) = two_members()
+    first, second = log.generations()
+    assert (first.number, first.trigger, first.members["a"].assigned) == (1, "first", {"orders": (0, 1)})
+    assert (second.number, second.trigger) == (2, "join")
+    assert second.started == START + timedelta(seconds=4)
+    assert second.completed == START + timedelta(seconds=8)
+    assert {id_: member.assigned for id_, member in second.members.items()} == {
+        "a": {"orders": (0,)},
+        "b": {"orders": (1,)},
+    }
+
+
+def test_epochs_that_were_passed_by_are_one_rebalance() -> None:
+    (log,) = two_members()
+    log.gone("b")
+    log.epoch(3)
+    log.member("c", "orders")
+    log.epoch(4)
+    log.current("c", 4, state="unreleased")
+    log.current("a", 4, 0)
+    log.current("c", 4, 1)
+    third = log.generations()[2]
+    assert (third.number, third.trigger, sorted(third.members)) == (4, "leave", ["a", "c"])
+    assert third.started == START + timedelta(seconds=12)
+
+
+def test_the_last_member_that_leaves_ends_it_at_once() -> None:
+    (log,) = two_members()
+    log.gone("a")
+    log.gone("b")
+    log.epoch(3)
+    empty = log.generations()[-1]
+    assert (empty.number, empty.trigger, empty.members, empty.started) == (3, "leave", {}, empty.completed)
+
+
+def test_new_metadata_and_new_subscriptions_are_told_apart() -> None:
+    (log,) = two_members()
+    log.epoch(3, metadata_hash=2)
+    log.current("a", 3, 0, 2)
+    log.current("b", 3, 1, 3)
+    log.member("a", "orders", "returns")
+    log.epoch(4, metadata_hash=2)
+    log.current("a", 4, 0, 2)
+    log.current("b", 4, 1, 3)
+    assert [generation.trigger for generation in log.generations()[2:]] == ["metadata", "subscription"]
+
+
+def test_a_static_member_that_will_be_back_holds_nobody_up() -> None:
+    (log,) = two_members()
+    log.current("b", -2, 1)
+    log.epoch(3)
+    log.current("a", 3, 0)
+    assert [generation.number for generation in log.generations()] == [1, 2, 3]

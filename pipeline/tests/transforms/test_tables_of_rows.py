@@ -1,0 +1,273 @@
+"""Transforms on rows: DataFrames go in, DataFrames come out."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from groupwright.pipeline import schemas
+from groupwright.pipeline.decoding import DECODED
+from groupwright.pipeline.schemas import Table
+from groupwright.pipeline.transforms import base, churn, lag, rebalances
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def rows_of(spark: SparkSession, table: Table, *rows: dict[str, Any]) -> DataFrame:
+    """The table with these rows; what they leave out is null."""
+    full = [tuple({"date": START.date(), **row}.get(name) for name in table.columns) for row in rows]
+    return spark.createDataFrame(full, table.schema)
+
+
+def decoded(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+    schema = from_arrow_schema(DECODED)
+    where = {"log_partition": 0, "log_time": START, "tombstone": False, "group_id": "billing"}
+    full = [
+        tuple({**where, "log_offset": number, **row}.get(name) for name in schema.names)
+        for number, row in enumerate(rows)
+    ]
+    return spark.createDataFrame(full, schema)
+
+
+def test_each_kind_of_record_goes_to_its_tables(spark: SparkSession) -> None:
+    member = {
+        "member_id": "m-1",
+        "client_id": "billing-1",
+        "subscription": {
+            "topics": ["orders"],
+            "owned": [],
+            "generation": -1,
+            "sticky_generation": 4,
+            "sticky_owned": [{"topic": "orders", "partitions": [0]}],
+        },
+        "assignment": {"partitions": [{"topic": "orders", "partitions": [0, 1]}]},
+    }
+    commit = {"topic": "orders", "partition": 3, "committed_offset": 17, "metadata": "", "topic_id": None}
+    records = decoded(
+        spark,
+        {"record_kind": "offset_commit", "offset_commit": commit},
+        {
+            "record_kind": "offset_commit",
+            "offset_commit": {**commit, "committed_offset": None},
+            "tombstone": True,
+        },
+        {"record_kind": "group_metadata", "group_metadata": {"generation": 5, "members": [member]}},
+        {"record_kind": "consumer_group", "consumer_group": {"epoch": 2}, "group_id": "new"},
+        {"record_kind": "share_group"},
+        {"record_kind": "malformed", "error": "cut off", "raw_key": b"\x00"},
+    )
+    commits = base.offset_commits(records).collect()
+    assert [(row.partition, row.committed_offset, row.tombstone) for row in commits] == [
+        (3, 17, False),
+        (3, None, True),
+    ]
+    found = base.group_generations(records).collect()
+    assert [(row.group_id, row.group_type, row.generation, row.member_count) for row in found] == [
+        ("billing", "classic", 5, 1),
+        ("new", "consumer", 2, None),
+    ]
+    (one,) = base.group_members(records).collect()
+    assert (one.member_id, one.subscribed, one.assigned[0].partitions) == ("m-1", ["orders"], [0, 1])
+    assert (one.owned[0].partitions, one.owned_generation) == ([0], 4), (
+        "sticky's user data tell, before version 1"
+    )
+    assert [row.record_kind for row in base.consumer_group_records(records).collect()] == ["consumer_group"]
+    (broken,) = base.quarantine(records).collect()
+    assert (broken.error, bytes(broken.raw_key), broken.log_offset) == ("cut off", b"\x00", 5)
+    for source in base.FROM_DECODED:
+        assert source.rows(records).schema.simpleString() == source.table.schema.simpleString()
+
+
+def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> None:
+    event = {
+        "version": 1,
+        "id": "e-1",
+        "group": "billing",
+        "client_id": "billing-1",
+        "ended_at": "2026-11-20T12:00:01.500000Z",
+        "phases": {"join": 0.25},
+        "partitions_after": {"orders": [0, 1]},
+        "a key of a later version": 1,
+    }
+    values = [json.dumps(event).encode(), b"no event", b'{"id": "e-2"}', None]
+    raw = spark.createDataFrame(
+        [(None, value, "groupwright.rebalances", 0, number, START) for number, value in enumerate(values)],
+        "key binary, value binary, topic string, partition int, offset long, timestamp timestamp",
+    )
+    parsed = base.parsed_events(raw)
+    (row,) = base.client_events(parsed).collect()
+    assert (row.id, row.group_id, row.ended_at) == ("e-1", "billing", at(1.5).replace(tzinfo=None))
+    assert (row.phases, row.partitions_after) == ({"join": 0.25}, {"orders": [0, 1]})
+    assert [row.log_offset for row in base.event_quarantine(parsed).collect()] == [1, 2, 3]
+
+
+def generation(
+    number: int, seconds: float, **assigned: Sequence[int]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A row of `group_generations`, and those of `group_members`."""
+    key = {
+        "group_id": "billing",
+        "generation": number,
+        "log_partition": 0,
+        "log_offset": number,
+        "log_time": at(seconds),
+    }
+    members = [
+        {
+            **key,
+            "member_id": id_,
+            "client_id": id_.partition("_")[0],
+            "subscribed": ["orders"],
+            "assigned": [{"topic": "orders", "partitions": list(partitions)}],
+        }
+        for id_, partitions in assigned.items()
+    ]
+    return {
+        **key,
+        "group_type": "classic",
+        "protocol_type": "consumer",
+        "protocol": "range",
+        "tombstone": False,
+    }, members
+
+
+def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: SparkSession) -> None:
+    """b's session ended while it was busy: it came back 20 s later, and found that it had lost everything."""
+    generations = [
+        generation(4, 0, a_1=(0, 1), b_1=(2, 3)),
+        generation(5, 10, a_1=(0, 1, 2, 3)),
+        generation(6, 30, a_1=(0, 1), b_2=(2, 3)),
+    ]
+    events = [
+        {"id": "1", "client_id": "a", "member_id": "a_1", "generation": 5, "outcome": "completed",
+         "started_at": at(9), "ended_at": at(10.5)},
+        {"id": "2", "client_id": "a", "member_id": "a_1", "generation": 6, "outcome": "completed",
+         "started_at": at(29), "ended_at": at(30)},
+        {"id": "3", "client_id": "b", "member_id": "b_2", "generation": 6, "outcome": "lost",
+         "started_at": at(28), "ended_at": at(31), "error": "fenced"},
+    ]  # fmt: skip
+    events.append(events[-1])  # delivered twice
+    commits = [
+        {"group_id": "billing", "topic": "orders", "partition": 2, "committed_offset": offset, "log_offset": number,
+         "log_time": at(seconds), "tombstone": False}
+        for number, (seconds, offset) in enumerate(((1, 100), (11, 60), (12, 90), (32, 85)))
+    ]  # fmt: skip
+    histories = rebalances.histories(
+        rows_of(spark, schemas.GROUP_GENERATIONS, *(row for row, _ in generations)),
+        rows_of(spark, schemas.GROUP_MEMBERS, *(row for _, rows in generations for row in rows)),
+        rows_of(spark, schemas.CONSUMER_GROUP_RECORDS),
+        rows_of(spark, schemas.CLIENT_EVENTS, *({"group_id": "billing", **event} for event in events)),
+        rows_of(spark, schemas.OFFSET_COMMITS, *commits),
+    )
+    names = spark.createDataFrame([], "topic_id string, topic string")
+    found = rebalances.rebalances(histories, names)
+    assert found.schema.simpleString() == schemas.REBALANCES.schema.simpleString()
+    fourth, fifth, sixth = found.orderBy("generation").collect()
+    assert (fourth.trigger, fourth.previous_generation, fourth.duration_seconds) == ("unknown", None, None)
+    assert (fifth.trigger, fifth.left, fifth.duration_seconds, fifth.client_events) == (
+        "expiry",
+        ["b_1"],
+        1.5,
+        1,
+    )
+    assert (sixth.trigger, sixth.joined, sixth.duration_seconds, sixth.client_events) == (
+        "join",
+        ["b_2"],
+        3.0,
+        2,
+    )
+    assert (sixth.moved, sixth.fewest_moves, sixth.error) == (2, 2, "fenced")
+    assert [row.messages_reprocessed for row in (fourth, fifth, sixth)] == [0, 40, 5]
+
+
+def test_lag_is_what_was_not_committed_when_the_log_was_sampled(spark: SparkSession) -> None:
+    """The log grows by 10 messages a second; the group is 30 behind, so the first of these came 3 s ago."""
+    ends = [
+        {"topic": "orders", "partition": 0, "end_offset": 10 * second, "time": at(second)}
+        for second in (0, 10, 20)
+    ]
+    commits = [
+        {"group_id": "billing", "topic": "orders", "partition": 0, "committed_offset": offset, "tombstone": gone,
+         "log_offset": number, "log_time": at(seconds)}
+        for number, (seconds, offset, gone) in enumerate(((5, 70, False), (12, 100, False), (25, None, True)))
+    ]  # fmt: skip
+    ends.append({"topic": "orders", "partition": 0, "end_offset": 200, "time": at(30)})
+    found = lag.lag(
+        rows_of(spark, schemas.OFFSET_COMMITS, *commits), rows_of(spark, schemas.END_OFFSETS, *ends)
+    )
+    assert found.schema.simpleString() == schemas.LAG.schema.simpleString()
+    ten, twenty = found.orderBy("time").collect()
+    assert (ten.lag_messages, ten.committed_offset, ten.end_offset) == (30, 70, 100)
+    assert ten.lag_seconds == 2.9  # the message at 70 came as the end went from 70 to 71
+    assert (twenty.lag_messages, twenty.lag_seconds) == (100, 9.9)
+
+
+def test_a_group_that_is_not_behind_has_no_lag_and_one_from_before_the_samples_no_seconds(
+    spark: SparkSession,
+) -> None:
+    ends = [{"topic": "orders", "partition": 0, "end_offset": 50, "time": at(second)} for second in (10, 20)]
+    commits = [
+        {"group_id": group, "topic": "orders", "partition": 0, "committed_offset": offset, "tombstone": False,
+         "log_offset": offset, "log_time": at(1)}
+        for group, offset in (("ahead", 50), ("behind", 20))
+    ]  # fmt: skip
+    found = lag.lag(
+        rows_of(spark, schemas.OFFSET_COMMITS, *commits), rows_of(spark, schemas.END_OFFSETS, *ends)
+    )
+    assert [
+        (row.group_id, row.lag_messages, row.lag_seconds)
+        for row in found.orderBy("group_id", "time").collect()
+    ] == [
+        ("ahead", 0, 0.0),
+        ("ahead", 0, 0.0),
+        ("behind", 30, None),
+        ("behind", 30, None),
+    ]
+
+
+def test_churn_names_storms_and_the_member_that_flaps(spark: SparkSession) -> None:
+    """b comes and goes three times within five minutes; each time it has another member id."""
+    changes = [
+        {"group_id": "billing", "completed": at(60 * number), "generation": number, "moved": 2, "fewest_moves": 1,
+         "duration_seconds": 0.5, "joined": [f"b_{number}"] if number % 2 == 0 else [],
+         "left": [f"b_{number - 1}"] if number % 2 else []}
+        for number in range(6)
+    ]  # fmt: skip
+    members = [
+        {"group_id": "billing", "member_id": id_, "client_id": id_[0], "generation": 1}
+        for id_ in ("a_0", "b_0", "b_2", "b_4")
+    ]
+    events = [
+        {
+            "id": str(number),
+            "group_id": "billing",
+            "member_id": "a_0",
+            "ended_at": at(60 * number),
+            "duration_seconds": 0.25,
+        }
+        for number in range(6)
+    ]
+    found = churn.churn(
+        rows_of(spark, schemas.REBALANCES, *changes),
+        rows_of(spark, schemas.CLIENT_EVENTS, *events),
+        rows_of(spark, schemas.GROUP_MEMBERS, *members),
+    )
+    assert found.schema.simpleString() == schemas.CHURN.schema.simpleString()
+    rows = {row.member_id: row for row in found.collect()}
+    whole = rows[None]
+    assert (whole.rebalances, whole.moved, whole.fewest_moves, whole.seconds_not_consuming) == (6, 12, 6, 3.0)
+    assert (whole.storm, whole.flapping) == (True, True)
+    assert (rows["a_0"].rebalances, rows["a_0"].seconds_not_consuming, rows["a_0"].flapping) == (
+        0,
+        1.5,
+        False,
+    )
+    assert [rows[id_].flapping for id_ in ("b_0", "b_2", "b_4")] == [True] * 3
+    assert [row.date for row in rows.values()] == [date(2026, 11, 20)] * len(rows)

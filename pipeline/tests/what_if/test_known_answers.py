@@ -1,0 +1,111 @@
+"""Small histories whose answers were worked out by hand."""
+
+from typing import Any
+
+from groupwright.pipeline.what_if.history import KnownTopic
+
+
+def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(past: Any, column: Any) -> None:
+    # range cuts 6 partitions in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: 2 leaves a, 4 and 5 leave b; then, without a, in
+    # 0-2 and 3-5: 3 leaves b. sticky gives c one of each, and in the end gives out what a had, no more.
+    past.generation(1, {"a": {"orders": range(6)}})
+    past.generation(2, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
+    past.generation(3, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
+    past.generation(4, {"b": {"orders": [0, 1, 2]}, "c": {"orders": [3, 4, 5]}})
+    played = past.play("range", "sticky", "cooperative-sticky")
+    assert column(played["in fact"], "moved") == [0, 3, 3, 1]
+    assert column(played["range"], "moved") == [0, 3, 3, 1]
+    assert column(played["sticky"], "moved") == [0, 3, 2, 0]
+    assert column(played["cooperative-sticky"], "moved") == [0, 3, 2, 0]
+    assert column(played["range"], "fewest_moves") == [0, 3, 2, 0]
+    assert column(played["sticky"], "rounds") == [1, 1, 1, 1]
+    assert column(played["cooperative-sticky"], "rounds") == [1, 2, 2, 1], "a move takes a second rebalance"
+
+
+def test_each_assignor_plays_its_own_history(past: Any, column: Any) -> None:
+    # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5 leave b.
+    past.generation(1, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
+    past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
+    played = past.play("roundrobin")
+    assert column(played["roundrobin"], "moved") == [0, 4]
+    assert column(played["in fact"], "moved") == [0, 3]
+
+
+def test_range_leaves_idle_members_where_sticky_balances_over_all_topics(past: Any, column: Any) -> None:
+    # Two topics of one partition each: range gives both to a, sticky one to each.
+    past.generation(1, {"a": {"audit": [0], "orders": [0]}, "b": {}}, subscribed={"b": ["audit", "orders"]})
+    played = past.play("range", "sticky")
+    assert column(played["range"], "imbalance") == [2]
+    assert column(played["sticky"], "imbalance") == [0]
+    assert column(played["range"], "topic_spread") == [1.0]
+
+
+def test_a_topic_has_the_partitions_that_were_seen_until_then(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"orders": [0, 1]}})
+    past.generation(2, {"a": {"orders": [0, 1, 2, 3]}})
+    past.generation(3, {"a": {"orders": [0]}})
+    assert column(past.play("range")["range"], "partitions") == [2, 4, 4]
+
+
+def test_a_table_of_topics_wins_over_what_was_seen(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"orders": [0]}})
+    assert column(past.play("range", topics={"orders": KnownTopic(8)})["range"], "partitions") == [8]
+
+
+def test_partitions_with_no_replica_in_their_consumers_rack_are_far(past: Any, column: Any) -> None:
+    # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were far.
+    topics = {"orders": KnownTopic(4, (("r1",), ("r2",), ("r1",), ("r2",)))}
+    past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
+    past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
+    played = past.play("range", "roundrobin", "sticky", topics=topics)
+    assert column(played["in fact"], "far") == [2, 2]
+    assert column(played["in fact"], "fewest_moves") == [0, 2]
+    assert column(played["range"], "far") == [0, 0]
+    assert column(played["sticky"], "far") == [0, 0]
+
+
+def test_racks_are_null_where_nobody_told_them(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"orders": [0]}}, racks={"a": "r1"})
+    assert column(past.play("range")["range"], "far") == [None]
+
+
+def test_a_static_member_keeps_its_partitions_under_a_new_member_id(past: Any, column: Any) -> None:
+    past.generation(1, {"a-1": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, instances={"a-1": "host-a"})
+    past.generation(2, {"a-2": {"orders": [2, 3]}, "b": {"orders": [0, 1]}}, instances={"a-2": "host-a"})
+    played = past.play("sticky")
+    assert column(played["in fact"], "moved") == [0, 4]
+    assert column(played["sticky"], "moved") == [0, 0]
+
+
+def test_who_comes_back_after_the_group_was_empty_owns_nothing(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}})
+    past.generation(2, {})
+    past.generation(3, {"a": {"orders": [2, 3]}, "b": {"orders": [0, 1]}})
+    played = past.play("sticky")
+    assert column(played["in fact"], "generation") == [1, 3]
+    assert column(played["in fact"], "moved") == [0, 0]
+
+
+def test_of_several_records_of_one_generation_the_last_counts(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2]}})
+    past.generation(1, {"a": {"orders": [0]}, "b": {"orders": [1, 2]}})
+    played = past.play("range")
+    assert column(played["in fact"], "generation") == [1]
+    assert column(played["in fact"], "moved") == [0]
+
+
+def test_a_partition_that_its_owner_no_longer_subscribes_to_is_not_moved_but_lost(
+    past: Any, column: Any
+) -> None:
+    past.generation(1, {"a": {"audit": [0], "orders": [0]}, "b": {}}, subscribed={"b": ["orders"]})
+    past.generation(
+        2, {"a": {"audit": [0]}, "b": {"orders": [0]}}, subscribed={"a": ["audit"], "b": ["orders"]}
+    )
+    assert column(past.play("range")["in fact"], "moved") == [0, 0]
+
+
+def test_a_group_whose_rows_cannot_be_has_an_error_and_no_measures(past: Any) -> None:
+    past.generation(1, {"a": {"orders": [2**31 - 1]}})
+    played = past.play("range")
+    assert [row["moved"] for row in played["range"]] == [None]
+    assert "2147483648 partitions" in played["range"][0]["error"]

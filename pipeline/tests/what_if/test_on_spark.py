@@ -1,0 +1,106 @@
+"""The same on Spark: rows of the tables in, rows of the tables out."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
+from groupwright.assignors import AssignorError, InvalidInputError
+from groupwright.pipeline import schemas
+from groupwright.pipeline.what_if import IN_FACT, WHAT_IF, WHAT_IF_GENERATIONS, compare, findings, run_what_if
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(spark: SparkSession) -> Any:
+    """Three groups of consumers, one of them a name that hurts, and a Connect group, in each two generations."""
+    generations, members = [], []
+
+    def record(
+        group: Any, generation: Any, offset: Any, shares: Any, protocol_type: Any = "consumer"
+    ) -> None:
+        where = {
+            "group_id": group,
+            "generation": generation,
+            "log_partition": 3,
+            "log_offset": offset,
+            "log_time": START + timedelta(hours=offset),
+        }
+        generations.append(
+            {**where, "protocol_type": protocol_type, "member_count": len(shares), "tombstone": False}
+        )
+        for id_, partitions in shares.items():
+            assigned = [{"topic": "orders", "partitions": partitions}]
+            members.append({**where, "member_id": id_, "subscribed": ["orders"], "assigned": assigned})
+
+    for number, group in enumerate(["billing", "käse ' \" \\ 组", "shipping"]):
+        record(group, 1, number, {"a": [0, 1, 2], "b": [3, 4, 5]})
+        record(group, 2, number + 10, {"a": [0, 1], "b": [2, 3], "c": [4, 5]})
+    record("sink", 1, 99, {"worker-1": [0]}, protocol_type="connect")
+
+    def frame(rows: Any, table: Any) -> Any:
+        columns = table.columns
+        return spark.createDataFrame([[row.get(column) for column in columns] for row in rows], table.schema)
+
+    return frame(generations, schemas.GROUP_GENERATIONS), frame(members, schemas.GROUP_MEMBERS)
+
+
+def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
+    played = run_what_if(tables[0], tables[1], ["range", "roundrobin", "sticky"], tasks=2).cache()
+    assert [(field.name, field.dataType) for field in played.schema] == [
+        (field.name, field.dataType) for field in WHAT_IF_GENERATIONS.schema
+    ]
+    rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
+    assert len(rows) == 3 * 4 * 2, "Connect's worker is no consumer"
+    assert {a: rows["käse ' \" \\ 组", a, 2].moved for a in (IN_FACT, "range", "roundrobin", "sticky")} == {
+        IN_FACT: 3,
+        "range": 3,
+        "roundrobin": 4,
+        "sticky": 2,
+    }
+    result = compare(played)
+    assert result.columns == WHAT_IF.columns
+    sums = {(r.group_id, r.assignor): r for r in result.collect()}
+    assert sums["billing", "sticky"].moved_in_fact == 3
+    assert sums["billing", "sticky"].rebalances == 2
+    assert sums["billing", "sticky"].errors == 0
+    assert findings(result, span="this month's") == [
+        "with sticky this month's 6 rebalances would have moved 6 partitions instead of 9",
+        "with range this month's 6 rebalances would have moved 9 partitions instead of 9",
+        "with roundrobin this month's 6 rebalances would have moved 12 partitions instead of 9",
+    ]
+
+
+def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
+    def result(tasks: Any) -> Any:
+        rows = run_what_if(tables[0], tables[1], ["sticky", "cooperative-sticky"], tasks=tasks).drop(
+            "seconds"
+        )
+        return sorted(rows.orderBy("group_id", "assignor", "generation").collect(), key=str)
+
+    assert result(1) == result(3)
+
+
+def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: Any) -> None:
+    generations, members = tables
+    placed = members.withColumn("rack", F.when(F.col("member_id") == "a", "r1").otherwise("r2"))
+    racks = [["r1"], ["r1"], ["r2"], ["r2"], ["r2"], ["r2"]]
+    topics = spark.createDataFrame(
+        [("orders", 6, racks)], "topic string, partitions int, racks array<array<string>>"
+    )
+    played = run_what_if(generations, placed, ["sticky"], topics=topics, tasks=1)
+    last = played.where("group_id = 'billing' and generation = 2 and assignor = 'sticky'").first()
+    assert last is not None
+    assert last.far == 0
+
+
+def test_it_says_at_once_which_assignor_it_lacks(tables: Any) -> None:
+    with pytest.raises(AssignorError, match="no assignor is named 'rnage'"):
+        run_what_if(tables[0], tables[1], ["range", "rnage"])
+    with pytest.raises(InvalidInputError, match="no assignor is given"):
+        run_what_if(tables[0], tables[1], [])
+    with pytest.raises(InvalidInputError, match="more than once: range, range"):
+        run_what_if(tables[0], tables[1], ["range", "range"])
