@@ -180,3 +180,16 @@ def test_a_commit_amid_a_handful_is_of_what_was_returned(scene: "Scene") -> None
     heir = scene.consumer()
     heir.subscribe([topic])
     assert scene.take(heir, 1) == [100]
+
+
+def test_where_each_partitions_messages_begin_is_told_paused_ones_included() -> None:
+    """A scrape asks for it beside a thread that polls: lag must not count as taken what is here."""
+    queue = Queue(message(0), message(1), message(7, 1), message(2), message(8, 1))
+    ahead = Ahead()
+    running(ahead, queue)
+    assert ahead.first_offsets() == {("t", 0): 2, ("t", 1): 7}
+
+    ahead.pause([("t", 1)])
+    ahead.sort_out()
+    assert ahead.next(queue.consume, 100.02) is not None
+    assert ahead.first_offsets() == {("t", 1): 7}

@@ -120,6 +120,25 @@ def test_a_consumer_goes_on_after_the_broker_was_killed(fast: "Scene") -> None:
     assert fast.committed(topic, partitions=2) == [100, 100]
 
 
+def test_a_broker_that_freezes_is_soon_asked_no_more_for_the_coordinator(
+    fast: "Scene", caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen in a cluster: a member asked the frozen coordinator itself who coordinates, and waited a minute for that."""
+    topic = fast.topic(messages=10)
+    consumer = fast.consumer(session_timeout_ms=3000, heartbeat_interval_ms=500)
+    called = subscribe(consumer, topic)
+    fast.take(consumer, 5)
+
+    fast.kafka.pause()
+    try:
+        asked = "the group's coordinator could not be looked up: "
+        fast.poll_until(lambda: asked in caplog.text, consumer, what="the end of its patience")
+    finally:
+        fast.kafka.resume()
+
+    fast.poll_until(lambda: called == ["assign", "lost", "assign"], consumer, what="the way back")
+
+
 def test_a_close_without_a_broker_ends_in_time_and_gives_everything_up(
     fast: "Scene", monkeypatch: pytest.MonkeyPatch
 ) -> None:

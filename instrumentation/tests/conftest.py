@@ -51,6 +51,7 @@ def new_rebalance() -> Callable[..., Rebalance]:
             "reason": "the group is rebalancing",
             "duration": 0.3,
             "phases": {Phase.REVOKE: 0.02, Phase.JOIN: 0.2, Phase.SYNC: 0.05, Phase.ASSIGN: 0.03},
+            "partitions_before": {"orders": [1, 0]},
             "partitions": {"orders": [0, 1, 2]},
             "ended_at": 1_700_000_000.5,
         }

@@ -109,11 +109,24 @@ def test_what_is_no_client_is_refused_in_words(kind: Any, registry: CollectorReg
         instrumented(kind, NOWHERE, registry=registry)
 
 
-def test_a_registry_that_clashes_is_refused_before_a_client_is_made(registry: CollectorRegistry) -> None:
+@pytest.mark.parametrize("kind", [confluent_kafka.Consumer, Producer])
+def test_a_client_is_made_all_the_same_where_the_registry_clashes_and_the_log_says_so(
+    kind: Any, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A service must not fail at its start because two libraries call a metric by one name."""
     Gauge("groupwright_build_info", "someone else's", registry=registry)
 
-    with pytest.raises(ValueError, match="by Groupwright's names that are not its own"):
-        instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry)
+    client = instrumented(kind, NOWHERE, registry=registry, advise=False)
+
+    assert isinstance(client, kind)
+    client.poll(0)
+    (logged,) = caplog.records
+    assert (
+        "its metrics are not served: the registry has metrics by Groupwright's names" in logged.getMessage()
+    )
+    assert {family.name for family in registry.collect()} == {"groupwright_build_info"}
+    if kind is confluent_kafka.Consumer:
+        client.close()
 
 
 def test_a_second_look_at_a_consumer_returns_what_can_be_removed(

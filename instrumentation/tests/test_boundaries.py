@@ -5,13 +5,15 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from dataclasses import fields
 
 import confluent_kafka
 import pytest
 from prometheus_client import CollectorRegistry
 
-from groupwright.consumer import Consumer
-from groupwright.instrumentation import ObservableConsumer, instrument
+from groupwright.assignors import RangeAssignor
+from groupwright.consumer import AIOConsumer, Consumer, rebalance, snapshot
+from groupwright.instrumentation import Leadership, MembershipSnapshot, ObservableConsumer, instrument
 
 # Reserved and refused at once: nothing is to be reached by tests that need no Kafka.
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "client.id": "c-1", "log_level": 0}
@@ -59,6 +61,43 @@ def test_groupwrights_consumer_has_the_shape(
         assert age is not None
         assert 0 <= age <= (consumer.poll_age or 0.0)
         assert value("groupwright_instrumentation_errors_total") == 0
+
+
+def test_groupwrights_consumer_offers_all_that_is_read() -> None:
+    """Neither part imports the other, so nothing else keeps these alike."""
+    for theirs, read in (
+        (snapshot.MembershipSnapshot, MembershipSnapshot),
+        (rebalance.Leadership, Leadership),
+    ):
+        assert {field.name for field in fields(theirs)} == {field.name for field in fields(read)}
+    for member in ("membership_snapshot", "settings", "group_id", "client_id", "poll_age", "add_listener"):
+        assert hasattr(Consumer, member)
+        assert hasattr(AIOConsumer, member)
+    assert {"kind", "partitions_before", "leadership"} <= {
+        field.name for field in fields(rebalance.Rebalance)
+    }
+
+
+def test_groupwrights_settings_are_advice_enough_and_show_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    config = {
+        **NOWHERE,
+        "session.timeout.ms": 6000,
+        "heartbeat.interval.ms": 5000,
+        "sasl.mechanism": "PLAIN",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.username": "service",
+        "sasl.password": "hush",
+        "partition.assignment.strategy": [RangeAssignor()],
+        "error_cb": lambda _: None,
+    }
+    with Consumer(config) as consumer:
+        instrument(consumer, registry=CollectorRegistry())
+
+        assert consumer.settings["partition.assignment.strategy"] == "range"
+        assert "hush" not in repr(consumer.settings)
+        assert not any(callable(value) for value in consumer.settings.values())
+        assert "hush" not in repr(vars(consumer._member))
+    assert any("session.timeout.ms is 6000" in record.getMessage() for record in caplog.records)
 
 
 def test_groupwrights_consumer_is_not_kept_alive(

@@ -256,7 +256,7 @@ def test_buckets_ascend_from_1_ms_to_300_s_and_hold_the_defaults_of_consumers() 
 
 def test_outcomes_and_phases_are_the_consumers() -> None:
     assert set(OUTCOMES) == set(Outcome)
-    assert tuple(Phase) == tuple(phase for phase in PHASES if phase != "join_and_sync")
+    assert tuple(Phase) == PHASES
 
 
 @pytest.mark.parametrize(

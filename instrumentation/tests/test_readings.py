@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Leadership, MembershipSnapshot, Metrics, instrument
+from groupwright.instrumentation.listener import Options
 from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer
 
@@ -114,6 +115,42 @@ def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(
     assert value("groupwright_commit_failures_total", error="ILLEGAL_GENERATION") == 1
     assert value("groupwright_commit_duration_seconds_count") == 2
     assert value("groupwright_commit_duration_seconds_sum") == 0.75
+
+
+def test_what_a_consumer_has_taken_ahead_still_lags(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    """Statistics count 10 messages of partition 0 as taken, of which the application has 6, and 5 of the other."""
+    positions = {"orders": {0: 10, 1: 5}}
+    signals = Signals(
+        lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {0: 3, 1: 0}}, positions)
+    )
+    signals.take_statistics("")
+    ahead = {("orders", 0): 6, ("orders", 1): 9, ("gone", 0): 1}
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(ahead=ahead))
+    Metrics.of(registry).watch(consumer, Options(lag_by_partition=True), signals)
+
+    assert value("groupwright_partition_lag", topic="orders", partition="0") == 7
+    assert value("groupwright_partition_lag", topic="orders", partition="1") == 0
+    assert value("groupwright_lag", topic="orders") == 7
+
+
+def test_a_membership_of_librdkafkas_is_completed_from_statistics(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    statistics: Callable[[str], str],
+) -> None:
+    """Groupwright's consumer under KIP-848."""
+    signals = Signals(read_consumer)
+    signals.take_statistics(statistics("consumer"))
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(max_poll_exceeded=2))
+    Metrics.of(registry).watch(consumer, None, signals, {"group.protocol": "consumer"})
+
+    assert value("groupwright_coordinator_node") == 1
+    assert value("groupwright_membership_state", state="stable") == 1
+    assert value("groupwright_max_poll_exceeded_total") == 2
+    assert value("groupwright_consumer_info", client="librdkafka", kind="consumer") == 1
 
 
 def test_lag_is_shown_by_topic_and_by_partition_on_request(

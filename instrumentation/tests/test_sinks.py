@@ -106,7 +106,7 @@ def test_each_rebalance_goes_to_each_sink_once(
     listener = instrument(new_consumer(), registry, events=sinks)
     assert outcomes(value, "file") == {"sent": 0, "dropped": 0, "failed": 0}
     listener.rebalanced(new_rebalance(partitions={"orders": [0, 1]}))
-    listener.rebalanced(new_rebalance(partitions={"orders": [0]}))
+    listener.rebalanced(new_rebalance(partitions_before={"orders": [0, 1]}, partitions={"orders": [0]}))
     for sink in sinks:
         sink.close()
 

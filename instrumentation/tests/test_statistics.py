@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING
 
 from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer, read_producer
@@ -17,7 +18,7 @@ def test_a_consumers_statistics_are_read(statistics: Text) -> None:
     read = read_consumer(statistics("consumer"))
 
     assert read.state == "stable"
-    assert read.lag == {"orders": {1: 8, 2: 0}}
+    assert read.lag == {"orders": {0: 10, 1: 8, 2: 0}}
     assert read.coordinator is not None
     assert read.coordinator.node == 1
     assert read.coordinator.errors == 0
@@ -32,7 +33,7 @@ def test_lag_counts_what_is_fetched_alone(statistics: Text) -> None:
     partitions["1"]["fetch_state"] = "stopped"
     partitions["-1"] |= {"fetch_state": "active", "consumer_lag_stored": 7}
 
-    assert read_consumer(json.dumps(everything)).lag == {"orders": {2: 0}}
+    assert read_consumer(json.dumps(everything)).lag == {"orders": {0: 10, 2: 0}}
 
 
 def test_lag_is_to_the_committed_offset_before_the_first_message(statistics: Text) -> None:
@@ -40,6 +41,29 @@ def test_lag_is_to_the_committed_offset_before_the_first_message(statistics: Tex
     everything["topics"]["orders"]["partitions"]["0"]["consumer_lag"] = 4
 
     assert read_consumer(json.dumps(everything)).lag == {"orders": {0: 4, 1: 8, 2: 0}}
+
+
+def test_a_partition_of_which_nothing_was_taken_lags_by_all_that_there_is(statistics: Text) -> None:
+    """It was left out of a topic's sum, so that a new group seemed to have caught up."""
+    everything = json.loads(statistics("consumer"))
+    partition = everything["topics"]["orders"]["partitions"]["0"]
+    assert partition["app_offset"] < 0
+    assert partition["query_offset"] == OFFSET_BEGINNING
+
+    read = read_consumer(json.dumps(everything))
+
+    assert read.lag["orders"][0] == partition["ls_offset"] - partition["lo_offset"] == 10
+    assert 0 not in read.positions["orders"]
+
+
+def test_lag_is_to_what_was_taken_where_nothing_is_stored_or_committed_natively(statistics: Text) -> None:
+    """Groupwright's consumer with enable.auto.offset.store=false: both are its own business."""
+    everything = json.loads(statistics("consumer"))
+    everything["topics"]["orders"]["partitions"]["0"]["app_offset"] = 7
+
+    read = read_consumer(json.dumps(everything))
+
+    assert (read.lag["orders"][0], read.positions["orders"][0]) == (3, 7)
 
 
 def test_a_coordinator_that_is_not_known_yet_has_no_node(statistics: Text) -> None:

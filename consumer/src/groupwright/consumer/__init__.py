@@ -3,7 +3,9 @@
 - `Consumer`: change the import, add ``partition.assignment.strategy`` with names or `Assignor` objects.
 - `DeserializingConsumer`, `AIOConsumer`: confluent-kafka's classes of these names, over the same membership.
 - `ConsumerInterceptor`: what sees every message and every commit (KIP-42).
-- `Listener`, `Rebalance`, `Outcome`, `Phase`: what a consumer tells of its rebalances (`Consumer.add_listener`).
+- `Listener`, `Rebalance`, `Outcome`, `Phase`, `Kind`, `Leadership`: what a consumer tells of its rebalances
+  (`Consumer.add_listener`); a `ClientListener` hears of commits too.
+- `MembershipSnapshot`: how its membership stands (`Consumer.membership_snapshot`).
 - `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
 """
 
@@ -21,11 +23,21 @@ from groupwright.consumer.errors import (
     InconsistentGroupProtocolError,
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
-from groupwright.consumer.rebalance import Listener, Outcome, Phase, Rebalance
+from groupwright.consumer.rebalance import (
+    ClientListener,
+    Kind,
+    Leadership,
+    Listener,
+    Outcome,
+    Phase,
+    Rebalance,
+)
+from groupwright.consumer.snapshot import MembershipSnapshot
 
 __all__ = [
     "AIOConsumer",
     "AssignorFailedError",
+    "ClientListener",
     "CommitError",
     "ConcurrentAccessError",
     "ConfigurationError",
@@ -36,7 +48,10 @@ __all__ = [
     "FencedInstanceError",
     "GroupError",
     "InconsistentGroupProtocolError",
+    "Kind",
+    "Leadership",
     "Listener",
+    "MembershipSnapshot",
     "Outcome",
     "Phase",
     "Rebalance",

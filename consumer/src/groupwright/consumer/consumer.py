@@ -212,6 +212,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 messages = self._ahead.take(num_messages) or self._native_consume(num_messages, seconds)
             finally:
                 polling.ident = 0
+                polling.inside_seconds += monotonic() - now
+            if self._notices is not None:
+                self._notice(messages)
             if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
                 return messages
         return self._consume(num_messages, math.inf if timeout < 0 else now + timeout, messages)
@@ -220,24 +223,25 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def _consume(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
         self._check_not_in_callback()
         while True:
-            # What is due waits until the messages in hand have been returned: their partitions may be given up by
-            # it, and what it raises would lose them.
-            if not messages:
-                error_message = self._serve()
-                if error_message is not None:
-                    return [error_message]
-            elif self._member.due or self._polling.closing:
-                return messages
-            now = self._polling.last = monotonic()
-            remaining = deadline - now
-            if not self._member.hold(min(_SLICE, remaining)):
-                wanted = num_messages - len(messages)
-                batch = self._ahead.take(wanted)
-                if not batch:
-                    batch = self._native_consume(wanted, max(0.0, min(_SLICE, remaining)))
-                    if self._notices is not None:
-                        self._notice(batch)
-                messages += self._interceptors.on_consume(batch) if self._interceptors else batch
+            with self._polling.timed():
+                # What is due waits until the messages in hand have been returned: their partitions may be given up by
+                # it, and what it raises would lose them.
+                if not messages:
+                    error_message = self._serve()
+                    if error_message is not None:
+                        return [error_message]
+                elif self._member.due or self._polling.closing:
+                    return messages
+                now = self._polling.last = monotonic()
+                remaining = deadline - now
+                if not self._member.hold(min(_SLICE, remaining)):
+                    wanted = num_messages - len(messages)
+                    batch = self._ahead.take(wanted)
+                    if not batch:
+                        batch = self._native_consume(wanted, max(0.0, min(_SLICE, remaining)))
+                        if self._notices is not None:
+                            self._notice(batch)
+                    messages += self._interceptors.on_consume(batch) if self._interceptors else batch
             if len(messages) >= num_messages or remaining <= _SLICE:
                 return messages
 

@@ -221,8 +221,7 @@ class Driver:
                 self._feed(member.coordinator_found)
             else:
                 refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
-                detail = f"the group's coordinator could not be looked up: {message}"
-                self._feed(member.coordinator_missing, code if refused else None, detail)
+                self._feed(member.coordinator_missing, code if refused else None, message)
 
     async def _join(self, action: act.SendJoin) -> None:
         # The coordinator would answer a commit sent behind a parked JoinGroup only after the rebalance.

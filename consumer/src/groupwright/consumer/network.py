@@ -128,7 +128,7 @@ class Network(Loop):
         """Look the group's coordinator up and connect to it.
 
         Returns:
-            The broker's error code (0: found and connected) and its message.
+            The broker's error code (0: found and connected), and what to tell of it.
 
         Raises:
             DisconnectedError: no broker answered in time.
@@ -144,10 +144,18 @@ class Network(Loop):
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            response = await self._send_anywhere(request)
+            # Any broker knows it at once. One that does not say it in good time is frozen, as the coordinator may be that
+            # is to be replaced; another is asked, rather than to wait as long as for a commit.
+            response = await self._send_anywhere(
+                request, min(self._config.request_timeout, self._config.session_timeout / 3)
+            )
             result = response.coordinators[0] if response.coordinators else response
             if result.error_code:
-                return result.error_code, result.error_message or ""
+                reason = f": {result.error_message}" if result.error_message else ""
+                return (
+                    result.error_code,
+                    f"the coordinator of the group {self._config.group_id!r} could not be looked up{reason}",
+                )
             self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
             await self._await_connection(self._coordinator)
             self.traffic.found_coordinator(result.node_id)
@@ -383,12 +391,12 @@ class Network(Loop):
             raise DisconnectedError("the coordinator is not known")
         return await self._exchange(request, self._coordinator, timeout)
 
-    async def _send_anywhere(self, request: Any) -> Any:
+    async def _send_anywhere(self, request: Any, timeout: float | None = None) -> Any:
         node = self._manager.least_loaded_node()
         if node is None:
             self._bootstrapped = False
             raise DisconnectedError("no broker can be reached")
-        return await self._exchange(request, node, None)
+        return await self._exchange(request, node, timeout)
 
     async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
         """Send a request and count it; return its answer."""

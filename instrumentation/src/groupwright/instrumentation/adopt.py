@@ -1,6 +1,7 @@
 """`instrumented`: makes any client of confluent-kafka, measured from its first moment."""
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from groupwright.instrumentation.sinks import EventSink
 from groupwright.instrumentation.statistics import read_consumer, read_producer
 
 C = TypeVar("C")
+
+_log = logging.getLogger("groupwright.instrumentation")
 
 
 def instrumented(
@@ -35,6 +38,9 @@ def instrumented(
     The client is of its kind in every respect, and the application's callbacks go on unchanged. Statistics are asked
     for every 15 s, unless the configuration has ``statistics.interval.ms``; with 0, what rests on them is absent.
 
+    A registry that has others' metrics by these names is left as it is: the client is made all the same, a warning in
+    the log says so, and events and advice go on.
+
     Args:
         kind: the client's class: `confluent_kafka.Consumer`, `DeserializingConsumer`, `AIOConsumer`, Groupwright's
             `Consumer`, one derived from any of these; or a producer's.
@@ -47,9 +53,8 @@ def instrumented(
 
     Raises:
         TypeError: `kind` is no client of confluent-kafka.
-        ValueError: the registry has metrics by these names that are not Groupwright's.
     """
-    metrics = Metrics.of(registry)
+    metrics = _metrics_of(registry)
     asynchronous = inspect.iscoroutinefunction(getattr(kind, "poll", None))
     if hasattr(kind, "produce"):
         signals = Signals(read_producer)
@@ -68,6 +73,15 @@ def instrumented(
         )
     metrics.watch(consumer, Options(events, lag_by_partition, advise), told, config)
     return consumer  # type: ignore[no-any-return] # it is of that kind
+
+
+def _metrics_of(registry: CollectorRegistry) -> Metrics:
+    """Return the registry's metrics; where it has others by their names, such that nobody serves."""
+    try:
+        return Metrics.of(registry)
+    except ValueError as clash:
+        _log.warning("the client is made, and its metrics are not served: %s", clash)
+        return Metrics()
 
 
 def _watching(kind: Any, *, asynchronous: bool) -> type:

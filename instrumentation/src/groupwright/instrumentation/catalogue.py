@@ -109,24 +109,29 @@ LEADER_MOVES = Spec(
     Kind.COUNTER,
     "Partitions that the assignments made here, as the group's leader, took from one member for another.",
     _CONSUMER,
+    own_membership=True,
 )
 LEADER_MOVES_NEEDED = Spec(
     "groupwright_leader_moves_needed_total",
     Kind.COUNTER,
     "The fewest moves that assignments as even as can be would have taken; what exceeds it is churn.",
     _CONSUMER,
+    own_membership=True,
 )
 LEADER_IMBALANCE = Spec(
     "groupwright_leader_imbalance",
     Kind.GAUGE,
-    "How uneven the last assignment made here is, as `groupwright.assignors.measure` counts it; 0: as even as can be.",
+    "How many partitions wider than it must be the gap is between the member with the most and that with the fewest, in the "
+    "last assignment made here; 0: as even as can be.",
     _CONSUMER,
+    own_membership=True,
 )
 LEADER_MEMBERS = Spec(
     "groupwright_leader_members",
     Kind.GAUGE,
-    "Members of the group; absent where another member leads.",
+    "Members of the group; absent where another member leads, and of a group too large to be looked at.",
     _CONSUMER,
+    own_membership=True,
 )
 
 # --- Membership ---------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ COORDINATOR_ERRORS = Spec(
 COORDINATOR_ROUND_TRIP = Spec(
     "groupwright_coordinator_round_trip_seconds",
     Kind.GAUGE,
-    "Round trip to the coordinator, on average over the last window of measuring.",
+    "Round trip to the coordinator, as last measured; of librdkafka's membership, on average since its statistics before.",
     _CONSUMER,
     unit="seconds",
     java="heartbeat-response-time-max",
@@ -181,8 +186,10 @@ GROUP_REQUESTS = Spec(
 GROUP_REQUEST_FAILURES = Spec(
     "groupwright_group_request_failures_total",
     Kind.COUNTER,
-    "Requests that the coordinator answered with an error.",
+    "Requests that the coordinator answered with an error. How a new member gets its id, and how one hears of a rebalance, "
+    "are none.",
     (*_CONSUMER, "request", "error"),
+    own_membership=True,
 )
 LAST_HEARTBEAT_AGE = Spec(
     "groupwright_last_heartbeat_age_seconds",
@@ -192,6 +199,7 @@ LAST_HEARTBEAT_AGE = Spec(
     unit="seconds",
     java="last-heartbeat-seconds-ago",
     merge=Merge.MAX,
+    own_membership=True,
 )
 FENCED = Spec(
     "groupwright_fenced_total",

@@ -34,8 +34,8 @@ LABELS = {
         "`revoke`: from the order to give partitions up until that is done, callback included; `join`: from the first "
         "JoinGroup until one was answered with a generation, so mostly waiting for the other members; `sync`: from "
         "there until SyncGroup brought the assignment, in the leader with the assignor's run; `join_and_sync`: both "
-        "as one, with the other members' part, of a plain consumer, which cannot tell them apart; `assign`: from "
-        "there until it was applied, with the fetch of committed offsets (of a plain consumer: without) and the "
+        "as one, with the other members' part, of librdkafka's membership, which cannot tell them apart; `assign`: from "
+        "there until it was applied, with the fetch of committed offsets (of librdkafka's membership: without) and the "
         "callback"
     ),
     "callback": "`assign`: `on_assign`; `revoke`: `on_revoke`; `lost`: `on_lost`, or `on_revoke` where there is none",

@@ -1,6 +1,7 @@
 """One consumer's instrumentation: what its rebalances add to the metrics, and what it shows when scraped."""
 
 import logging
+import math
 import threading
 import time
 import weakref
@@ -29,23 +30,29 @@ from groupwright.instrumentation.catalogue import (
     STATISTICS_AGE,
     WARNINGS,
 )
+from groupwright.instrumentation.cycles import CONSUMER
 from groupwright.instrumentation.events import RebalanceEvent, make_event
 from groupwright.instrumentation.families import Families, Identity
 from groupwright.instrumentation.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
+from groupwright.instrumentation.native import NativeMembership
 from groupwright.instrumentation.observable import (
-    Leadership,
     MembershipSnapshot,
     ObservableConsumer,
     Partitions,
     RebalanceRecord,
 )
+from groupwright.instrumentation.observer import Observed
 from groupwright.instrumentation.readings import Growth, Reading
+from groupwright.instrumentation.rounds import Round, Rounds, read_round
 from groupwright.instrumentation.settings import ConsumerSettings
 from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.sinks import EventSink
 from groupwright.instrumentation.spec import Spec
 from groupwright.instrumentation.standing import Standing
 from groupwright.instrumentation.statistics import ConsumerStatistics
+
+_MARGIN = 0.01
+"""Seconds; a timer may be early by its clock's grain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +93,17 @@ class Instrumentation:
         self._logger = logger
         self._options = options or Options()
         self._signals = signals
-        self._config: Mapping[str, Any] | None = (
-            config if config is not None else getattr(consumer, "settings", None)
-        )
+        # What the consumer says of itself has assignors by name.
+        self._config: Mapping[str, Any] | None = getattr(consumer, "settings", None) or config
         settings = ConsumerSettings.of(self._config or {})
         self._advice = RunningAdvice(settings.heartbeat_interval, settings.max_poll_interval)
-        observer = getattr(consumer, "_observer", None)
-        self._client = "groupwright" if observer is None else "librdkafka"
-        self._kind = "" if observer is None else observer.settings.kind
+        observed = isinstance(consumer, Observed)
+        self._client = "librdkafka" if observed or settings.kind == CONSUMER else "groupwright"
+        self._kind = "" if self._client == "groupwright" else settings.kind
+        # An observed consumer completes its snapshots by itself.
+        self._native = NativeMembership() if settings.kind == CONSUMER and not observed else None
+        # An observed consumer joins rounds by itself.
+        self._rounds = Rounds(2 * settings.heartbeat_interval) if self._client == "groupwright" else None
         self._growth = Growth()
         self._logged: set[str] = set()
         self._removed = False
@@ -109,6 +119,9 @@ class Instrumentation:
         open: they are whose who made them.
         """
         with self._lock:
+            if self._rounds is not None:
+                for each in self._rounds.end():
+                    self._guarded("rebalanced", self._count_rebalance, each)
             self._removed = True
             self._forget(self)
 
@@ -136,6 +149,7 @@ class Instrumentation:
 
     def readings(self) -> list[Reading]:
         """Read what is shown at a scrape; what cannot be read is left out, and counted."""
+        self._settle()
         return [*self._read("standing", self._of_standing), *self._of_client()]
 
     def count_growth(self, read: Iterable[Reading]) -> None:
@@ -189,35 +203,50 @@ class Instrumentation:
 
     def _on_rebalanced(self, rebalance: RebalanceRecord) -> None:
         # Everything is read before anything is recorded: a record that cannot be read leaves no half of it behind.
-        outcome = str(rebalance.outcome)
-        protocol = rebalance.protocol or ""
-        duration = None if rebalance.duration is None else float(rebalance.duration)
-        phases = [(str(phase), float(seconds)) for phase, seconds in rebalance.phases.items()]
-        ended_at = float(rebalance.ended_at)
-        partitions = {str(topic): tuple(numbers) for topic, numbers in rebalance.partitions.items()}
-        generation = int(rebalance.generation)
-        kind = str(getattr(rebalance, "kind", None) or self.standing.kind)
-        leadership: Leadership | None = getattr(rebalance, "leadership", None)
-        event = make_event(*self.identity, rebalance, self.standing.partitions)
-
-        self._start_outcomes(protocol)
-        self._families.add(REBALANCES, self.identity, protocol=protocol, outcome=outcome)
-        if duration is not None:
-            # So that a slow rebalance can be found in the log or among the events.
-            exemplar = {"generation": str(generation)}
-            self._families.observe(REBALANCE_DURATION, self.identity, duration, exemplar, protocol=protocol)
-        for phase, seconds in phases:
-            self._families.observe(PHASE_DURATION, self.identity, seconds, protocol=protocol, phase=phase)
-        if leadership is not None:
-            self._families.add(LEADER_MOVES, self.identity, leadership.moved)
-            self._families.add(LEADER_MOVES_NEEDED, self.identity, leadership.moves_needed)
-        standing = replace(
-            self.standing, kind=kind, ended_at=ended_at, duration=duration, leadership=leadership
+        ended = read_round(rebalance, self.standing.partitions)
+        standing = replace(self.standing, kind=ended.kind or self.standing.kind)
+        self.standing = (
+            standing if ended.outcome == FAILED else standing.owning(ended.partitions, ended.generation)
         )
-        self.standing = standing if outcome == FAILED else standing.owning(partitions, generation)
+        told = [ended] if self._rounds is None else self._rounds.add(ended, time.monotonic())
+        for each in told:
+            self._count_rebalance(each)
+        if self._rounds is not None and self._rounds.settles_at < math.inf and self._options.events:
+            # Metrics are asked for, and that ends what has settled; events are not.
+            timer = threading.Timer(self._rounds.settles_at - time.monotonic() + _MARGIN, self._settle)
+            timer.daemon = True
+            timer.start()
+
+    def _settle(self) -> None:
+        """Count a rebalance whose first round was the only one."""
+        self._guarded("rebalanced", self._on_settled)
+
+    def _on_settled(self) -> None:
+        for each in () if self._rounds is None else self._rounds.settle(time.monotonic()):
+            self._count_rebalance(each)
+
+    def _count_rebalance(self, ended: Round) -> None:
+        event = make_event(*self.identity, ended, ended.partitions_before)
+        protocol = ended.protocol or ""
+        self._start_outcomes(protocol)
+        self._families.add(REBALANCES, self.identity, protocol=protocol, outcome=ended.outcome)
+        if ended.duration is not None:
+            # So that a slow rebalance can be found in the log or among the events.
+            exemplar = {"generation": str(ended.generation)}
+            self._families.observe(
+                REBALANCE_DURATION, self.identity, ended.duration, exemplar, protocol=protocol
+            )
+        for phase, seconds in ended.phases.items():
+            self._families.observe(PHASE_DURATION, self.identity, seconds, protocol=protocol, phase=phase)
+        if ended.leadership is not None:
+            self._families.add(LEADER_MOVES, self.identity, ended.leadership.moved)
+            self._families.add(LEADER_MOVES_NEEDED, self.identity, ended.leadership.moves_needed)
+        self.standing = replace(
+            self.standing, ended_at=ended.ended_at, duration=ended.duration, leadership=ended.leadership
+        )
         self._offer(event)
         if self._options.advise:
-            self._advise(self._advice.rebalanced(outcome, time.monotonic()))
+            self._advise(self._advice.rebalanced(ended.outcome, time.monotonic()))
 
     def _on_commit(self, seconds: float | None, error: str | None) -> None:
         self._families.add(COMMITS, self.identity)
@@ -264,13 +293,15 @@ class Instrumentation:
         snapshot: MembershipSnapshot | None = None
         try:
             snapshot = getattr(consumer, "membership_snapshot", None)
+            if snapshot is not None and self._native is not None and self._signals is not None:
+                snapshot = self._native.complete(snapshot, self._signals.statistics)
         except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
             self._failed("membership_snapshot", error)
         if snapshot is not None:
             yield from self._read("membership", lambda: readings.of_membership(snapshot))
         yield from self._read("poll_age", lambda: self._of_polling(consumer, snapshot))
         if self._signals is not None:
-            yield from self._read("statistics", lambda: self._of_signals(self._signals))
+            yield from self._read("statistics", lambda: self._of_signals(self._signals, snapshot))
 
     def _of_polling(
         self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
@@ -281,12 +312,15 @@ class Instrumentation:
             self._guarded("advice", lambda: self._advise(self._advice.not_polled_for(age, time.monotonic())))
         return readings.of_polling(age, snapshot)
 
-    def _of_signals(self, signals: Signals[ConsumerStatistics] | None) -> Iterator[Reading]:
+    def _of_signals(
+        self, signals: Signals[ConsumerStatistics] | None, snapshot: MembershipSnapshot | None
+    ) -> Iterator[Reading]:
         if signals is None:
             return
         yield from readings.of_signals(STATISTICS_AGE, signals.age, CLIENT_ERRORS, dict(signals.errors))
         if signals.statistics is not None:
-            yield from readings.of_lag(signals.statistics, by_partition=self._options.lag_by_partition)
+            ahead = {} if snapshot is None else snapshot.ahead
+            yield from readings.of_lag(signals.statistics, ahead, by_partition=self._options.lag_by_partition)
 
     def _read(self, what: str, read: Callable[[], Iterator[Reading]]) -> list[Reading]:
         try:

@@ -27,11 +27,12 @@ class Leadership:
     members: int
     """Members of the group."""
     moved: int
-    """Partitions that went from one member to another."""
+    """Partitions taken from a member that had them and could have kept them."""
     moves_needed: int
     """The fewest that an assignment as even as can be would have moved."""
     imbalance: int
-    """How uneven the assignment is; 0: as even as can be."""
+    """How many partitions wider than it must be the gap is between the member with the most and that with the fewest;
+    0: as even as can be."""
 
 
 class RebalanceRecord(Protocol):
@@ -121,13 +122,16 @@ class MembershipSnapshot:
     """Time spent inside poll and consume."""
     max_poll_interval: float | None = None
     """``max.poll.interval.ms``, in seconds."""
+    ahead: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """By topic and partition, where a consumer has taken messages from librdkafka and not yet handed them out: the first
+    one's offset."""
 
 
 class ObservableConsumer(Protocol):
     """A consumer that tells of its rebalances. It must allow weak references.
 
     Optional members: ``membership_snapshot`` (a property that returns a `MembershipSnapshot`; any thread may ask) and
-    ``settings`` (its configuration, a mapping, for advice).
+    ``settings`` (its configuration without secrets, a mapping, for advice).
     """
 
     @property

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from groupwright.instrumentation.observable import MembershipSnapshot, RebalanceListener
-from groupwright.instrumentation.observer import Observer
+from groupwright.instrumentation.observer import Observed, Observer
 from groupwright.instrumentation.signals import after
 
 Native = confluent_kafka.Consumer
@@ -24,38 +23,8 @@ _ASYNCHRONOUS = 2
 """The place of `asynchronous` among the arguments of commit."""
 
 
-class ObservedConsumer(confluent_kafka.Consumer):
+class ObservedConsumer(Observed, confluent_kafka.Consumer):
     """A `confluent_kafka.Consumer` and an `ObservableConsumer`. Made by `observe`."""
-
-    _observer: Observer
-
-    # --- For the instrumentation --------------------------------------------------------------------
-
-    @property
-    def group_id(self) -> str:
-        """The group, ``group.id``."""
-        return self._observer.settings.group_id
-
-    @property
-    def client_id(self) -> str:
-        """The client, ``client.id``."""
-        return self._observer.settings.client_id
-
-    @property
-    def poll_age(self) -> float | None:
-        """Seconds since the application was last inside `poll` or `consume`; any thread may ask."""
-        return self._observer.poll_age
-
-    @property
-    def membership_snapshot(self) -> MembershipSnapshot:
-        """The membership, as far as librdkafka tells; any thread may ask."""
-        return self._observer.snapshot
-
-    def add_listener(self, listener: RebalanceListener) -> None:
-        """Tell `listener` of every rebalance, on the thread that polls or scrapes."""
-        self._observer.listeners.append(listener)
-
-    # --- What is watched ----------------------------------------------------------------------------
 
     def poll(self, timeout: float = -1) -> Message | None:
         """Poll."""

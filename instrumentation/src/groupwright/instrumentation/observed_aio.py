@@ -10,42 +10,15 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.aio import AIOConsumer
 
-from groupwright.instrumentation.observable import MembershipSnapshot, RebalanceListener
 from groupwright.instrumentation.observed import commit_error, group_metadata
-from groupwright.instrumentation.observer import Observer
+from groupwright.instrumentation.observer import Observed
 
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")
 _ASYNCHRONOUS = 2
 
 
-class ObservedAIOConsumer(AIOConsumer):
+class ObservedAIOConsumer(Observed, AIOConsumer):
     """An `AIOConsumer` and an `ObservableConsumer`. Made by `observed.observe`."""
-
-    _observer: Observer
-
-    @property
-    def group_id(self) -> str:
-        """The group, ``group.id``."""
-        return self._observer.settings.group_id
-
-    @property
-    def client_id(self) -> str:
-        """The client, ``client.id``."""
-        return self._observer.settings.client_id
-
-    @property
-    def poll_age(self) -> float | None:
-        """Seconds since the application was last inside `poll` or `consume`; any thread may ask."""
-        return self._observer.poll_age
-
-    @property
-    def membership_snapshot(self) -> MembershipSnapshot:
-        """The membership, as far as librdkafka tells; any thread may ask."""
-        return self._observer.snapshot
-
-    def add_listener(self, listener: RebalanceListener) -> None:
-        """Tell `listener` of every rebalance, on the event loop's thread or on that which scrapes."""
-        self._observer.listeners.append(listener)
 
     async def poll(self, *args: Any, **kwargs: Any) -> Any:
         """Poll."""

@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from groupwright.instrumentation.cycles import CONSUMER, Cycles, Moment, PlainRebalance, by_topic
+from groupwright.instrumentation.native import NativeMembership
 from groupwright.instrumentation.observable import MembershipSnapshot, RebalanceListener
 from groupwright.instrumentation.settings import ConsumerSettings
 from groupwright.instrumentation.signals import Signals
@@ -54,8 +55,7 @@ class Observer:
         self._poll_seconds = 0.0
         self._max_poll_exceeded = 0
         self._fenced = 0
-        self._coordinator: int | None = None
-        self._coordinator_changes = 0
+        self._native = NativeMembership()
         self._closed = False
         self._due = math.inf
         """When `Cycles.settle` has something to end."""
@@ -138,26 +138,15 @@ class Observer:
     def snapshot(self) -> MembershipSnapshot:
         """The membership, as far as librdkafka tells."""
         self.tick()
-        statistics = self.signals.statistics
-        coordinator = None if statistics is None else statistics.coordinator
-        node = None if coordinator is None else coordinator.node
-        with self._lock:
-            if node is not None and self._coordinator not in {None, node}:
-                self._coordinator_changes += 1
-            self._coordinator = self._coordinator if node is None else node
         since = self._in_poll_since
-        return MembershipSnapshot(
-            state="unjoined" if self._closed else None if statistics is None else statistics.state,
-            coordinator=node,
-            coordinator_changes=self._coordinator_changes,
-            coordinator_errors=0 if coordinator is None else coordinator.errors,
-            round_trip=None if coordinator is None else coordinator.round_trip,
-            requests={} if statistics is None else statistics.requests,
+        snapshot = MembershipSnapshot(
+            state="unjoined" if self._closed else None,
             fenced=self._fenced,
             max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self._poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
             max_poll_interval=self.settings.max_poll_interval,
         )
+        return self._native.complete(snapshot, self.signals.statistics)
 
     # --- Parts --------------------------------------------------------------------------------------
 
@@ -178,7 +167,7 @@ class Observer:
             self._tell_each(f"partitions_{'lost' if lost else 'revoked'}", by_topic(keys), seconds)
 
     def _on_error(self, error: Any) -> None:
-        code = error.code()
+        code = cause_of(error)
         if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
             self._max_poll_exceeded += 1
         elif code == KafkaError.FENCED_INSTANCE_ID:
@@ -186,7 +175,11 @@ class Observer:
         elif code not in _REFUSALS:
             return
         if code != KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - as above
-            self._tell(self._cycles.failed(f"{_name(error)}: {error.str()}", time.monotonic(), time.time()))
+            self._tell(
+                self._cycles.failed(
+                    f"{KafkaError(code).name()}: {error.str()}", time.monotonic(), time.time()
+                )
+            )
 
     def _tell(self, rebalances: list[PlainRebalance]) -> None:
         for rebalance in rebalances:
@@ -208,6 +201,36 @@ class Observer:
             self._due = math.inf if settles_at is None else settles_at
 
 
+class Observed:
+    """The part of an `ObservableConsumer` that its observer answers."""
+
+    _observer: Observer
+
+    @property
+    def group_id(self) -> str:
+        """The group, ``group.id``."""
+        return self._observer.settings.group_id
+
+    @property
+    def client_id(self) -> str:
+        """The client, ``client.id``."""
+        return self._observer.settings.client_id
+
+    @property
+    def poll_age(self) -> float | None:
+        """Seconds since the application was last inside `poll` or `consume`; any thread may ask."""
+        return self._observer.poll_age
+
+    @property
+    def membership_snapshot(self) -> MembershipSnapshot:
+        """The membership, as far as librdkafka tells; any thread may ask."""
+        return self._observer.snapshot
+
+    def add_listener(self, listener: RebalanceListener) -> None:
+        """Tell `listener` of every rebalance, on the thread that polls (the event loop's) or scrapes."""
+        self._observer.listeners.append(listener)
+
+
 def read_group_metadata(metadata: bytes | None) -> tuple[int, str]:
     r"""Return generation and member id from the bytes of ``consumer_group_metadata``; (-1, "") where they say nothing.
 
@@ -219,6 +242,15 @@ def read_group_metadata(metadata: bytes | None) -> tuple[int, str]:
     generation: int = _GENERATION.unpack_from(metadata, len(_METADATA))[0]
     parts = metadata[start:].split(b"\0")
     return generation, parts[1].decode(errors="replace") if len(parts) > 1 else ""
+
+
+def cause_of(error: Any) -> int:
+    """Return an error's code; librdkafka hands out a fatal one as such, and says why in words alone."""
+    code = int(error.code())
+    if code != KafkaError._FATAL:  # noqa: SLF001 - librdkafka's public code
+        return code
+    known = (KafkaError.FENCED_INSTANCE_ID, *_REFUSALS)
+    return next((each for each in known if KafkaError(each).str() in error.str()), code)
 
 
 def _name(error: Any) -> str:

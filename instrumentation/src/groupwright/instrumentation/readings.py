@@ -62,15 +62,35 @@ def of_membership(snapshot: MembershipSnapshot) -> Iterator[Reading]:
         yield Reading(metrics.GROUP_REQUEST_FAILURES, failure, number)
 
 
-def of_lag(statistics: ConsumerStatistics, *, by_partition: bool) -> Iterator[Reading]:
-    """Read the lag of what is fetched."""
-    for topic, lags in statistics.lag.items():
+def of_lag(
+    statistics: ConsumerStatistics, ahead: Mapping[tuple[str, int], int], *, by_partition: bool
+) -> Iterator[Reading]:
+    """Read the lag of what is fetched.
+
+    Args:
+        statistics: the newest ones.
+        ahead: where messages wait that librdkafka takes for taken, and the application has not: the first offset of
+            each partition.
+        by_partition: whether each partition is read as well.
+    """
+    for topic, lags in _with_ahead(statistics, ahead).items():
         if lags:
             yield Reading(metrics.LAG, (topic,), sum(lags.values()))
             yield Reading(metrics.LAG_MAX, (topic,), max(lags.values()))
         if by_partition:
             for partition, lag in lags.items():
                 yield Reading(metrics.PARTITION_LAG, (topic, str(partition)), lag)
+
+
+def _with_ahead(
+    statistics: ConsumerStatistics, ahead: Mapping[tuple[str, int], int]
+) -> Mapping[str, Mapping[int, int]]:
+    lag = dict(statistics.lag)
+    for (topic, partition), first in ahead.items():
+        position = statistics.positions.get(topic, {}).get(partition)
+        if position is not None and first < position:
+            lag[topic] = {**lag[topic], partition: lag[topic][partition] + position - first}
+    return lag
 
 
 def of_producer(statistics: ProducerStatistics) -> Iterator[Reading]:

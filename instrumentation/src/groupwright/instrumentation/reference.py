@@ -12,6 +12,9 @@ _HEAD = """\
 
 Names pass `promtool check metrics`. A histogram has the series `_bucket`, `_sum` and `_count`. The last column is what
 the Java consumer calls the same, or what it has that comes closest; an empty cell says that it has nothing like it.
+
+◆ Shown by Groupwright's own membership alone: librdkafka tells nothing of it, so that a plain consumer lacks it, and so does
+any consumer under `group.protocol=consumer`.
 """
 
 
@@ -25,7 +28,8 @@ def _metrics() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for spec in CATALOGUE:
         labels = ", ".join(f"`{label}`" for label in spec.labels)
-        yield f"| `{spec.name}` | {spec.kind} | {labels} | {spec.help} | {spec.java or ''} |"
+        meaning = spec.help + (" ◆" if spec.own_membership else "")
+        yield f"| `{spec.name}` | {spec.kind} | {labels} | {meaning} | {spec.java or ''} |"
 
 
 def _labels() -> Iterator[str]:

@@ -42,6 +42,8 @@ class Spec:
     """A histogram's upper bounds, in its unit."""
     merge: Merge = Merge.LAST
     """A gauge's."""
+    own_membership: bool = False
+    """Whether only Groupwright's own membership shows it: librdkafka tells nothing of it."""
 
     @property
     def family(self) -> str:

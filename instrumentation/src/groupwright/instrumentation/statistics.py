@@ -6,9 +6,11 @@ Sources: librdkafka's STATISTICS.md; rd_kafka_stats_emit_all.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING
 
 _COORDINATOR = "GroupCoordinator"
 _MICROSECONDS = 1e-6
@@ -63,6 +65,8 @@ class ConsumerStatistics:
     """Group requests sent so far, by `labels.REQUESTS`. librdkafka does not count those of KIP-848."""
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Messages by topic and partition; of partitions that are being fetched, where it is known."""
+    positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """The offsets that this lag is counted from, where messages were taken already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,17 @@ def read_consumer(text: str) -> ConsumerStatistics:
             for name, number in broker.get("req", {}).items():
                 if name in _REQUESTS and number:
                     sent[_REQUESTS[name]] = sent.get(_REQUESTS[name], 0) + number
+        lags = {name: list(_lags(topic["partitions"])) for name, topic in statistics["topics"].items()}
         return ConsumerStatistics(
             taken=statistics["ts"] * _MICROSECONDS,
             state=_STATES.get(join_state),
             coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
             requests=sent,
-            lag={name: _lags(topic["partitions"]) for name, topic in statistics["topics"].items()},
+            lag={name: {number: lag for number, lag, _ in topic} for name, topic in lags.items()},
+            positions={
+                name: {number: position for number, _, position in topic if position >= 0}
+                for name, topic in lags.items()
+            },
         )
 
 
@@ -167,17 +176,25 @@ def _errors(broker: Mapping[str, Any]) -> int:
     return int(broker["txerrs"] + broker["rxerrs"] + broker["req_timeouts"])
 
 
-def _lags(partitions: Mapping[str, Any]) -> dict[int, int]:
-    lags = {}
+def _lags(partitions: Mapping[str, Any]) -> Iterator[tuple[int, int, int]]:
+    """Yield partitions, with their lag and the position that it is counted from (-1: nothing was taken yet)."""
     for partition in partitions.values():
         # Partition -1 is not one; and what was revoked keeps a lag that nobody works off here.
-        if partition["fetch_state"] == "active" and partition["partition"] >= 0:
-            # The committed offset is where it starts: nothing has been taken yet.
-            lag = max(partition["consumer_lag_stored"], -1)
-            lag = lag if lag >= 0 else partition["consumer_lag"]
-            if lag >= 0:
-                lags[partition["partition"]] = lag
-    return lags
+        if partition["fetch_state"] != "active" or partition["partition"] < 0:
+            continue
+        stored, taken = partition["stored_offset"], partition["app_offset"]
+        lag, position = partition["consumer_lag_stored"], stored
+        if lag < 0:
+            # The committed offset is where it starts: nothing has been stored yet.
+            lag, position = partition["consumer_lag"], -1
+        if lag < 0 <= taken <= partition["ls_offset"]:
+            # Nor committed here: the application stores by hand, with a membership that commits for itself.
+            lag, position = partition["ls_offset"] - taken, taken
+        if lag < 0 and taken < 0 <= partition["lo_offset"] and partition["query_offset"] == OFFSET_BEGINNING:
+            # Nothing was taken since it began at the log's beginning.
+            lag, position = partition["ls_offset"] - partition["lo_offset"], -1
+        if lag >= 0:
+            yield partition["partition"], lag, position
 
 
 def _average(windows: list[Mapping[str, Any]]) -> float | None:

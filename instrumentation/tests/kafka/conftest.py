@@ -1,0 +1,337 @@
+"""A broker of their own, which hands partitions over every second (KIP-848), and members of every kind of client."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.aio import AIOConsumer
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+from prometheus_client import CollectorRegistry
+
+import groupwright.consumer as ours
+from groupwright.instrumentation import EventSink, RebalanceEvent, instrumented, to_callback
+from groupwright.testing import LocalKafka
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Client:
+    """A kind of client, with the protocol that its members speak."""
+
+    make: Any
+    protocol: str
+    ours: bool
+    """Whether it is Groupwright's `Consumer`."""
+
+    @property
+    def broker_assigned(self) -> bool:
+        return self.protocol == "consumer"
+
+    @property
+    def own_membership(self) -> bool:
+        return self.ours and not self.broker_assigned
+
+    @property
+    def eager(self) -> bool:
+        return self.protocol in {"range", "roundrobin"}
+
+
+CLIENTS: Mapping[str, Client] = {
+    "groupwright-range": Client(ours.Consumer, "range", ours=True),
+    "groupwright-cooperative": Client(ours.Consumer, "cooperative-sticky", ours=True),
+    "groupwright-kip848": Client(ours.Consumer, "consumer", ours=True),
+    "groupwright-deserializing": Client(ours.DeserializingConsumer, "range", ours=True),
+    "groupwright-asyncio": Client(ours.AIOConsumer, "cooperative-sticky", ours=True),
+    "plain-range": Client(confluent_kafka.Consumer, "range", ours=False),
+    "plain-roundrobin": Client(confluent_kafka.Consumer, "roundrobin", ours=False),
+    "plain-cooperative": Client(confluent_kafka.Consumer, "cooperative-sticky", ours=False),
+    "plain-kip848": Client(confluent_kafka.Consumer, "consumer", ours=False),
+    "plain-deserializing": Client(confluent_kafka.DeserializingConsumer, "roundrobin", ours=False),
+    "plain-asyncio": Client(AIOConsumer, "cooperative-sticky", ours=False),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that wants a `client` for each kind of client."""
+    if "client" in metafunc.fixturenames:
+        metafunc.parametrize("client", CLIENTS.values(), ids=CLIENTS, scope="module")
+
+
+class Member:
+    """A member of a group, with the values of its series, and times taken around what it does."""
+
+    def __init__(
+        self, client: Client, servers: str, topic: str, client_id: str, events: EventSink, **more: Any
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self.heard: list[tuple[str, int]] = []
+        self.errors: list[int] = []
+        self.owned = 0
+        self.began = 0.0
+        self.in_callbacks = 0.0
+        self.client = client
+        self.id = client_id
+        self._closed = False
+        self._runner = asyncio.Runner() if inspect.iscoroutinefunction(client.make.poll) else None
+        self._labels = {"group": topic, "client_id": client_id}
+        config = {
+            "bootstrap.servers": servers,
+            "group.id": topic,
+            "client.id": client_id,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "statistics.interval.ms": 200,
+            "topic.metadata.refresh.interval.ms": 500,
+            **_protocol(client),
+            **more,
+        }
+
+        async def make() -> Any:
+            return instrumented(client.make, config, registry=self.registry, events=[events], advise=False)
+
+        self.consumer = self._runner.run(make()) if self._runner else instrumented(
+            client.make, config, registry=self.registry, events=[events], advise=False
+        )  # fmt: skip
+
+    def do(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the consumer, and wait for it where it is a coroutine."""
+        result = getattr(self.consumer, method)(*args, **kwargs)
+        return self._runner.run(result) if self._runner else result
+
+    def join(self, *topics: str) -> None:
+        self.began = time.monotonic()
+        names = {"on_assign": "assign", "on_revoke": "revoke", "on_lost": "lost"}
+        hears = self._coroutine if self._runner else self._function
+        self.do("subscribe", list(topics), **{key: hears(name) for key, name in names.items()})
+
+    def poll(self) -> Any:
+        """Return the next message; of an error, keep the code."""
+        try:
+            message = self.do("poll", timeout=0.02)
+        except KafkaException as error:
+            self.errors.append(error.args[0].code())
+            return None
+        if message is not None and message.error() is not None:
+            self.errors.append(message.error().code())
+            return None
+        return message
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"groupwright_{name}", {**self._labels, **labels})
+
+    def values(self, name: str) -> dict[tuple[str, ...], float]:
+        """All series of a metric, by the values of the labels that do not say whose they are."""
+        return {
+            tuple(
+                value for key, value in sorted(sample.labels.items()) if key not in self._labels
+            ): sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if sample.name == f"groupwright_{name}"
+        }
+
+    def rebalances(self, outcome: str = "completed") -> float:
+        """Over all protocols: of one that failed there is none."""
+        return sum(value for labels, value in self.values("rebalances_total").items() if labels[0] == outcome)
+
+    def partitions(self, topic: str) -> list[float | None]:
+        """Assigned, revoked, lost, and owned now."""
+        words = ("assigned", "revoked", "lost")
+        counts = [self.value(f"partitions_{word}_total", topic=topic) for word in words]
+        return [*counts, self.value("partitions_owned", topic=topic)]
+
+    def close(self) -> None:
+        """Leave; again is no error."""
+        if not self._closed:
+            self._closed = True
+            self.do("close")
+            if self._runner:
+                self._runner.close()
+
+    def _function(self, name: str) -> Callable[..., None]:
+        return lambda _, partitions: self._hear(name, partitions)
+
+    def _coroutine(self, name: str) -> Callable[..., Any]:
+        async def call(_: Any, partitions: list[TopicPartition]) -> None:
+            self._hear(name, partitions)
+
+        return call
+
+    def _hear(self, name: str, partitions: list[TopicPartition]) -> None:
+        started = time.monotonic()
+        self.heard.append((name, len(partitions)))
+        self.owned += len(partitions) if name == "assign" else -len(partitions)
+        self.in_callbacks += time.monotonic() - started
+
+
+def _protocol(client: Client) -> dict[str, Any]:
+    if client.broker_assigned:
+        return {"group.protocol": "consumer"}
+    return {
+        "session.timeout.ms": 6000,
+        "heartbeat.interval.ms": 500,
+        "partition.assignment.strategy": client.protocol,
+    }
+
+
+class Stage:
+    """Where one client's story is played: topics, members and their events, all ended at the end."""
+
+    def __init__(
+        self,
+        kafka: LocalKafka,
+        client: Client,
+        name: str,
+        cleanup: contextlib.ExitStack,
+        barrier: threading.Barrier,
+    ) -> None:
+        self._barrier = barrier
+        self.kafka = kafka
+        self.client = client
+        self.name = name
+        self.events: list[RebalanceEvent] = []
+        self._cleanup = cleanup
+        self._admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        self._sink = cleanup.enter_context(to_callback(self.events.append))
+
+    def topic(self, suffix: str = "", partitions: int = 4, messages: int = 0) -> str:
+        name = self.name + suffix
+        (made,) = self._admin.create_topics([NewTopic(name, partitions, 1)]).values()
+        made.result(PATIENCE)
+        self._await_partitions(name, partitions)
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
+        for partition in range(partitions):
+            for _ in range(messages):
+                producer.produce(name, b"x", partition=partition)
+        assert producer.flush(PATIENCE) == 0
+        return name
+
+    def grow(self, topic: str, partitions: int) -> None:
+        (grown,) = self._admin.create_partitions([NewPartitions(topic, partitions)]).values()
+        grown.result(PATIENCE)
+        self._await_partitions(topic, partitions)
+
+    def _await_partitions(self, topic: str, partitions: int) -> None:
+        """Wait until the broker tells of them, so that no leader assigns what was there before."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self._admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions) != partitions:
+            assert time.monotonic() < deadline, topic
+
+    def member(self, group: str, client_id: str, **more: Any) -> Member:
+        member = Member(self.client, self.kafka.bootstrap_servers, group, client_id, self._sink, **more)
+        self._cleanup.callback(member.close)
+        return member
+
+    @contextlib.contextmanager
+    def victim(self, topic: str) -> Iterator[Callable[[Member], None]]:
+        """Have a member in a process of its own, which is killed once it has partitions."""
+        config = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "group.id": topic,
+            "client.id": "victim",
+            **_protocol(self.client),
+        }
+        program = Path(__file__).with_name("victim.py")
+        process = subprocess.Popen(
+            [sys.executable, program, json.dumps(config), topic], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        told = process.stdout
+        line = ThreadPoolExecutor(1)
+        has_partitions = line.submit(told.readline)
+
+        def kill(meanwhile: Member) -> None:
+            self.until(has_partitions.done, meanwhile)
+            process.kill()
+
+        try:
+            yield kill
+        finally:
+            process.kill()
+            process.wait(PATIENCE)
+            line.shutdown()
+            told.close()
+
+    def until(self, condition: Callable[[], bool], *members: Member) -> None:
+        """Poll these members until it holds."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                story = [(member.id, member.owned, member.heard, member.errors) for member in members]
+                raise TimeoutError(f"{self.name}: {story}")
+            for member in members:
+                member.poll()
+
+    def settle(self, number: int, *members: Member) -> None:
+        """Poll until the members have told of so many completed rebalances, all together."""
+        self.until(lambda: sum(member.rebalances() for member in members) == number, *members)
+
+    def together(self, action: Callable[[], None]) -> None:
+        """Wait for the stories of all clients to come this far; then it is done once."""
+        first = self._barrier.wait(PATIENCE) == 0
+        if first:
+            action()
+        self._barrier.wait(PATIENCE)
+
+    def triggers(self, number: int, member: Member) -> list[str | None]:
+        """Of a member's first rebalances; the sink has a thread of its own, so they may still be on their way."""
+
+        def told() -> list[str | None]:
+            return [event.trigger for event in self.events if event.client_id == member.id]
+
+        self.until(lambda: len(told()) >= number, member)
+        return told()
+
+
+@pytest.fixture(scope="session")
+def brisk_kafka() -> Iterator[LocalKafka]:
+    """A broker whose KIP-848 members are heard every half second, and expelled after six."""
+    settings: dict[str, str | int | bool] = {
+        "group.consumer.min.heartbeat.interval.ms": 500,
+        "group.consumer.heartbeat.interval.ms": 500,
+        "group.consumer.min.session.timeout.ms": 6000,
+        "group.consumer.session.timeout.ms": 6000,
+    }
+    with LocalKafka(config=settings) as kafka:
+        yield kafka
+
+
+Story = Callable[[Stage], Any]
+
+
+@pytest.fixture(scope="module")
+def play(brisk_kafka: LocalKafka) -> Callable[[Story, Client], Any]:
+    """Return what a story of one kind of client has come to; the first to ask has it played for all, side by side."""
+    played: dict[Story, dict[Client, Future[Any]]] = {}
+
+    def perform(story: Story, name: str, client: Client, barrier: threading.Barrier) -> Any:
+        with contextlib.ExitStack() as cleanup:
+            title = f"{story.__name__}-{name}".replace("_", "-")
+            return story(Stage(brisk_kafka, client, title, cleanup, barrier))
+
+    def ask(story: Story, client: Client) -> Any:
+        if story not in played:
+            with ThreadPoolExecutor(len(CLIENTS)) as threads:
+                barrier = threading.Barrier(len(CLIENTS))
+                played[story] = {
+                    each: threads.submit(perform, story, name, each, barrier)
+                    for name, each in CLIENTS.items()
+                }
+        return played[story][client].result()
+
+    return ask

@@ -1,0 +1,117 @@
+"""The two rounds of a cooperative rebalance, of which Groupwright's consumer tells one by one."""
+
+import math
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from groupwright.consumer import Outcome, Phase, Rebalance
+from groupwright.consumer.rebalance import Kind
+from groupwright.consumer.rebalance import Leadership as Led
+from groupwright.instrumentation import Leadership, RebalanceEvent, instrument, to_callback
+from groupwright.instrumentation.rounds import Round, Rounds, read_round
+
+NewRebalance = Callable[..., Rebalance]
+
+
+def read(rebalance: Rebalance) -> Round:
+    return read_round(rebalance, {})
+
+
+@pytest.fixture
+def first(new_rebalance: NewRebalance) -> Rebalance:
+    """A member joins, and is given nothing while others still own what it is to have."""
+    return new_rebalance(
+        kind=Kind.COOPERATIVE,
+        reason="the consumer subscribed",
+        duration=0.5,
+        phases={Phase.JOIN: 0.3, Phase.SYNC: 0.1, Phase.ASSIGN: 0.1},
+        partitions_before={},
+        partitions={},
+        ended_at=1000.0,
+        leadership=Led(members=2, moved=2, moves_needed=2, imbalance=2),
+    )
+
+
+@pytest.fixture
+def second(new_rebalance: NewRebalance) -> Rebalance:
+    """Then it is given them."""
+    return new_rebalance(
+        kind=Kind.COOPERATIVE,
+        generation=8,
+        duration=0.25,
+        phases={Phase.JOIN: 0.1, Phase.SYNC: 0.05, Phase.ASSIGN: 0.1},
+        partitions_before={},
+        partitions={"orders": [0, 1]},
+        ended_at=1001.0,
+        leadership=Led(members=2, moved=0, moves_needed=0, imbalance=0),
+    )
+
+
+def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, second: Rebalance) -> None:
+    rounds = Rounds(6.0)
+    assert rounds.add(read(first), now=50.0) == []
+
+    (told,) = rounds.add(read(second), now=51.0)
+
+    assert (told.reason, told.generation, told.duration) == ("the consumer subscribed", 8, 1.5)
+    assert told.phases == pytest.approx({"join": 0.4, "sync": 0.15, "assign": 0.2})
+    assert (told.partitions_before, told.partitions) == ({}, {"orders": (0, 1)})
+    assert told.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
+    assert rounds.settles_at == math.inf
+
+
+def test_a_round_that_no_other_follows_counts_when_it_has_settled(first: Rebalance) -> None:
+    rounds = Rounds(6.0)
+    rounds.add(read(first), now=50.0)
+
+    assert rounds.settle(now=55.9) == []
+    assert [told.generation for told in rounds.settle(now=56.0)] == [7]
+    assert rounds.settle(now=99.0) == []
+
+
+def test_what_comes_later_or_for_another_reason_is_a_rebalance_of_its_own(
+    first: Rebalance, second: Rebalance, new_rebalance: NewRebalance
+) -> None:
+    rounds = Rounds(6.0)
+    rounds.add(read(first), now=50.0)
+    assert [told.generation for told in rounds.add(read(second), now=57.0)] == [7]
+    changed = new_rebalance(kind=Kind.COOPERATIVE, generation=9, reason="the subscription changed")
+
+    assert [told.generation for told in rounds.add(read(changed), now=58.0)] == [8, 9]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": Kind.EAGER},
+        {"kind": Kind.COOPERATIVE},  # it gave something up, so it has told of both rounds
+        {"kind": Kind.COOPERATIVE, "outcome": Outcome.FAILED, "phases": {}},
+        {"kind": Kind.COOPERATIVE, "outcome": Outcome.LOST, "phases": {}},
+    ],
+)
+def test_what_can_have_no_other_round_is_told_at_once(
+    fields: dict[str, Any], new_rebalance: NewRebalance
+) -> None:
+    assert len(Rounds(6.0).add(read(new_rebalance(**fields)), now=50.0)) == 1
+
+
+def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any], second: Rebalance
+) -> None:
+    """Also after partitions went meanwhile: a rebalance that is told late must not bring them back."""
+    told: queue.SimpleQueue[RebalanceEvent] = queue.SimpleQueue()
+    consumer = new_consumer()
+    consumer.settings = {"heartbeat.interval.ms": 50}
+    with to_callback(told.put) as sink:
+        listener = instrument(consumer, registry, events=[sink], advise=False)
+        listener.rebalanced(second)
+        assert (listener.standing.owned, listener.standing.ended_at) == ({"orders": 2}, None)
+        listener.partitions_lost({"orders": [0]}, 0.0)
+        assert told.get(timeout=10).generation == 8
+
+    assert listener.standing.owned == {"orders": 1}
+    assert listener.standing.ended_at == 1001.0
