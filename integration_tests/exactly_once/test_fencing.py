@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
 
 from groupwright.consumer import Consumer
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import Join
 from harness.polling import poll_until, take
@@ -24,12 +24,12 @@ SECONDS_OF_DOUBT = 1.0
 
 
 @pytest.fixture
-def make_producer(local_kafka: LocalKafka, group: str) -> MakeProducer:
+def make_producer(kafka: Kafka, group: str) -> MakeProducer:
     """Make the worker's producer, which has a transaction open."""
 
     def make() -> Producer:
         producer = Producer(
-            {"bootstrap.servers": local_kafka.bootstrap_servers, "transactional.id": f"worker-of-{group}"}
+            {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"worker-of-{group}"}
         )
         producer.init_transactions(30)
         producer.begin_transaction()
@@ -39,7 +39,7 @@ def make_producer(local_kafka: LocalKafka, group: str) -> MakeProducer:
 
 
 def test_what_a_member_of_the_present_generation_sends_is_stored(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     make_consumer: MakeConsumer,
     make_producer: MakeProducer,
     new_kafka_topic: NewKafkaTopic,
@@ -59,11 +59,11 @@ def test_what_a_member_of_the_present_generation_sends_is_stored(
     producer.commit_transaction()
 
     assert committed(worker, source) == 3
-    assert visible(local_kafka, target) == [b"of a member"]
+    assert visible(kafka, target) == [b"of a member"]
 
 
 def test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     make_consumer: MakeConsumer,
     make_producer: MakeProducer,
     join: Join,
@@ -88,11 +88,11 @@ def test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen(
     producer.abort_transaction()
     heir.close()
     assert committed(zombie, source) == 5  # the heir's
-    assert visible(local_kafka, target) == []
+    assert visible(kafka, target) == []
 
 
 def test_a_generation_that_has_ended_is_refused_and_nothing_of_it_is_seen(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     make_consumer: MakeConsumer,
     make_producer: MakeProducer,
     join: Join,
@@ -117,11 +117,11 @@ def test_a_generation_that_has_ended_is_refused_and_nothing_of_it_is_seen(
     assert refused.code() == KafkaError.ILLEGAL_GENERATION
     assert refused.txn_requires_abort()
     producer.abort_transaction()
-    assert visible(local_kafka, target) == []
+    assert visible(kafka, target) == []
 
 
 def test_a_static_member_whose_place_was_taken_is_refused_and_nothing_of_it_is_seen(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     make_consumer: MakeConsumer,
     make_producer: MakeProducer,
     join: Join,
@@ -145,11 +145,11 @@ def test_a_static_member_whose_place_was_taken_is_refused_and_nothing_of_it_is_s
     assert refused.code() == KafkaError.FENCED_INSTANCE_ID
     assert refused.txn_requires_abort()
     producer.abort_transaction()
-    assert visible(local_kafka, target) == []
+    assert visible(kafka, target) == []
 
 
 def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_it(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     make_consumer: MakeConsumer,
     group: str,
     new_kafka_topic: NewKafkaTopic,
@@ -163,7 +163,7 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
     take(worker, 3)
     producer = Producer(
         {
-            "bootstrap.servers": local_kafka.bootstrap_servers,
+            "bootstrap.servers": kafka.bootstrap_servers,
             "transactional.id": f"slow-worker-of-{group}",
             "transaction.timeout.ms": 1000,
         }
@@ -176,13 +176,13 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
     )
     assert producer.flush(30) == 0
 
-    wait_until(lambda: not under_way(local_kafka, producer_of=target), "the broker to end the transaction")
+    wait_until(lambda: not under_way(kafka, producer_of=target), "the broker to end the transaction")
     with pytest.raises(KafkaException) as refused:
         producer.commit_transaction(30)
 
     assert refused.value.args[0].fatal() or refused.value.args[0].txn_requires_abort()
     assert committed(worker, source) == OFFSET_INVALID
-    assert visible(local_kafka, target) == []
+    assert visible(kafka, target) == []
     worker.close()
     heir = make_consumer()
     heir.subscribe([source])
@@ -235,12 +235,12 @@ def refused_offsets(
     return error
 
 
-def under_way(kafka: LocalKafka, *, producer_of: str) -> bool:
+def under_way(kafka: Kafka, *, producer_of: str) -> bool:
     """Whether a transaction that has written to the topic's only partition is open: who reads what is committed waits for it."""
     return end(kafka, producer_of, "read_committed") < end(kafka, producer_of, "read_uncommitted")
 
 
-def end(kafka: LocalKafka, topic: str, isolation: str) -> int:
+def end(kafka: Kafka, topic: str, isolation: str) -> int:
     config = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": "none",
@@ -254,6 +254,6 @@ def committed(consumer: Consumer, topic: str) -> int:
     return int(consumer.committed([TopicPartition(topic, 0)], timeout=10)[0].offset)
 
 
-def visible(kafka: LocalKafka, topic: str) -> list[bytes | None]:
+def visible(kafka: Kafka, topic: str) -> list[bytes | None]:
     with Tally(kafka.bootstrap_servers, topic, partitions=1) as tally:
         return [value for (_, value), count in tally.read_to_the_end().counts.items() for _ in range(count)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import coordinator
 from harness.records import Feed, Tally
@@ -20,18 +20,18 @@ WORKERS = ("ada", "bob", "cyd")
 
 
 def test_every_record_is_counted_once_whatever_happens_to_the_workers(
-    local_kafka: LocalKafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
+    kafka: Kafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> None:
     """Three workers share six partitions; misfortune strikes at random: between transactions, in one, or in its commit."""
     source, target = new_kafka_topic(partitions=6), new_kafka_topic(partitions=3)
-    servers = local_kafka.bootstrap_servers
+    servers = kafka.bootstrap_servers
     workers = Workers(
         PROGRAM,
         [servers, *f"--group {group} --source {source} --target {target} --id {{name}}".split()],
         tmp_path,
     )
     rng = random.Random(447)  # noqa: S311 - moments, no secrets
-    admin = local_kafka.admin()
+    admin = kafka.admin()
 
     with workers, Feed(servers, source) as feed, Tally(servers, target, partitions=3) as tally:
 

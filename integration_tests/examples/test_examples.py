@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.records import Tally
 from harness.waiting import wait_until
@@ -23,13 +23,13 @@ Run = Callable[[str, dict[str, str]], Workers]
 
 
 @pytest.fixture
-def run(local_kafka: LocalKafka, group: str, tmp_path: Path) -> Iterator[Run]:
+def run(kafka: Kafka, group: str, tmp_path: Path) -> Iterator[Run]:
     """Make ready to start a program with the command that the README shows, for this Kafka, group and topics."""
     started: list[Workers] = []
 
     def prepare(program: str, instead: dict[str, str]) -> Workers:
         (line,) = re.findall(rf"^python examples/{program} (.*)$", README, re.MULTILINE)
-        of_readme = {"localhost:9092": local_kafka.bootstrap_servers, "billing": group, "matching": group}
+        of_readme = {"localhost:9092": kafka.bootstrap_servers, "billing": group, "matching": group}
         words = [(of_readme | instead).get(word, word) for word in line.split()]
         workers = Workers(EXAMPLES / program, words, tmp_path)
         started.append(workers)
@@ -50,7 +50,7 @@ def test_the_readme_and_this_test_know_every_example() -> None:
 
 
 def test_exactly_once_reads_transforms_and_writes(
-    run: Run, local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, produce: Produce
+    run: Run, kafka: Kafka, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
     """What happens when it is killed is in exactly_once/."""
     orders, invoices = new_kafka_topic(partitions=2), new_kafka_topic()
@@ -58,7 +58,7 @@ def test_exactly_once_reads_transforms_and_writes(
     worker = run("exactly_once.py", {"orders": orders, "invoices": invoices})
 
     worker.start("billing-1")
-    with Tally(local_kafka.bootstrap_servers, invoices, partitions=1) as tally:
+    with Tally(kafka.bootstrap_servers, invoices, partitions=1) as tally:
         wait_until(lambda: bool(tally.read()) and tally.counts.total() == 40, "everything to be written")
 
     assert worker.stop("billing-1") == 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from confluent_kafka.admin import AdminClient
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,15 @@ class Generation:
     members: int
 
 
-def generations(kafka: LocalKafka, group: str) -> list[Generation]:
+def generations(kafka: Kafka, group: str) -> list[Generation]:
     """Return the group's generations, in order; no request tells of leaders, so the broker's log does."""
     line = re.compile(
         rf"Assignment received from leader (\S+)-[0-9a-f-]{{36}} for group {re.escape(group)} for generation (\d+)\. "
         r"The group has (\d+) members"
     )
-    found = line.finditer(kafka.log_path.read_text(encoding="utf-8"))
-    return [Generation(int(entry[2]), entry[1], int(entry[3])) for entry in found]
+    found = line.finditer(kafka.log())
+    entries = [Generation(int(entry[2]), entry[1], int(entry[3])) for entry in found]
+    return sorted(entries, key=lambda generation: generation.number)
 
 
 def owned(admin: AdminClient, group: str) -> dict[str, set[tuple[str, int]]]:

@@ -1,7 +1,6 @@
 """Members with other clients than Groupwright's, each a process."""
 
 import json
-import os
 import subprocess
 import sys
 import threading

@@ -1,37 +1,46 @@
 """Members of real groups, each polled by a thread of its own."""
 
+import os
 import threading
+from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance
 
-PATIENCE = 30.0
+PATIENCE = float(os.environ.get("GROUPWRIGHT_TESTS_PATIENCE", "30"))
 """Seconds that a condition may take on a slow machine."""
 
 
 class RunningMember:
     """A consumer in a loop of polls, and what happened to it."""
 
-    def __init__(self, config: dict[str, Any], topics: list[str]) -> None:
+    def __init__(
+        self, config: dict[str, Any], topics: list[str], make: Callable[[dict[str, Any]], Consumer] = Consumer
+    ) -> None:
         self.name = config["client.id"]
         self.errors: list[KafkaException] = []
         self.rebalances: list[Rebalance] = []
         self.callbacks: list[tuple[str, list[tuple[str, int]]]] = []
         self.owned: set[tuple[str, int]] = set()
         self.consumed: list[tuple[str, int, int]] = []
-        self.consumer = Consumer(config)
+        self.consumer = make(config)
         self.consumer.add_listener(self)
-        self.consumer.subscribe(
-            topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
+        self._subscribe(topics)
         self._stop = threading.Event()
+        self._may_poll = threading.Event()
+        self._may_poll.set()
+        self._wanted: SimpleQueue[list[str]] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"member {self.name}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            self._may_poll.wait()
+            if not self._wanted.empty():
+                self._subscribe(self._wanted.get())
             try:
                 message = self.consumer.poll(0.2)
             except KafkaException as error:
@@ -45,9 +54,27 @@ class RunningMember:
                 self.consumed.append((topic, partition, offset))
         self.consumer.close()
 
+    def _subscribe(self, topics: list[str]) -> None:
+        self.consumer.subscribe(
+            topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def subscribe(self, topics: list[str]) -> None:
+        """Subscribe to other topics, before the next poll."""
+        self._wanted.put(topics)
+
+    def stall(self) -> None:
+        """Poll no more, until `go_on`; heartbeats go on."""
+        self._may_poll.clear()
+
+    def go_on(self) -> None:
+        """Poll again."""
+        self._may_poll.set()
+
     def close(self) -> None:
         """Leave the group, on the member's own thread, and wait until it has."""
         self._stop.set()
+        self.go_on()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), f"{self.name} did not close in time"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 from harness.foreign import JAVA_ASSIGNORS, ForeignMember, java_command, librdkafka_command
 from harness.members import Join, RunningMember
 
@@ -20,7 +20,7 @@ def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def start_member(
-    local_kafka: LocalKafka, group: str, join: Join, request: pytest.FixtureRequest, tmp_path: Path
+    kafka: Kafka, group: str, join: Join, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[StartMember]:
     """Start a member with a client of that kind, of that name, with that assignor; all are closed at the end."""
     foreign: list[ForeignMember] = []
@@ -32,7 +32,7 @@ def start_member(
             command, strategy = request.getfixturevalue("java_member"), JAVA_ASSIGNORS[strategy]
         else:
             command = librdkafka_command()
-        arguments = [local_kafka.bootstrap_servers, group, name, strategy, *topics]
+        arguments = [kafka.bootstrap_servers, group, name, strategy, *topics]
         member = ForeignMember([*command, *arguments], name, tmp_path / f"{name}.log")
         foreign.append(member)
         return member

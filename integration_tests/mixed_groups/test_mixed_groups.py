@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import coordinator
 from harness.foreign import ForeignMember
@@ -31,7 +31,7 @@ MESSAGES = 10
 class MixedGroup:
     """Members of one group, by name, and what the coordinator says of them."""
 
-    def __init__(self, kafka: LocalKafka, group: str, partitions: set[tuple[str, int]]) -> None:
+    def __init__(self, kafka: Kafka, group: str, partitions: set[tuple[str, int]]) -> None:
         self.members: dict[str, Member] = {}
         self._kafka = kafka
         self._group = group
@@ -65,7 +65,7 @@ class MixedGroup:
 )
 @pytest.mark.parametrize("we_lead", [True, False], ids=["groupwright leads", "the other leads"])
 def test_a_mixed_group_shares_all_partitions_whoever_leads(
-    local_kafka: LocalKafka,
+    kafka: Kafka,
     group: str,
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
@@ -77,7 +77,7 @@ def test_a_mixed_group_shares_all_partitions_whoever_leads(
     """A founder, which leads, is joined by two members with the other client; then one of these leaves, then the founder."""
     topics = {new_kafka_topic(partitions=partitions): partitions for partitions in PARTITIONS}
     everything = {(topic, number) for topic, partitions in topics.items() for number in range(partitions)}
-    mixed = MixedGroup(local_kafka, group, everything)
+    mixed = MixedGroup(kafka, group, everything)
     leading, joining = ("groupwright", other) if we_lead else (other, "groupwright")
     everybody: list[Member] = []
     shares: list[dict[str, set[tuple[str, int]]]] = []

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from groupwright.testing import ContainersUnavailableError, KafkaContainers, engine
+from harness.tools import lacking
+
 pytestmark = pytest.mark.kafka
 
 README = Path(__file__).parents[1] / "README.md"
@@ -16,6 +19,8 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
+    if "KafkaContainers" in example:
+        require_containers()
     program = tmp_path / "test_example.py"
     program.write_text(example, encoding="utf-8")
     runner = ["-m", "pytest", "--rootdir", str(tmp_path)] if "def test_" in example else []
@@ -33,3 +38,10 @@ def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Warning" not in ran.stderr
     assert list(temporary.iterdir()) == []
+
+
+def require_containers() -> None:
+    try:
+        engine.require_image(KafkaContainers().image)
+    except ContainersUnavailableError as error:
+        lacking(f"needs brokers in containers: {error}")

@@ -52,3 +52,40 @@ def test_a_directory_is_formatted_once_kafka_has_left_its_mark(tmp_path: Path) -
     (tmp_path / "meta.properties").touch()
 
     assert settings.is_formatted(both)
+
+
+def test_nodes_of_a_cluster_know_each_other_by_name_and_send_clients_to_loopback() -> None:
+    hosts = {1: "kafka-1", 2: "kafka-2"}
+
+    second = settings.cluster_node(2, hosts=hosts, port=20_002, overrides={"num.partitions": 5})
+
+    assert second["node.id"] == "2"
+    assert second["controller.quorum.voters"] == "1@kafka-1:29093,2@kafka-2:29093"
+    assert second["advertised.listeners"] == "CLIENT://127.0.0.1:20002,BROKER://kafka-2:19092"
+    assert second["offsets.topic.replication.factor"] == "2"
+    assert second["num.partitions"] == "5"
+
+
+def test_a_listener_more_keeps_those_there_are_and_may_be_reached_through_a_proxy() -> None:
+    tls = settings.OpenListener("TLS", 9094, "SSL")
+    proxied = settings.OpenListener("PROXIED", 9095, advertised_port=40_000)
+
+    opened = settings.with_listeners(node(), [tls, proxied], bound_to="127.0.0.1")
+
+    assert opened["listeners"] == f"{node()['listeners']},TLS://127.0.0.1:9094,PROXIED://127.0.0.1:9095"
+    assert opened["advertised.listeners"] == (
+        "PLAINTEXT://127.0.0.1:9092,TLS://127.0.0.1:9094,PROXIED://127.0.0.1:40000"
+    )
+    assert opened["listener.security.protocol.map"] == (
+        "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,TLS:SSL,PROXIED:PLAINTEXT"
+    )
+
+
+def test_a_setting_is_a_variable_of_the_image_and_can_be_told_back() -> None:
+    """`KafkaDockerWrapper` reads three underscores as a dash, two as one, and one as a dot."""
+    names = {"num.partitions": "3", "listener.name.a_b.scram-sha-256.sasl.jaas.config": "x"}
+
+    assert settings.environment(names) == {
+        "KAFKA_NUM_PARTITIONS": "3",
+        "KAFKA_LISTENER_NAME_A__B_SCRAM___SHA___256_SASL_JAAS_CONFIG": "x",
+    }

@@ -75,7 +75,9 @@ def _engine() -> Iterator["docker.DockerClient"]:
     try:
         engine = docker.from_env(timeout=_ANSWER_SECONDS)
     except docker.errors.DockerException as error:
-        raise ContainersUnavailableError(f"No container engine answers: {error}") from error
+        raise ContainersUnavailableError(
+            "No container engine answers: start one, or name it in DOCKER_HOST"
+        ) from error
     try:
         yield engine
     finally:

@@ -1,0 +1,31 @@
+"""A broker whose disk is full: it ends, as Kafka's do, and the group goes on with the others."""
+
+import pytest
+
+from groupwright.testing import KafkaContainers
+from harness import clusters
+from harness.crew import Crew
+from harness.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_coordinator_whose_disk_is_full_ends_and_another_takes_its_groups(group: str) -> None:
+    with clusters.started(KafkaContainers(disk="64m")) as kafka:
+        kafka.create_topic("much", partitions=6)
+        crew = Crew(kafka, group, "much", 6)
+        for name in ("a", "b"):
+            crew.join(name)
+        try:
+            crew.settle()
+            crew.progress()
+            coordinator = kafka.coordinator_of(group)
+
+            kafka.fill_disk(coordinator)
+            wait_until(lambda: not kafka.running(coordinator), "the end of the broker")
+
+            assert "No space left on device" in kafka.log(coordinator)
+            crew.progress()
+            crew.finish()
+        finally:
+            crew.close()

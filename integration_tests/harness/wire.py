@@ -1,0 +1,304 @@
+"""Members of which a test sends each request by itself, to see what the coordinator answers, and when."""
+
+import select
+import socket
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from confluent_kafka import KafkaError
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.parser import KafkaProtocol
+
+from groupwright.assignors import Subscription, encode_subscription
+from harness.members import PATIENCE
+from harness.waiting import wait_until
+
+OK = "NO_ERROR"
+_GROUP = 0
+
+
+class Wire:
+    """A connection to one broker, which answers in the order of the requests."""
+
+    def __init__(self, address: str, client_id: str = "wire") -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self._protocol = KafkaProtocol(client_id=client_id)
+        self._answers: deque[Any] = deque()
+
+    def send(self, request: Any) -> None:
+        """Send a request, whose answer may be long in coming."""
+        self._protocol.send_request(request)
+        self._socket.sendall(self._protocol.send_bytes())
+
+    def answer(self) -> Any:
+        """Wait for the oldest request's answer."""
+        while not self._answers:
+            data = self._socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("the broker has closed the connection")
+            self._answers.extend(answer for _, answer in self._protocol.receive_bytes(data))
+        return self._answers.popleft()
+
+    def ask(self, request: Any) -> Any:
+        """Send a request, and wait for its answer."""
+        self.send(request)
+        return self.answer()
+
+    def answered(self) -> bool:
+        """Whether something has been answered that nobody has waited for yet."""
+        return bool(self._answers or select.select([self._socket], [], [], 0)[0])
+
+    def close(self) -> None:
+        """Hang up, which tells the coordinator nothing."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def find_coordinators(servers: str, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Return the node and the address that FindCoordinator names for each group."""
+    with Wire(servers.split(",", maxsplit=1)[0]) as wire:
+        answer = wire.ask(FindCoordinatorRequest[4](key_type=_GROUP, coordinator_keys=list(groups)))
+    assert [row.error_code for row in answer.coordinators] == [0] * len(groups), answer
+    return {row.key: (row.node_id, f"{row.host}:{row.port}") for row in answer.coordinators}
+
+
+def wait_until_known(servers: str, topic: str, partitions: int) -> None:
+    """Return once each broker knows the topic with its partitions, and who leads them.
+
+    A topic is created by the controller, and brokers hear of it one after the other. A group whose leader asks one that
+    has not is assigned nothing at first, which is right, and not what most tests are about.
+    """
+    name = MetadataRequest.MetadataRequestTopic(topic_id=None, name=topic)
+    request = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+    for address in servers.split(","):
+        with Wire(address) as wire:
+
+            def is_known(wire: Wire = wire) -> bool:
+                (found,) = wire.ask(MetadataRequest[9](topics=[name], **request)).topics
+                led = [row for row in found.partitions if not row.error_code and row.leader_id >= 0]
+                return not found.error_code and len(led) == partitions
+
+            wait_until(is_known, f"{address} to know {topic}")
+
+
+class WireMember:
+    """A member that does nothing by itself: no heartbeat, no answer to a rebalance, no LeaveGroup at the end."""
+
+    def __init__(
+        self,
+        servers: str,
+        group: str,
+        client_id: str = "wire",
+        *,
+        topics: Iterable[str] = ("any",),
+        protocols: Sequence[str] = ("range",),
+        protocol_type: str = "consumer",
+        instance_id: str | None = None,
+        session_ms: int = 6_000,
+        rebalance_ms: int = 30_000,
+    ) -> None:
+        """Connect to the group's coordinator; the protocols are in the order of preference."""
+        self.id = ""
+        self.generation = -1
+        self.leader = ""
+        self.protocol: str | None = None
+        self.members: list[str] = []
+        """Of the leader: the ids of all members."""
+        self._group = group
+        self._instance_id = instance_id
+        self._protocol_type = protocol_type
+        self._timeouts = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": rebalance_ms}
+        self._subscription = encode_subscription(Subscription(tuple(topics)))
+        self._protocols = tuple(protocols)
+        self._wire = Wire(find_coordinators(servers, [group])[group][1], client_id)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads the generation that it has joined."""
+        return self.leader == self.id
+
+    # --- Joining
+
+    def send_join(self) -> None:
+        """Send JoinGroup, which is answered when all members have done so."""
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol
+        self._wire.send(
+            JoinGroupRequest[9](
+                group_id=self._group,
+                member_id=self.id,
+                group_instance_id=self._instance_id,
+                protocol_type=self._protocol_type,
+                protocols=[protocol(name=name, metadata=self._subscription) for name in self._protocols],
+                reason="",
+                **self._timeouts,
+            )
+        )
+
+    def joined(self) -> str:
+        """Wait for JoinGroup's answer; return its error."""
+        answer = self._wire.answer()
+        if answer.member_id:
+            self.id = answer.member_id
+        if not answer.error_code:
+            self.generation, self.leader, self.protocol = (
+                answer.generation_id,
+                answer.leader,
+                answer.protocol_name,
+            )
+            self.members = [member.member_id for member in answer.members]
+        return _name(answer.error_code)
+
+    def be_given_id(self) -> None:
+        """Join for the first time, so that the coordinator gives an id (KIP-394)."""
+        self.send_join()
+        assert self.joined() == "MEMBER_ID_REQUIRED"
+
+    def join(self) -> str:
+        """Join, and wait until the others have as well; return JoinGroup's error."""
+        if not self.id and self._instance_id is None:
+            self.be_given_id()
+        self.send_join()
+        return self.joined()
+
+    def join_refused(self) -> str:
+        """Send the first JoinGroup, which is refused before an id is given or after it; return why."""
+        self.send_join()
+        error = self.joined()
+        return self.join() if error == "MEMBER_ID_REQUIRED" else error
+
+    def settle(self, *others: "WireMember") -> None:
+        """Go through a whole rebalance with the others, who are members or become such; all are assigned nothing.
+
+        A group that there is not yet is founded first, by this member alone: who joins meanwhile, joins a rebalance later.
+        """
+        if others and self.generation < 0:
+            self.settle()
+        everyone = (self, *others)
+        for member in everyone:
+            if not member.id and member._instance_id is None:
+                member.be_given_id()
+        self.send_join()
+        if others:
+            # Joining a stable group with the subscription it has, a follower would be told of the generation that there is.
+            wait_until(lambda: others[0].state() == "PreparingRebalance", "the rebalance to begin")
+        for member in others:
+            member.send_join()
+        assert [member.joined() for member in everyone] == [OK] * len(everyone)
+        for member in everyone:
+            member.send_sync(dict.fromkeys(member.members, b""))
+        assert [member.synced() for member in everyone] == [OK] * len(everyone)
+
+    def send_sync(self, plan: Mapping[str, bytes] | None = None) -> None:
+        """Send SyncGroup, which is answered when the leader has sent its plan with its own."""
+        assignment = SyncGroupRequest.SyncGroupRequestAssignment
+        self._wire.send(
+            SyncGroupRequest[5](
+                group_id=self._group,
+                generation_id=self.generation,
+                member_id=self.id,
+                group_instance_id=self._instance_id,
+                protocol_type=self._protocol_type,
+                protocol_name=self.protocol,
+                assignments=[
+                    assignment(member_id=member, assignment=data) for member, data in (plan or {}).items()
+                ],
+            )
+        )
+
+    def synced(self) -> str:
+        """Wait for SyncGroup's answer; return its error."""
+        return _name(self._wire.answer().error_code)
+
+    def waits(self) -> bool:
+        """Whether what it has sent has no answer yet."""
+        return not self._wire.answered()
+
+    # --- Being a member
+
+    def heartbeat(self, generation: int | None = None) -> str:
+        """Send a heartbeat, of another generation if that is given; return its error."""
+        answer = self._wire.ask(
+            HeartbeatRequest[4](
+                group_id=self._group,
+                generation_id=self.generation if generation is None else generation,
+                member_id=self.id,
+                group_instance_id=self._instance_id,
+            )
+        )
+        return _name(answer.error_code)
+
+    def commit(self, topic: str, offset: int, generation: int | None = None) -> str:
+        """Commit an offset of the topic's partition 0, as of another generation if that is given; return the error."""
+        of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        row = of_topic.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+        )
+        answer = self._wire.ask(
+            OffsetCommitRequest[9](
+                group_id=self._group,
+                generation_id_or_member_epoch=self.generation if generation is None else generation,
+                member_id=self.id,
+                group_instance_id=self._instance_id,
+                topics=[of_topic(name=topic, partitions=[row])],
+            )
+        )
+        return _name(answer.topics[0].partitions[0].error_code)
+
+    def leave(self) -> str:
+        """Leave the group; return the error."""
+        identity = LeaveGroupRequest.MemberIdentity(
+            member_id=self.id, group_instance_id=self._instance_id, reason=""
+        )
+        answer = self._wire.ask(LeaveGroupRequest[5](group_id=self._group, members=[identity]))
+        return _name(answer.error_code or answer.members[0].error_code)
+
+    # --- Beside it
+
+    def state(self) -> str:
+        """Return the group's state, as DescribeGroups names it."""
+        with_whom = DescribeGroupsRequest[5](groups=[self._group], include_authorized_operations=False)
+        return str(self._wire.ask(with_whom).groups[0].group_state)
+
+    def close(self) -> None:
+        """Hang up without a word."""
+        self._wire.close()
+
+
+def commit_expiring(servers: str, group: str, topic: str, offset: int, retention_ms: int) -> str:
+    """Commit an offset of partition 0, of no member, which is to be kept for so long; return the error.
+
+    Requests from version 5 on cannot say for how long, and brokers have one time for all (KIP-211).
+    """
+    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    row = of_topic.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    request = OffsetCommitRequest[4](
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        retention_time_ms=retention_ms,
+        topics=[of_topic(name=topic, partitions=[row])],
+    )
+    with Wire(find_coordinators(servers, [group])[group][1]) as wire:
+        answer = wire.ask(request)
+    return _name(answer.topics[0].partitions[0].error_code)
+
+
+def _name(code: int) -> str:
+    return KafkaError(code).name()

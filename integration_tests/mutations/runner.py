@@ -1,0 +1,116 @@
+"""Breaks a copy of the sources, and runs the test that is to notice it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutations.table import Mutation
+
+ROOT = Path(__file__).parents[2]
+_PARTS = ("assignors", "consumer", "instrumentation", "testing", "cli")
+_BESIDES = ("integration_tests", "examples", "docs", "pyproject.toml")
+_PATIENCE_SECONDS = "15"
+"""That a test which waits in vain waits for; more than the longest session and its poll interval."""
+_LIMIT_SECONDS = 300
+_TESTS_FAILED = 1
+
+
+class RunnerError(Exception):
+    """What the runner found cannot be relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of the tests."""
+
+    exit_code: int
+    output: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether tests ran and failed.
+
+        Raises:
+            RunnerError: They could not be run.
+        """
+        if self.exit_code not in {0, _TESTS_FAILED}:
+            raise RunnerError(f"the tests could not be run:\n{self.output}")
+        return self.exit_code == _TESTS_FAILED
+
+
+class Copy:
+    """A copy of the sources and of the tests, in which a file at a time is broken."""
+
+    def __init__(self, directory: Path) -> None:
+        """Copy them into an empty directory.
+
+        Raises:
+            RunnerError: The tests would import the original nevertheless.
+        """
+        self._directory = directory
+        for name in (*(f"{part}/src" for part in _PARTS), *_BESIDES):
+            source = ROOT / name
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", ".*_cache")
+                shutil.copytree(source, directory / name, ignore=ignored)
+            else:
+                shutil.copy(source, directory / name)
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(str(directory / part / "src") for part in _PARTS),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GROUPWRIGHT_TESTS_PATIENCE": _PATIENCE_SECONDS,
+        }
+        self._check_that_it_is_used()
+
+    def run(self, tests: Iterable[str]) -> Run:
+        """Run tests on the copy as it is now."""
+        named = [f"integration_tests/{test}" for test in tests]
+        done = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *named)
+        return Run(done.returncode, done.stdout + done.stderr)
+
+    def run_broken(self, mutation: Mutation) -> Run:
+        """Break the copy, run the test that is to notice it, and mend the copy."""
+        path = self._directory / mutation.file
+        whole = path.read_text(encoding="utf-8")
+        path.write_text(broken(whole, mutation), encoding="utf-8")
+        try:
+            return self.run([mutation.caught_by])
+        finally:
+            path.write_text(whole, encoding="utf-8")
+
+    def _check_that_it_is_used(self) -> None:
+        shown = "import groupwright.consumer as c, groupwright.assignors as a; print(c.__file__, a.__file__)"
+        paths = self._python("-c", shown).stdout.split()
+        if len(paths) != 2 or not all(path.startswith(str(self._directory)) for path in paths):
+            raise RunnerError(f"the tests would not run on the copy in {self._directory}, but on {paths}")
+
+    def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self._directory,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+
+
+def broken(text: str, mutation: Mutation) -> str:
+    """Return a file's text with the mutation in it.
+
+    Raises:
+        RunnerError: What it replaces is not there, or more than once.
+    """
+    count = text.count(mutation.old)
+    if count != 1:
+        raise RunnerError(
+            f"{mutation.name!r} replaces {mutation.old!r} in {mutation.file}, where that occurs {count} times: "
+            "correct mutations/table.py"
+        )
+    return text.replace(mutation.old, mutation.new)

@@ -1,0 +1,35 @@
+"""The table of mutations keeps up with the sources, the tests and the README."""
+
+import ast
+import re
+
+import pytest
+
+from mutations.runner import ROOT, broken
+from mutations.table import MUTATIONS, Mutation
+
+README = ROOT / "integration_tests" / "README.md"
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_mutation_breaks_one_place_of_what_is_there_and_the_code_stays_code(mutation: Mutation) -> None:
+    text = (ROOT / mutation.file).read_text(encoding="utf-8")
+
+    changed = broken(text, mutation)
+
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_the_test_that_notices_it_is_there(mutation: Mutation) -> None:
+    path, _, test = mutation.caught_by.partition("::")
+    module = ast.parse((ROOT / "integration_tests" / path).read_text(encoding="utf-8"))
+
+    assert test.partition("[")[0] in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_readme_lists_all_mutations_and_no_other() -> None:
+    section = README.read_text(encoding="utf-8").partition("## Mutations")[2]
+    rows = re.findall(r"^\| (.+?) \| `(.+?)` \|$", section, re.MULTILINE)
+
+    assert rows == [(mutation.name, mutation.caught_by) for mutation in MUTATIONS]

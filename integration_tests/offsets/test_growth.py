@@ -1,0 +1,146 @@
+"""`__consumer_offsets` is given more partitions: most groups hash to another one, where their offsets are not.
+
+`docs/offsets-topic.md` says what to do about it, and does what is done here.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import OFFSET_INVALID, Producer, TopicPartition
+from confluent_kafka.cimpl import NewPartitions
+from typer.testing import CliRunner
+
+from groupwright.cli.app import app
+from groupwright.consumer import Consumer
+from groupwright.instrumentation.advice.placement import OFFSETS_TOPIC, partition_of
+from groupwright.testing import KafkaContainers, LocalKafka
+from harness import clusters, offsets_topic
+from harness.offsets_topic import StoredOffset
+from harness.polling import take, values
+from harness.wire import find_coordinators
+
+pytestmark = pytest.mark.kafka
+
+BEFORE, AFTER = 4, 8
+TOPIC = "orders"
+CONSUMED, WRITTEN = 3, 5
+
+
+def groups(*, moved: bool) -> list[str]:
+    """Return groups that hash to another partition after the growth, or to the same."""
+    ids = (f"billing-{number}" for number in range(40))
+    return [group for group in ids if (partition_of(group, BEFORE) != partition_of(group, AFTER)) is moved][
+        :4
+    ]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """A broker of its own, since it does not forget what is done to it here, and groups that have committed."""
+    with LocalKafka(config={"offsets.topic.num.partitions": BEFORE}) as kafka:
+        kafka.create_topic(TOPIC)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for number in range(WRITTEN):
+            producer.produce(TOPIC, str(number))
+        assert producer.flush(30) == 0
+        for group in groups(moved=True) + groups(moved=False):
+            commit(kafka, group, CONSUMED)
+        yield kafka
+
+
+def new_consumer(kafka: LocalKafka, group: str) -> Consumer:
+    """Return a consumer that is in no group until it subscribes."""
+    return Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+
+
+def first_given(kafka: LocalKafka, group: str) -> int:
+    """Return where a member begins."""
+    with new_consumer(kafka, group) as consumer:
+        consumer.subscribe([TOPIC])
+        return values(take(consumer, 1))[0]
+
+
+def committed(kafka: LocalKafka, group: str) -> int:
+    with new_consumer(kafka, group) as consumer:
+        return int(consumer.committed([TopicPartition(TOPIC, 0)], timeout=10)[0].offset)
+
+
+def commit(kafka: LocalKafka, group: str, offset: int) -> None:
+    with new_consumer(kafka, group) as consumer:
+        consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
+
+
+def finding(kafka: LocalKafka, group: str) -> str | None:
+    """Return how bad `groupwright doctor` finds it."""
+    settings = [f"bootstrap.servers={kafka.bootstrap_servers}", f"group.id={group}"]
+    result = CliRunner().invoke(app, ["doctor", *settings, "--json"])
+    found = {each["rule"]: each["severity"] for each in json.loads(result.stdout)}
+    return found.get("offsets-topic-grown")
+
+
+def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(kafka: LocalKafka) -> None:
+    """And says nothing: the groups begin anew, here at the beginning. The doctor sees it coming, before the restart."""
+    moved, stayed = groups(moved=True), groups(moved=False)
+    assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
+    assert finding(kafka, moved[0]) is None
+
+    kafka.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, AFTER)], request_timeout=10)[
+        OFFSETS_TOPIC
+    ].result()
+    assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
+    assert {finding(kafka, group) for group in moved} == {"warning"}
+    assert {finding(kafka, group) for group in stayed} == {"note"}
+    kafka.restart()
+
+    # Before Kafka 4 a broker finds the groups of all partitions that it leads, wherever their ids hash to: one that
+    # leads them all, as here, hides the loss.
+    hidden = kafka.version.startswith("3.")
+    assert {committed(kafka, group) for group in moved} == {CONSUMED if hidden else OFFSET_INVALID}
+    assert {committed(kafka, group) for group in stayed} == {CONSUMED}
+    assert first_given(kafka, moved[0]) == (CONSUMED if hidden else 0)
+    assert first_given(kafka, stayed[0]) == CONSUMED
+
+    # They are not gone: they are where nobody looks for them, and can be read there and committed anew.
+    stranded = {
+        record.group: record.value.offset
+        for record in offsets_topic.records(kafka.bootstrap_servers)
+        if isinstance(record.value, StoredOffset) and record.partition != partition_of(record.group, AFTER)
+    }
+    assert stranded == dict.fromkeys(moved, CONSUMED)
+    for group, offset in stranded.items():
+        commit(kafka, group, offset)
+    assert {first_given(kafka, group) for group in moved} == {CONSUMED}
+
+
+def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coordinators() -> None:
+    """In the middle of a rolling restart a group may be two, whose members both consume everything."""
+    cluster = KafkaContainers(config={"offsets.topic.num.partitions": 6})
+    ids = [f"billing-{number}" for number in range(60)]
+    with clusters.started(cluster):
+        assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
+
+        grown = cluster.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, 12)], request_timeout=10)
+        grown[OFFSETS_TOPIC].result()
+        assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
+        cluster.restart(1)
+        cluster.wait_until_ready()
+
+        partitions = cluster.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions
+        for node, counted in ((1, 12), (2, 6), (3, 6)):
+            expected = {group: partitions[partition_of(group, counted)].leader for group in ids}
+            assert named_by(cluster, node, ids) == expected, f"node {node}"
+        assert named_by(cluster, 1, ids) != named_by(cluster, 2, ids)
+
+
+def named_by(cluster: KafkaContainers, node: int, ids: list[str]) -> dict[str, int]:
+    """Return the coordinators that a node names."""
+    return {group: found for group, (found, _) in find_coordinators(cluster.address(node), ids).items()}
