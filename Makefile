@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation soak soak-growth clean
+.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,7 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, the reference of metrics
 	$(BIN)/python docs/file_map.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
+	$(BIN)/python charts/tools/values_table.py
 
 build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
@@ -44,6 +45,9 @@ bench-consumer: $(VENV)/.dev ## Measure throughput, joins, events and idling bes
 
 bench-instrumentation: $(VENV)/.dev ## Measure what instrumentation costs: throughput, a scrape, memory
 	$(BIN)/python -m benchmarks.instrumentation $(ARGS)
+
+charts-tools: $(VENV)/.dev ## Build the programs that check the chart, once (needs Go)
+	$(BIN)/python charts/tools/programs.py
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)
