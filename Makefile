@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools soak soak-growth clean
+.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, the refer
 	$(BIN)/python docs/file_map.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python charts/tools/values_table.py
+	$(BIN)/python -m charts.dashboards
 
 build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
@@ -48,6 +49,9 @@ bench-instrumentation: $(VENV)/.dev ## Measure what instrumentation costs: throu
 
 charts-tools: $(VENV)/.dev ## Build the programs that check the chart, once (needs Go)
 	$(BIN)/python charts/tools/programs.py
+
+charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real storm (needs Debian's prometheus)
+	$(BIN)/python -m charts.live $(ARGS)
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

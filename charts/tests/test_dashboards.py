@@ -48,7 +48,7 @@ def labels() -> dict[str, frozenset[str]]:
 
 @every_board
 def test_what_is_committed_is_what_the_code_makes(board: Board) -> None:
-    assert path(board).read_text(encoding="utf-8") == page(board), "run: make charts-dashboards"
+    assert path(board).read_text(encoding="utf-8") == page(board), "run: make docs"
 
 
 def test_nothing_else_is_installed() -> None:

@@ -16,6 +16,7 @@ ALLOWED = {
     "consumer": {"assignors"},
     "instrumentation": set[str](),
     "testing": {"assignors"},
+    "pipeline": {"assignors"},
     "cli": set(PARTS),
 }
 
