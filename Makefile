@@ -5,13 +5,16 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures soak soak-growth clean
+.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Watch a consumer group rebalance on a real, local Kafka (ARGS="--help" for options)
 	@$(BIN)/groupwright demo $(ARGS)
+
+demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on this machine: tables and a page
+	@$(BIN)/groupwright pipeline demo $(ARGS)
 
 test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest $(ARGS)
@@ -29,9 +32,10 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, the reference of metrics
+docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, references, dashboards
 	$(BIN)/python docs/file_map.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
+	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
 
@@ -53,6 +57,9 @@ charts-tools: $(VENV)/.dev ## Build the programs that check the chart, once (nee
 charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real storm (needs Debian's prometheus)
 	$(BIN)/python -m charts.live $(ARGS)
 
+bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (ARGS=--quick)
+	$(BIN)/python -m benchmarks.pipeline $(ARGS)
+
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)
 
@@ -71,6 +78,10 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
 	@touch $@
 
+$(VENV)/.pipeline: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline]'
+	@touch $@ $(VENV)/.demo
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.pipeline
