@@ -53,6 +53,7 @@ def test_a_coordinator_that_freezes_is_replaced_and_changes_nothing_when_it_wake
 
     kafka.pause(frozen)
     crew.progress()
+    crew.settle()
     ids, generations = member_ids(crew), [member.generation for member in crew.members]
     kafka.resume(frozen)
 
