@@ -69,6 +69,7 @@ def records(servers: str) -> list[Stored]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 10,
+            "log_level": 0,
         }
     )
     try:
@@ -102,11 +103,12 @@ def _read(consumer: Consumer, unfinished: set[int]) -> Iterator[Stored]:
             unfinished.discard(partition)
         elif error is not None:
             raise KafkaException(error)
-        elif record := _decode(message.key() or b"", message.value(), partition):
+        elif record := decode(message.key() or b"", message.value(), partition):
             yield record
 
 
-def _decode(key: bytes, value: bytes | None, partition: int) -> Stored | None:
+def decode(key: bytes, value: bytes | None, partition: int) -> Stored | None:
+    """Read one record; None for what other kinds of groups store."""
     fields = _Fields(key)
     kind = fields.int16()
     if kind > _GROUPS:
@@ -128,7 +130,8 @@ def _offset(fields: "_Fields") -> StoredOffset:
 
 def _generation(fields: "_Fields") -> StoredGeneration:
     version = fields.int16()
-    assert version == 3, f"version {version} of GroupMetadataValue is not read here"
+    if version != 3:
+        raise ValueError(f"version {version} of GroupMetadataValue is not read here; 3 is")
     fields.text()  # the protocol's type
     number, protocol, leader = fields.int32(), fields.text(), fields.text()
     fields.int64()  # when

@@ -1,9 +1,15 @@
 """Records of `__consumer_offsets` as a broker 4.3.1 (and, for the older form, a 3.9) writes them."""
 
-from soak.stored import StoredCommit, StoredGeneration, decode
+from harness import offsets_topic
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord, understand
 
 COMMIT_KEY = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
 GROUP_KEY = b"\x00\x02\x00\x01g"
+
+
+def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
+    record = offsets_topic.decode(key, value, 0)
+    return None if record is None else understand(record)
 
 
 def test_a_commit_with_the_topics_id() -> None:
