@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer as NativeConsumer
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupwright.consumer import Consumer
@@ -95,11 +95,11 @@ def _described(kafka: LocalKafka, group: str) -> Any:
 
 
 def _assert_offsets(kafka: LocalKafka, group: str, rows: list[dict[str, Any]]) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    listed = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
     commits = [row["offset_commit"] for row in rows if row["offset_commit"]]
     last = {(commit["topic"], commit["partition"]): commit["committed_offset"] for commit in commits}
-    assert last == {(p.topic, p.partition): p.offset for p in listed.topic_partitions}
+    with NativeConsumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group}) as asker:
+        told = asker.committed([TopicPartition(*key) for key in last], timeout=30)
+    assert last == {(p.topic, p.partition): p.offset for p in told}
     assert len(last) == _PARTITIONS
     # confluent-kafka commits metadata with the zero that ends its string, and reads as far as the next zero.
     assert {commit["metadata"].removesuffix("\0") for commit in commits} == {_NOTE}

@@ -110,7 +110,9 @@ OFFSET_COMMITS = _base(
     _column("partition", INT, "Its partition."),
     _column("committed_offset", LONG, "The next offset to read; null for a tombstone."),
     _column(
-        "leader_epoch", INT, "The partition leader's epoch that the consumer had read in; null if it said none."
+        "leader_epoch",
+        INT,
+        "The partition leader's epoch that the consumer had read in; null if it said none.",
     ),
     _column("metadata", STRING, "What the consumer added."),
     _column("commit_time", TIME, "When the coordinator took the commit."),
