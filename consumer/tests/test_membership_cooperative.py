@@ -143,6 +143,26 @@ def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Pl
     assert [type(event).__name__ for event in owner.served] == ["Assign", "Revoke", "Assign", "Assign"]
 
 
+def test_a_member_that_waits_for_its_share_asks_soon_whether_the_next_round_has_begun(
+    owner: "Player",
+) -> None:
+    """Other clients hear of it at their next heartbeat, and consume nothing for up to ``heartbeat.interval.ms``."""
+    owner.wait(0.05)
+    assert owner.asks(act.SendHeartbeat)
+    owner.answer_heartbeat(27)
+
+    assert next_join(owner) == "as 'm-1': t owns [('t', 0), ('t', 1)] of generation 1"
+
+
+def test_a_member_that_gives_something_up_calls_the_next_round_itself(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+    owner.answer_sync({"t": (0,)})
+    owner.wait(owner.timing.heartbeat_interval - 0.001)
+
+    assert not owner.asks(act.SendHeartbeat)
+
+
 def test_an_assignment_of_nothing_gives_everything_up(owner: "Player") -> None:
     rebalance(owner)
     owner.answer_join()

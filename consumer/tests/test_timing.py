@@ -98,6 +98,30 @@ def test_a_session_that_starts_after_a_sleep_counts_from_its_beginning() -> None
     assert heartbeat.session_ends == 118.0
 
 
+def test_where_another_rebalance_is_likely_heartbeats_come_at_doubling_distances() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    heartbeat.hasten(100.0)
+    sent, now = [], 100.0
+    while now < 112.0:
+        now = heartbeat.next_at
+        heartbeat.sent(now)
+        heartbeat.answered(now, alive=True)
+        sent.append(round(now - 100.0, 2))
+
+    assert sent == [0.05, 0.15, 0.35, 0.75, 1.55, 3.15, 6.15, 9.15, 12.15]
+
+
+def test_haste_does_not_press_a_coordinator_that_is_slow() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    heartbeat.hasten(100.0)
+    heartbeat.sent(100.05)
+    heartbeat.answered(101.0, alive=True)
+
+    assert heartbeat.next_at == pytest.approx(101.1)
+
+
 def test_one_look_up_is_under_way_at_a_time() -> None:
     lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
     assert lookup.wanted

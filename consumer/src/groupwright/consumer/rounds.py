@@ -166,6 +166,10 @@ class Rounds(Standing):
         if given_up:
             self._timeline_at(now).begin(Phase.REVOKE, now)
             self._deliver_revoke(given_up)
+        elif self._cooperative:
+            # Whoever gave something up joins again, and the others hear of it by their heartbeats: members that wait for
+            # partitions would wait for an interval.
+            self._heartbeat.hasten(now)
 
     def _accepts_topics(self, assigned: Partitions) -> bool:
         """Return whether all topics were asked for; one that matches and was not seen here yet is taken in."""

@@ -44,6 +44,10 @@ class Backoff:
         return seconds * (0.8 + 0.4 * self._jitter())
 
 
+_HASTE = 0.05
+"""Seconds until the first heartbeat where another rebalance is likely."""
+
+
 class Heartbeat:
     """When the next heartbeat is due, and until when the session lasts.
 
@@ -57,6 +61,7 @@ class Heartbeat:
         self._sent_at: float | None = None
         self._asleep_since: float | None = None
         self._ran = math.inf
+        self._pause = timing.heartbeat_interval
         self.next_at = 0.0
         self.session_ends = 0.0
 
@@ -68,7 +73,8 @@ class Heartbeat:
     def start_session(self, now: float) -> None:
         """The coordinator has just answered a join or a sync; at any moment since, if the process slept meanwhile."""
         heard = now if self._asleep_since is None else self._asleep_since
-        self.next_at = heard + self._timing.heartbeat_interval
+        self._pause = self._timing.heartbeat_interval
+        self.next_at = heard + self._pause
         self.session_ends = heard + self._timing.session_timeout
 
     def runs(self, now: float) -> None:
@@ -95,14 +101,17 @@ class Heartbeat:
         return self._sent_at is None and now >= self.next_at
 
     def sent(self, now: float) -> None:
-        """One was sent; the next comes an interval later."""
+        """One was sent; the next comes an interval later, or sooner after `hasten`."""
         self.asked()
         self._sent_at = now
-        self.next_at = now + self._timing.heartbeat_interval
+        self._pause = min(2 * self._pause, self._timing.heartbeat_interval)
+        self.next_at = now + self._pause
 
     def answered(self, now: float, *, alive: bool) -> None:
         """The answer came; when `alive`, it keeps the session up."""
         sent, self._sent_at = self._sent_at, None
+        if self._pause < self._timing.heartbeat_interval:
+            self.next_at = now + self._pause  # haste is no reason to press a slow coordinator
         if alive:
             heard = now if sent is None else sent
             self.session_ends = max(self.session_ends, heard + self._timing.session_timeout)
@@ -114,6 +123,11 @@ class Heartbeat:
     def soon(self, at: float) -> None:
         """Send the next one no later than `at`."""
         self.next_at = min(self.next_at, at)
+
+    def hasten(self, now: float) -> None:
+        """Another rebalance is likely: ask for it at once, and then at distances that double up to the interval."""
+        self._pause = min(_HASTE, self._timing.heartbeat_interval)
+        self.soon(now + self._pause)
 
 
 class CoordinatorLookup:
