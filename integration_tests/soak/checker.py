@@ -193,13 +193,22 @@ class _Group:
             (window.life.frozen, self._timing.forgotten_after),
             (window.life.silent, self._timing.expelled_after),
         )
-        times = (
+        times = [
             begin + limit
             for pauses, limit in limits
             for begin, end in pauses
             if end - begin >= limit and end >= window.begin
-        )
+        ]
+        times += self._cut_off(window)
         return min(times, default=math.inf)
+
+    def _cut_off(self, window: Window) -> Iterator[float]:
+        """Yield from when its session may have ended by an outage, while its application did not poll to hear of that."""
+        for outage, _ in self._outages:
+            ended = outage + self._timing.forgotten_after
+            for begin, end in window.life.silent:
+                if window.begin <= end and ended <= end and begin <= ended + _RECOVERY_SECONDS:
+                    yield max(begin, ended)
 
     def _check_overlap(self, earlier: Window, later: Window) -> None:
         both = (earlier.life, later.life)

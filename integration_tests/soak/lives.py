@@ -38,6 +38,10 @@ class End(StrEnum):
     """Not at all: the history ends before."""
 
 
+_AT_ONCE = 0.01
+"""Seconds within which two things that a member does follow each other with no poll between them."""
+
+
 @dataclass(slots=True, eq=False)
 class Window:
     """One member's ownership of one partition."""
@@ -111,7 +115,7 @@ def life(history: Iterable[Event], strikes: Iterable[Struck]) -> Life | None:
     it.killed = min((strike.until for strike in mine if strike.what == "kill"), default=math.inf)
     it.hung = any(strike.what == "hang" for strike in mine)
     it.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])
-    it.silent = merged([*it.frozen, *_busy_times(events)])
+    it.silent = merged([*it.frozen, *_busy_times(events), *_waits_for_commits(events)])
     _follow(it)
     return it
 
@@ -181,6 +185,13 @@ def _after_death(strikes: Iterable[Struck]) -> Iterator[Interval]:
 
 def _starvations(events: Iterable[Event]) -> Iterator[Interval]:
     return ((event.begun, event.time) for event in events if isinstance(event, Starved))
+
+
+def _waits_for_commits(events: Iterable[Event]) -> Iterator[Interval]:
+    """A commit that is waited for takes as long as a silent broker makes it; what follows at once is no poll."""
+    for event in events:
+        if isinstance(event, Committed) and event.begun is not None:
+            yield event.begun, event.time + _AT_ONCE
 
 
 def _busy_times(events: Iterable[Event]) -> Iterator[Interval]:

@@ -170,6 +170,26 @@ def test_a_member_that_does_not_poll_may_be_replaced_after_the_poll_interval() -
     assert rules(first, late) == []
 
 
+def test_a_member_whose_session_a_silent_broker_ended_may_be_replaced_while_it_does_not_poll() -> None:
+    """It waits for a commit, and is busy then: that its session is over waits for its next poll, and others do not."""
+    silence = [Struck(2, "pause broker", "", 7.5)]
+    first = Script("a").gains(1)
+    first.events.append(Committed(8, 5.5, {P: 0}, "no answer in time"))
+    first.busy(8.001, 15).gives_up(15.1, lost=True).ends(16)
+    second = Script("b").gains(8.1).gives_up(20).ends(21)
+
+    assert rules(first, second, strikes=silence) == []
+    assert rules(first, second) == ["two owners"]
+
+
+def test_but_one_that_polls_hears_of_it() -> None:
+    silence = [Struck(2, "pause broker", "", 7.5)]
+    first = Script("a").gains(1).busy(8.5, 15).gives_up(15.1, lost=True).ends(16)
+    second = Script("b").gains(8.1).gives_up(20).ends(21)
+
+    assert rules(first, second, strikes=silence) == ["two owners"]
+
+
 def test_a_stalled_member_may_not_be_given_another_message_when_it_wakes() -> None:
     strikes = stalled("a", 3, 9)
     late = Script("a").gains(1).consumes(9.01, 0, polled=9.001).gives_up(9.1, lost=True).ends(10)

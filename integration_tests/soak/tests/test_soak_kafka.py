@@ -1,5 +1,6 @@
 """Consumers in processes of their own, struck for two minutes: every promise holds at every moment."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,10 @@ def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("assignor", ["sticky"])
 def test_nothing_grows_over_two_hundred_rebalances(
-    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, assignor: str
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, caplog: pytest.LogCaptureFixture, assignor: str
 ) -> None:
     """A thread, a socket or a few objects that each rebalance leaves behind end a service after days."""
+    caplog.set_level(logging.WARNING, logger="groupwright")  # what is captured grows
     topics = (new_kafka_topic(growth.PARTITIONS), new_kafka_topic(growth.PARTITIONS))
 
     found = growth.measure(local_kafka.bootstrap_servers, assignor, topics, rebalances=200, warm_up=100)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _ANSWER_SECONDS = 1.0
 _TOPIC_SECONDS = 60.0
+_DESCRIBE_SECONDS = 5.0
 
 
 class Kafka(ABC):
@@ -146,10 +147,15 @@ class Kafka(ABC):
         """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
 
         Raises:
-            KafkaNotReadyError: No node leads that partition at the moment.
+            KafkaNotReadyError: No node leads that partition at the moment, or the one that did does not answer.
         """
-        described = self.admin().describe_consumer_groups([group], request_timeout=_TOPIC_SECONDS)
-        coordinator = described[group].result(_TOPIC_SECONDS).coordinator
+        described = self.admin().describe_consumer_groups([group], request_timeout=_DESCRIBE_SECONDS)
+        try:
+            coordinator = described[group].result(2 * _DESCRIBE_SECONDS).coordinator
+        except (KafkaException, TimeoutError) as error:
+            raise KafkaNotReadyError(
+                f"No node says who coordinates the group {group!r}: {error!r}"
+            ) from error
         if coordinator is None or coordinator.id not in self.nodes:
             raise KafkaNotReadyError(f"No node coordinates the group {group!r} now")
         return int(coordinator.id)
