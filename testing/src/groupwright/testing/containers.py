@@ -6,18 +6,18 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from groupwright.testing import engine, ports, settings
-from groupwright.testing.errors import KafkaContainersError
+from groupwright.testing import broker_log, engine, ports, settings
+from groupwright.testing.errors import KafkaContainersError, KafkaNotReadyError
 from groupwright.testing.kafka import Kafka
-from groupwright.testing.readiness import QUIET
 
 try:
     import docker.errors
@@ -30,6 +30,8 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
+    from confluent_kafka.admin._metadata import PartitionMetadata
+
     from groupwright.testing.security import SecuredListeners, Security
 
 IMAGE_VARIABLE = "GROUPWRIGHT_KAFKA_IMAGE"
@@ -39,8 +41,10 @@ DEFAULT_IMAGE = "apache/kafka:4.3.1"
 
 _CERTIFICATES = Path("/etc/kafka/secrets")
 _DISK = "/mnt/data"
+_NAME = "groupwright.testing"
 _ANSWER_SECONDS = 1.0
 _STOP_SECONDS = 30
+_TAIL_LINES = 50
 
 
 class KafkaContainers(Kafka):
@@ -243,29 +247,37 @@ class KafkaContainers(Kafka):
         self._container(node).exec_run(["dd", "if=/dev/zero", f"of={_DISK}/ballast", "bs=64k"])
 
     def wait_until_ready(self) -> None:
-        """Wait until every node that runs counts itself among the brokers, and groups are coordinated.
+        """Wait until all nodes that run count each other as brokers, coordinate groups, and replicate all they should.
 
         Raises:
-            KafkaNotReadyError: That took more than `startup_timeout`.
+            KafkaNotReadyError: That took more than `startup_timeout`, or a node has ended meanwhile.
         """
         alive = {node for node in self.nodes if self.running(node)}
-        client = Consumer(
-            {**QUIET, "bootstrap.servers": self.bootstrap_servers, "group.id": "groupwright.testing"}
-        )
+        # Each is asked itself: the others count a node that was killed until its session ends.
+        clients = [AdminClient(self._client_settings(self.address(node))) for node in alive]
 
-        def nodes_are_counted() -> bool:
-            return alive <= set(client.list_topics(timeout=_ANSWER_SECONDS).brokers)
+        def nodes_count_each_other() -> bool:
+            for node in alive:
+                if not self.running(node):
+                    tail = broker_log.tail(self.log(node), _TAIL_LINES)
+                    raise KafkaNotReadyError(f"Node {node} has ended by itself. It logs:\n{tail}")
+            return all(alive <= set(each.list_topics(timeout=_ANSWER_SECONDS).brokers) for each in clients)
 
         def groups_are_coordinated() -> bool:
-            client.committed([TopicPartition("groupwright.testing", 0)], timeout=_ANSWER_SECONDS)
+            member = Consumer({**self._client_settings(self.bootstrap_servers), "group.id": _NAME})
+            try:
+                member.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
+            finally:
+                member.close()
             return True
 
+        def replicas_are_in_sync() -> bool:
+            found = self.admin().list_topics(timeout=_ANSWER_SECONDS).topics.values()
+            return all(_is_in_sync(each, alive) for topic in found for each in topic.partitions.values())
+
         deadline = time.monotonic() + self._startup_timeout
-        try:
-            for condition in (nodes_are_counted, groups_are_coordinated):
-                self._wait_for(condition, deadline)
-        finally:
-            client.close()
+        for condition in (nodes_count_each_other, groups_are_coordinated, replicas_are_in_sync):
+            self._wait_for(condition, deadline)
 
     # --- How it starts
 
@@ -280,15 +292,16 @@ class KafkaContainers(Kafka):
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="groupwright-kafka-"))
         )
         try:
-            network = Network(docker_network_kw={"labels": engine.labels(cluster)}).create()
-            self._containers = self._describe(cluster, network, directory)
+            network, hosts = engine.create_network(cluster, self.nodes)
+            self._containers = self._describe(cluster, network, hosts, directory)
             with ThreadPoolExecutor(len(self._containers)) as pool:
                 list(pool.map(DockerContainer.start, self._containers.values()))
         except docker.errors.DockerException as error:
             raise KafkaContainersError(f"The container engine does not do as asked: {error}") from error
 
-    def _describe(self, cluster: str, network: Network, directory: Path) -> dict[int, DockerContainer]:
-        hosts = {node: f"kafka-{node}" for node in self.nodes}
+    def _describe(
+        self, cluster: str, network: Network, hosts: Mapping[int, str], directory: Path
+    ) -> dict[int, DockerContainer]:
         cluster_id = settings.new_cluster_id()
         taken: set[int] = set()
         described = {}
@@ -297,12 +310,9 @@ class KafkaContainers(Kafka):
             taken.add(self._ports[node])
             described[node] = container = DockerContainer(
                 self.image,
-                hostname=host,
-                network=network,
-                network_aliases=[host],
                 labels=engine.labels(cluster),
-                # A node that is not there yet is asked for by name; no other server of names should be, which may hang.
-                dns=[ports.HOST],
+                network=network,
+                networking_config=engine.place(network, host),
             )
             opened = self._prepare_listeners(node, directory, taken)
             published = {settings.CLIENTS: self._ports[node], **{each.port: each.port for each in opened}}
@@ -349,6 +359,11 @@ class KafkaContainers(Kafka):
         """Do something to several containers at once."""
         with ThreadPoolExecutor(len(nodes) or 1) as pool:
             list(pool.map(lambda node: getattr(self._container(node), deed)(), nodes))
+
+
+def _is_in_sync(partition: "PartitionMetadata", alive: Collection[int]) -> bool:
+    """Whether a partition outlives the loss of any node: it is led, and each replica on a node that runs is in sync."""
+    return partition.leader in alive and set(partition.replicas) & set(alive) <= set(partition.isrs)
 
 
 def _close_for(owner: int, cleanup: contextlib.ExitStack) -> None:

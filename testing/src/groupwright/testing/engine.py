@@ -1,13 +1,17 @@
 """What a cluster leaves with a container engine, and how it is found again and removed."""
 
 import contextlib
+import ipaddress
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 try:
     import docker
+    import docker.constants
     import docker.errors
+    from docker.types import EndpointConfig, IPAMConfig, IPAMPool
+    from testcontainers.core.network import Network
 except ImportError as error:
     raise ImportError(
         "groupwright.testing.KafkaContainers needs its extra; install it with: pip install 'groupwright[containers]'"
@@ -17,6 +21,8 @@ from groupwright.testing.errors import ContainersUnavailableError
 
 _CLUSTER, _OWNER, _HOST = "groupwright.cluster", "groupwright.owner", "groupwright.host"
 _ANSWER_SECONDS = 60
+_NETWORK_TRIES = 10
+_FIRST_HOST = 10  # behind the gateway's address
 
 
 def labels(cluster: str) -> dict[str, str]:
@@ -41,6 +47,32 @@ def require_image(image: str) -> None:
                     f"There is no image {image!r}, nor a registry to get it from: build one "
                     "(integration_tests/image/build), and name it in GROUPWRIGHT_KAFKA_IMAGE"
                 ) from error
+
+
+def create_network(cluster: str, nodes: Collection[int]) -> tuple[Network, dict[int, str]]:
+    """Create a cluster's network, and return it with the addresses that are meant for its nodes.
+
+    The nodes know each other by address, not by name: the engine asks others for the name of a node that has ended, in
+    vain and for many seconds, and the nodes that wait for the answer elect no one meanwhile.
+
+    Raises:
+        DockerException: The engine refuses.
+    """
+    for _ in range(_NETWORK_TRIES):
+        # An address may be stated only where the subnet is; the engine knows which one is free.
+        found = Network(docker_network_kw={"labels": labels(cluster)}).create()
+        subnet = _subnet(found)
+        found.remove()
+        ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))])
+        with contextlib.suppress(docker.errors.APIError):  # another has taken it between
+            network = Network(docker_network_kw={"labels": labels(cluster), "ipam": ipam}).create()
+            return network, {node: str(subnet[_FIRST_HOST + node]) for node in nodes}
+    raise docker.errors.DockerException(f"no subnet stayed free in {_NETWORK_TRIES} tries")
+
+
+def place(network: Network, address: str) -> dict[str, EndpointConfig]:
+    """Return what gives a container that is created an address on a network (its `networking_config`)."""
+    return {network.name: EndpointConfig(docker.constants.DEFAULT_DOCKER_API_VERSION, ipv4_address=address)}
 
 
 def remove(cluster: str) -> None:
@@ -93,6 +125,16 @@ def _remove(engine: "docker.DockerClient", *with_labels: str) -> None:
     for network in engine.networks.list(filters=filters):
         with contextlib.suppress(docker.errors.NotFound):
             network.remove()
+
+
+def _subnet(network: Network) -> ipaddress.IPv4Network:
+    with _engine() as engine:
+        found = engine.networks.get(network.id).attrs["IPAM"]["Config"]
+    return next(
+        subnet
+        for subnet in (ipaddress.ip_network(each["Subnet"]) for each in found)
+        if isinstance(subnet, ipaddress.IPv4Network)
+    )
 
 
 def _labels_of(found: "docker.models.resource.Model") -> dict[str, str]:

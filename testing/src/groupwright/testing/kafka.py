@@ -1,6 +1,7 @@
 """What every Kafka of this package can do, be it one local node or a cluster in containers."""
 
 import contextlib
+import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _ANSWER_SECONDS = 1.0
 _TOPIC_SECONDS = 60.0
-_DESCRIBE_SECONDS = 5.0
+_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Kafka(ABC):
@@ -123,11 +124,11 @@ class Kafka(ABC):
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
     ) -> None:
-        """Create a topic with a replica on each of up to three nodes, and wait until all partitions have leaders.
+        """Create a topic with a replica on each of up to three nodes, and wait until all are led and in sync.
 
         Raises:
             KafkaException: It is refused; the topic exists already, say.
-            KafkaNotReadyError: Its partitions have no leaders in time.
+            KafkaNotReadyError: Its partitions have no leaders in time, or replicas that do not follow them.
         """
         topic = NewTopic(
             name,
@@ -137,28 +138,34 @@ class Kafka(ABC):
         )
         self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
 
-        def is_led() -> bool:
+        def replicas_are_in_sync() -> bool:
             found = self.admin().list_topics(name, timeout=_ANSWER_SECONDS).topics[name].partitions
-            return len(found) == partitions and all(each.leader in self.nodes for each in found.values())
+            return len(found) == partitions and all(
+                each.leader in self.nodes and len(each.isrs) == len(each.replicas) for each in found.values()
+            )
 
-        self._wait_for(is_led, time.monotonic() + _TOPIC_SECONDS)
+        self._wait_for(replicas_are_in_sync, time.monotonic() + _TOPIC_SECONDS)
 
     def coordinator_of(self, group: str) -> int:
         """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
 
         Raises:
-            KafkaNotReadyError: No node leads that partition at the moment, or the one that did does not answer.
+            KafkaNotReadyError: No node leads that partition at the moment, or none answers.
         """
-        described = self.admin().describe_consumer_groups([group], request_timeout=_DESCRIBE_SECONDS)
+        # Computed: librdkafka's admin client goes on asking the coordinator that it knows, dead or not, and a client
+        # that is given up while it does so may crash the process.
         try:
-            coordinator = described[group].result(2 * _DESCRIBE_SECONDS).coordinator
-        except (KafkaException, TimeoutError) as error:
+            offsets = self.admin().list_topics(_OFFSETS_TOPIC, timeout=_ANSWER_SECONDS).topics[_OFFSETS_TOPIC]
+        except KafkaException as error:
             raise KafkaNotReadyError(
                 f"No node says who coordinates the group {group!r}: {error!r}"
             ) from error
-        if coordinator is None or coordinator.id not in self.nodes:
+        if not offsets.partitions:
+            raise KafkaNotReadyError(f"There is no {_OFFSETS_TOPIC}: {offsets.error}")
+        leader = offsets.partitions[_partition_of(group, len(offsets.partitions))].leader
+        if leader not in self.nodes:
             raise KafkaNotReadyError(f"No node coordinates the group {group!r} now")
-        return int(coordinator.id)
+        return int(leader)
 
     @abstractmethod
     def log(self, node: int | None = None) -> str:
@@ -225,6 +232,14 @@ class Kafka(ABC):
                     return
         what = condition.__name__.replace("_", " ")
         raise KafkaNotReadyError(f"Kafka is not ready in time ({what}). It logs:\n{self.log_tail()}")
+
+
+def _partition_of(group: str, partitions: int) -> int:
+    """Return a group's partition of the offsets topic: ``Utils.abs(groupId.hashCode()) % partitions``."""
+    code = 0
+    for (unit,) in struct.iter_unpack(">H", group.encode("utf-16-be")):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return min(code, 0x1_0000_0000 - code) % 0x8000_0000 % partitions
 
 
 def _secured(security: "Security | None") -> "SecuredListeners | None":

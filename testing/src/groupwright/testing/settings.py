@@ -88,7 +88,7 @@ def cluster_node(
 
     Args:
         node: Its id.
-        hosts: The names by which the nodes reach each other, by their ids.
+        hosts: The addresses at which the nodes reach each other, by their ids.
         port: Where its clients reach it on loopback.
         overrides: Settings that win over the defaults.
     """
@@ -113,6 +113,8 @@ def cluster_node(
         "transaction.state.log.num.partitions": 2,
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
+        # A node that waits for the others on a busy machine would end itself after a minute.
+        "initial.broker.registration.timeout.ms": 600_000,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
     }
