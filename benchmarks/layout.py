@@ -52,10 +52,7 @@ def keep_results(
     draw: Callable[[Path, Results], bool],
     page: Callable[[Results, str | None], Iterator[str]],
 ) -> list[Path]:
-    """Write the page, the numbers, and the plot if `draw` can; return their paths.
-
-    The numbers are not indented: small cells have thousands of runs, and each would take a line.
-    """
+    """Write the page, the numbers, and the plot if `draw` can; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     text, numbers, plot = (folder / f"{name}.{kind}" for kind in ("md", "json", "svg"))
     numbers.write_text(json.dumps(asdict(results), separators=(",", ":")) + "\n")

@@ -1,6 +1,6 @@
 """What a run of the benchmark finds out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from benchmarks.assignors.cases import Case
@@ -51,7 +51,8 @@ class Outcome:
     Attributes:
         status: In a word.
         note: What it lacks, or what went wrong.
-        seconds: The time of each run, in order.
+        runs: How often it did the step.
+        best: The shortest time of a run, in seconds.
         limit: The seconds that one run could take.
         peak: The most memory that its process held, in bytes; 0 if that is not known.
         quality: Of the last run's answer.
@@ -59,15 +60,15 @@ class Outcome:
 
     status: Status
     note: str = ""
-    seconds: tuple[float, ...] = ()
+    runs: int = 0
+    best: float | None = None
     limit: float = 0.0
     peak: int = 0
     quality: Quality | None = None
 
-    @property
-    def best(self) -> float | None:
-        """The shortest time, in seconds, if there is one."""
-        return min(self.seconds, default=None)
+    def with_run(self, seconds: float) -> "Outcome":
+        """Return the outcome with one run more."""
+        return replace(self, runs=self.runs + 1, best=min(seconds, self.best or seconds))
 
 
 @dataclass(frozen=True)

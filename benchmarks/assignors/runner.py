@@ -100,13 +100,13 @@ def _listen(lines: "queue.Queue[str | None]", limit: float) -> Outcome:
         try:
             line = lines.get(timeout=wait)
         except queue.Empty:
-            return replace(outcome, status=Status.OK if outcome.seconds else Status.TIMEOUT)
+            return replace(outcome, status=Status.OK if outcome.runs else Status.TIMEOUT)
         word, _, rest = (line or "ended").partition(" ")
         match word:
             case "ready":
                 wait = limit
             case "run":
-                outcome = replace(outcome, seconds=(*outcome.seconds, int(rest) / 1e9))
+                outcome = outcome.with_run(int(rest) / 1e9)
             case "peak":
                 outcome = replace(outcome, peak=int(rest))
                 wait = _OUTSIDE_SECONDS

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.pipeline`: measures the pipeline's decoding; `what_if` beside it measures what-if."""
+"""`python -m benchmarks.pipeline`: measures the pipeline: decoding, and what-if studies."""
 
 import shlex
 import subprocess
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 from benchmarks.machine import describe
-from benchmarks.pipeline.decoding import CELLS, FULL, QUICK, run
+from benchmarks.pipeline.cells import CELLS, FULL, QUICK, run
 from benchmarks.pipeline.report import keep, show
 from benchmarks.pipeline.results import Results
 from rich.console import Console
@@ -31,7 +31,7 @@ def main(
     ] = None,
     show_cells: Annotated[bool, typer.Option("--list", help="Name the cells, and stop.")] = False,
 ) -> None:
-    """Measure decoding: on one core beside others, on two, and its memory up to 100 million records."""
+    """Measure decoding on one core beside others, on two, and its memory up to 100 million records; and what-if."""
     cells = [cell for cell in CELLS if fnmatch(cell, only)]
     if not cells:
         raise typer.BadParameter(f"no cell is named like {only!r}; --list names them", param_hint="--only")

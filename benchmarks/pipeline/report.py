@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.layout import Table, keep_results, markdown, printed
-from benchmarks.pipeline.decoding import (
+from benchmarks.pipeline.cells import (
     CORE,
     FORMATTER,
     MEMORY,
@@ -14,6 +14,7 @@ from benchmarks.pipeline.decoding import (
     SPARK,
     SPARK_COMMITS,
     TWO_CORES,
+    WHAT_IF,
 )
 from benchmarks.pipeline.results import Results, Run
 from rich.console import Console
@@ -26,6 +27,8 @@ LEAST_SCALING = 1.7
 """From one core to two."""
 MOST_GROWTH = 1.2
 """Of the memory, from the fewest records to the most."""
+MOST_SECONDS = 600
+"""For what-if."""
 
 _ABOUT = """\
 Records are committed offsets of key version 1 and value version 3, some of them tombstones, with seven-digit names of
@@ -34,7 +37,9 @@ reads Parquet, decodes, and writes to Spark's `noop` sink. The others decode rec
 `decode_batch` from Arrow arrays into Arrow arrays, and so does the plain loop, by way of named tuples; once more it has
 bytes objects already, and leaves it at named tuples; Kafka's formatter makes JSON that is thrown away, after rounds in
 which the JVM compiles. The best round counts. **Two cores**: `local[2]` on two. **Memory**: records are made as
-they are read, and the resident memory is the most that was seen every 100 ms.
+they are read, and the resident memory is the most that was seen every 100 ms. **What-if**: from tables in Parquet to a
+table in Parquet, by `range`, `roundrobin`, `sticky` and `cooperative-sticky`; a record is a generation that one of them
+plays. A group has 2 to 16 members and 6 to 192 partitions, and each generation a member comes, goes or is replaced.
 """
 
 
@@ -82,6 +87,14 @@ def summary(results: Results) -> list[str]:
             f"memory at {memory[-1].records:,} records over that at {memory[0].records:,}, times: {grown:.2f}"
         )
         lines.append(f"{'✓' if grown <= MOST_GROWTH else '✗'} {held} (at most {MOST_GROWTH})")
+    played = next((run for run in results.runs if run.cell == WHAT_IF), None)
+    if played:
+        mark = "✓" if played.seconds <= MOST_SECONDS else "✗"
+        each = played.seconds * played.cores / played.records * 1e6
+        lines.append(
+            f"{mark} what-if, {played.what}: {played.seconds:.0f} s on {played.cores} cores (at most {MOST_SECONDS}); "
+            f"{each:,.0f} µs of a core for each generation and assignor"
+        )
     return lines
 
 
@@ -95,7 +108,7 @@ def _held(run: Run) -> float:
 
 def _table(results: Results) -> Table:
     columns = ["cell", "what", "records", "cores", "s", "CPU s", "records/s", "Python MiB", "JVM MiB"]
-    return Table("Decoding", columns, [_row(run) for run in results.runs])
+    return Table("The pipeline", columns, [_row(run) for run in results.runs])
 
 
 def _row(run: Run) -> list[str]:
@@ -108,7 +121,7 @@ def _row(run: Run) -> list[str]:
 
 
 def _page(results: Results, _plot: str | None) -> Iterator[str]:
-    yield "# The pipeline: decoding `__consumer_offsets`\n"
+    yield "# The pipeline: decoding `__consumer_offsets`, and what-if\n"
     yield f"Made by `{results.command}` on {results.date}.\n"
     yield from (f"- {name}: {value}" for name, value in results.machine.items())
     yield ""

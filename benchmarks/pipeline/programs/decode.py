@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil  # type: ignore[import-untyped]
+from benchmarks.pipeline.programs.session import local_session
 from pyspark.sql import DataFrame, SparkSession
 
 from groupwright.pipeline import decoding
 from groupwright.pipeline.history import Fleet, Kind, history
-from groupwright.testing import find_java
 
-_LOOPBACK = "127.0.0.1"
 _SAMPLE_SECONDS = 0.1
 _RECORDS_A_SLICE = 2_500_000
 
@@ -28,33 +27,13 @@ def main(cores: int, what: str, rounds: int, source: str) -> None:
     """Decode, and print."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    spark = _session(cores)
+    spark = local_session(cores, memory="1g")
     records = _records(spark, cores, source)
     decode = getattr(decoding, what)
     with _Watch() as watch:
         taken = [_taken(watch, decode(records)) for _ in range(rounds)]
     print(json.dumps({"rounds": taken, "python_mib": watch.python, "jvm_mib": watch.jvm}))
     spark.stop()
-
-
-def _session(cores: int) -> SparkSession:
-    os.environ["JAVA_HOME"] = str(find_java().executable.resolve().parents[1])
-    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.driver.bindAddress": _LOOPBACK,
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    builder = SparkSession.builder.master(f"local[{cores}]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _records(spark: SparkSession, cores: int, source: str) -> DataFrame:

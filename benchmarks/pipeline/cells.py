@@ -1,4 +1,4 @@
-"""The cells of decoding: how fast, beside whom, on how many cores, and in how much memory."""
+"""The cells: decoding's speed beside others and on two cores, its memory, and what-if at scale."""
 
 import json
 import subprocess
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.pipeline import plain
+from benchmarks.pipeline.programs.what_if import ASSIGNORS
 from benchmarks.pipeline.results import Run
 
 from groupwright.pipeline.decoding import decode_batch
@@ -19,8 +21,13 @@ from groupwright.pipeline.history import Fleet
 from groupwright.pipeline.history.commits import commit_batch
 from groupwright.testing import compile_java
 
-ONE_CORE, TWO_CORES, MEMORY = CELLS = ("decode/one-core", "decode/two-cores", "decode/memory")
-"""Everyone on one core; Spark on two; Spark with ever more records."""
+ONE_CORE, TWO_CORES, MEMORY, WHAT_IF = CELLS = (
+    "decode/one-core",
+    "decode/two-cores",
+    "decode/memory",
+    "what-if",
+)
+"""Everyone on one core; Spark on two; Spark with ever more records; the history of groups played by assignors."""
 
 SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
     "Spark, decode",
@@ -36,6 +43,7 @@ _ROOT = Path(__file__).parents[2]
 _PROGRAMS = Path(__file__).parent / "programs"
 _BATCH = 10_000
 _FILES = 4
+_WHAT_IF_CORES = 2
 _PATIENCE = 3600.0
 
 
@@ -48,16 +56,26 @@ class Effort:
         rounds: How often; the best counts.
         formatted: How many Kafka's formatter and the plain loop take: they are slower.
         memory: How many are made on the fly and decoded, for memory.
+        played: How many groups what-if plays, and how many generations of each.
     """
 
     records: int
     rounds: int
     formatted: int
     memory: tuple[int, ...]
+    played: tuple[int, int]
 
 
-FULL = Effort(records=8_000_000, rounds=4, formatted=1_000_000, memory=(1_000_000, 10_000_000, 100_000_000))
-QUICK = Effort(records=1_000_000, rounds=2, formatted=200_000, memory=(1_000_000, 4_000_000))
+FULL = Effort(
+    records=8_000_000,
+    rounds=4,
+    formatted=1_000_000,
+    memory=(1_000_000, 10_000_000, 100_000_000),
+    played=(10_000, 100),
+)
+QUICK = Effort(
+    records=1_000_000, rounds=2, formatted=200_000, memory=(1_000_000, 4_000_000), played=(200, 20)
+)
 
 
 def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
@@ -66,6 +84,9 @@ def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]
         for records in effort.memory:
             progress(f"{records:,} records on the fly")
             yield _spark(cell, f"{SPARK}, {records:,}", 2, records, 1, str(records))
+        return
+    if cell == WHAT_IF:
+        yield _what_if(*effort.played, progress)
         return
     parquet = folder / "records"
     if not parquet.exists():
@@ -102,9 +123,22 @@ def _write(folder: Path, records: int) -> None:
 
 def _spark(cell: str, what: str, cores: int, records: int, rounds: int, source: str) -> Run:
     function = "decode_offset_commits" if what == SPARK_COMMITS else "decode"
-    command = [sys.executable, str(_PROGRAMS / "decode.py"), str(cores), function, str(rounds), source]
+    said = _said_by("decode", cores, function, rounds, source)
+    best = min(said["rounds"], key=lambda taken: taken["seconds"])
+    return Run(cell, what, records, cores, **best, python_mib=said["python_mib"], jvm_mib=said["jvm_mib"])
+
+
+def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> Run:
+    what = f"{groups:,} groups of {generations} generations, {len(ASSIGNORS)} assignors"
+    progress(what)
+    said = _said_by("what_if", _WHAT_IF_CORES, groups, generations)
+    return Run(WHAT_IF, what, groups * generations * len(ASSIGNORS), _WHAT_IF_CORES, said["seconds"])
+
+
+def _said_by(program: str, *arguments: object) -> Any:
+    """Run one of the programs, and return what it prints."""
     ran = subprocess.run(  # noqa: S603 - this project's own program
-        command,
+        [sys.executable, "-m", f"benchmarks.pipeline.programs.{program}", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         timeout=_PATIENCE,
@@ -112,9 +146,7 @@ def _spark(cell: str, what: str, cores: int, records: int, rounds: int, source: 
         cwd=_ROOT,
         text=True,
     )
-    said = json.loads(ran.stdout.splitlines()[-1])
-    best = min(said["rounds"], key=lambda taken: taken["seconds"])
-    return Run(cell, what, records, cores, **best, python_mib=said["python_mib"], jvm_mib=said["jvm_mib"])
+    return json.loads(ran.stdout.splitlines()[-1])
 
 
 def _core(fleet: Fleet, rounds: int) -> float:
