@@ -9,9 +9,6 @@ from confluent_kafka import Producer
 
 from groupwright.testing.local_kafka import LocalKafka
 
-LOAD_INTERVAL = 0.1
-"""Seconds between two messages of a partition under the steady load."""
-
 _FLUSH_SECONDS = 60.0
 _QUEUE_BYTES_KB = 262_144
 
@@ -49,8 +46,10 @@ def fill(broker: LocalKafka, topic: str, partitions: int, messages: int) -> None
 
 
 @contextmanager
-def steady_load(command: Sequence[str], broker: LocalKafka, topic: str, partitions: int) -> Iterator[None]:
-    """Create a topic, and let the command write to all its partitions meanwhile.
+def steady_load(
+    command: Sequence[str], broker: LocalKafka, topic: str, partitions: int, interval: float
+) -> Iterator[None]:
+    """Create a topic, and let the command write to each of its partitions every so many seconds meanwhile.
 
     Raises:
         TroubleError: It does not begin.
@@ -63,7 +62,7 @@ def steady_load(command: Sequence[str], broker: LocalKafka, topic: str, partitio
                 "servers": broker.bootstrap_servers,
                 "topic": topic,
                 "partitions": partitions,
-                "interval": LOAD_INTERVAL,
+                "interval": interval,
             },
         )
         running.await_all("ready")

@@ -42,13 +42,11 @@ class Place:
     Attributes:
         servers: The broker's address.
         filled: The topic that is filled.
-        loaded: The topic under load.
         calm: The topic without a message.
     """
 
     servers: str
     filled: str = "filled"
-    loaded: str = "loaded"
     calm: str = "calm"
     _groups: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -99,15 +97,15 @@ def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
     return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
 
 
-def join(place: Place, contestant: Contestant, client: Client, size: int) -> JoinRun:
-    """Let a member join a group of this size; the topic is under load.
+def join(place: Place, contestant: Contestant, client: Client, size: int, topic: str) -> JoinRun:
+    """Let a member join a group of this size, which consumes a topic under load.
 
     Raises:
         TroubleError: the group does not settle, or a member fails.
     """
     ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
-        settings = place.settings(contestant, place.loaded)
+        settings = place.settings(contestant, topic)
         settings |= {"assignor": contestant.way, "folder": name, **JOIN_TIMINGS}
         for first, last in _processes(client, size):
             running.start(client.members, settings | {"first": first, "last": last})

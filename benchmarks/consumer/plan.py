@@ -144,6 +144,13 @@ UNSTALLED = {"fetch.queue.backoff.ms": 10}
 With that pause all are much slower, and how often it comes in a run is chance: ratios then say nothing of the clients.
 """
 
+LOAD_INTERVALS = {3: 0.1, 10: 0.1, 50: 0.5}
+"""Seconds between two messages of a partition under the steady load, by the group's size.
+
+Fifty members have a process each, and do little else than fetch: at ten messages a second they leave the machine no room
+for the rebalance that is to be measured.
+"""
+
 MESSAGE_BYTES = 100
 FILLED_PARTITIONS = 6
 JOIN_PARTITIONS = 300

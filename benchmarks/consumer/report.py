@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.consumer.broker import LOAD_INTERVAL
 from benchmarks.consumer.plan import (
     FILLED_PARTITIONS,
     INITIAL_REBALANCE_DELAY_MS,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
+    LOAD_INTERVALS,
     MESSAGE_BYTES,
     UNSTALLED,
 )
@@ -17,6 +17,8 @@ from benchmarks.consumer.results import Results
 from benchmarks.consumer.tables import summary, tables
 from benchmarks.layout import keep_results, markdown, printed
 from rich.console import Console
+
+_LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, seconds in LOAD_INTERVALS.items())
 
 _ABOUT = f"""\
 All meet the same broker (one node, Kafka's own jars, on this machine), each in processes of its own, in turns.
@@ -27,8 +29,8 @@ last; *CPU s* is what the consumer's whole process took. What is slow is given u
 The configuration is everyone's default, with one exception: librdkafka stops fetching for a second whenever its queue
 is full, which hides what the clients do, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} there; the second table is without.
 
-**Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every {1000 * LOAD_INTERVAL:.0f} ms; one more member
-joins. Times run from its `subscribe`: *settled* is when the last partition changed hands and the loads differ by one at
+**Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every
+{_LOADS}; one more member joins. Times run from its `subscribe`: *settled* is when the last partition changed hands and the loads differ by one at
 most, *all consumed* when each partition has delivered a message, written since the join, to the owner who then
 kept it. A *gap* is the longest time a partition delivered nothing, from the last message before the join on: the median
 over the partitions, and the longest; *gap before* is the same of the second before the join. *Twice* are messages that

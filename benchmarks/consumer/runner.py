@@ -17,6 +17,7 @@ from benchmarks.consumer.plan import (
     JAVA,
     JOIN_PARTITIONS,
     JOINERS,
+    LOAD_INTERVALS,
     UNSTALLED,
     Cell,
     Contestant,
@@ -89,9 +90,10 @@ class Bench:
                 lacking: Outcome[JoinRun] = Outcome(Status.LACKING, f"a load, which is Java's: {load.absent}")
                 results.joins.update({size: {each.name: lacking for each in JOINERS} for size in sizes})
             elif sizes:
-                with steady_load(load.load, broker, place.loaded, JOIN_PARTITIONS):
-                    for size in sizes:
-                        self._join(place, size, results)
+                for size in sizes:
+                    topic = f"loaded-{size}"
+                    with steady_load(load.load, broker, topic, JOIN_PARTITIONS, LOAD_INTERVALS[size]):
+                        self._join(place, size, topic, results)
             if Cell.EVENT in self.cells:
                 self._wait_for_events(place, results)
             if Cell.IDLE in self.cells:
@@ -111,11 +113,11 @@ class Bench:
                 measure = partial(measures.fetch, place, each, self.clients[each.client], self.effort, {})
                 self._run(Cell.DEFAULTS, each, results.defaults, measure)
 
-    def _join(self, place: Place, size: int, results: Results) -> None:
+    def _join(self, place: Place, size: int, topic: str, results: Results) -> None:
         outcomes = results.joins.setdefault(size, {})
         for _ in range(self.effort.joins):
             for each in JOINERS:
-                measure = partial(measures.join, place, each, self.clients[each.client], size)
+                measure = partial(measures.join, place, each, self.clients[each.client], size, topic)
                 self._run(join_cell(size), each, outcomes, measure)
 
     def _wait_for_events(self, place: Place, results: Results) -> None:

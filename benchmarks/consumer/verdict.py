@@ -7,8 +7,10 @@ from statistics import median
 from benchmarks.consumer.plan import (
     AIOKAFKA,
     CONFLUENT,
+    COOPERATIVE,
     FETCHERS,
     GROUPWRIGHT,
+    JAVA,
     KAFKA_PYTHON,
     LEAST_RATIO,
     LEAST_TIMES,
@@ -40,6 +42,7 @@ def judge(results: Results) -> list[Finding]:
         *_failures(results),
         *_beside_confluent(results.throughput),
         *_beside_pure_python(results.throughput),
+        *_joins(results),
         *_events(results),
         *_idle(results),
     ]
@@ -103,6 +106,21 @@ def _beside_pure_python(outcomes: Outcomes[FetchRun]) -> Iterator[Finding]:
             found = ours[0] / theirs[0]
             text = f"{ours[1]} fetches {found:.1f} times what {theirs[1]} does, wanted {LEAST_TIMES:g}"
             yield Finding(text, found >= LEAST_TIMES)
+
+
+def _joins(results: Results) -> Iterator[Finding]:
+    ours, *others = (Contestant(client, COOPERATIVE).name for client in (GROUPWRIGHT, CONFLUENT, JAVA))
+    for size, outcomes in results.joins.items():
+        taken = {
+            name: median(run.consumed for run in each.runs) for name, each in outcomes.items() if each.runs
+        }
+        for other in others:
+            if ours in taken and other in taken:
+                text = (
+                    f"{join_cell(size)}: all is consumed again after {taken[ours]:.2f} s, wanted at most the "
+                    f"{taken[other]:.2f} of {other}"
+                )
+                yield Finding(text, taken[ours] <= taken[other])
 
 
 def _events(results: Results) -> Iterator[Finding]:

@@ -297,10 +297,10 @@ def test_partitions_that_wait_for_their_last_commit_are_paused_and_come_back_unp
     event = Revoke(next(stage.tickets), {"t": (1,)}, lost=False, cooperative=True)
     with polled(stage.consumer):
         stage.handover.hold(stage.consumer, event)
-        assert stage.handover._paused == {("t", 1)}
+        assert stage.handover._ahead.paused == {("t", 1)}
         stage.handover.revoke(stage.consumer, event)
 
-    assert stage.handover._paused == set()
+    assert stage.handover._ahead.paused == set()
     assert set(stage.assigned()) == {("t", 0)}
 
 
@@ -371,7 +371,7 @@ def test_a_pause_that_a_revocation_overtakes_is_taken_back(
     monkeypatch.setattr(handover, "pause", overtaken)
     stage.consumer.pause([TopicPartition("t", 0)])
 
-    assert handover._paused == set()
+    assert handover._ahead.paused == set()
 
 
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:

@@ -76,6 +76,32 @@ def test_what_groupwright_lacks_is_said() -> None:
     )
 
 
+def test_a_join_takes_no_longer_than_theirs_or_does() -> None:
+    def joined(*seconds: float) -> Outcome[JoinRun]:
+        gaps = Gaps(0, 0, 0)
+        return Outcome(runs=[JoinRun(each, each, gaps, gaps, gaps, 0, 0) for each in seconds])
+
+    found = results()
+    found.joins = {
+        3: {
+            "Groupwright cooperative-sticky": joined(9.0, 1.0, 1.1),
+            "confluent-kafka cooperative-sticky": joined(1.0, 1.1, 1.2),
+            "Java cooperative-sticky": joined(1.0),
+        }
+    }
+
+    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+        (
+            "join/3: all is consumed again after 1.10 s, wanted at most the 1.10 of confluent-kafka cooperative-sticky",
+            True,
+        ),
+        (
+            "join/3: all is consumed again after 1.10 s, wanted at most the 1.00 of Java cooperative-sticky",
+            False,
+        ),
+    ]
+
+
 def test_a_join_is_shown_by_the_run_in_the_middle() -> None:
     runs = [
         JoinRun(each, each + 1, Gaps(2, 0.1, each), Gaps(0, 0, 0), Gaps(2, 0.1, 0.1), 4, 0)

@@ -29,8 +29,9 @@ class Ahead:
         """What the next polls return, oldest first."""
         self.unsorted = False
         """Whether a pause or its end has to be heeded by `sort_out` first."""
+        self.paused: frozenset[TopicPartitionKey] = frozenset()
+        """What is kept back: all that the application, or a revocation under way, has paused."""
         self._handful = handful
-        self._paused: frozenset[TopicPartitionKey] = frozenset()
         self._held: list[Message] = []
         self._last_fill = 0.0
         # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
@@ -83,13 +84,13 @@ class Ahead:
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Keep these back, once `sort_out` was called."""
         with self._lock:
-            self._paused |= frozenset(keys)
+            self.paused |= frozenset(keys)
             self.unsorted = True
 
     def resume(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Let these come again, once `sort_out` was called."""
         with self._lock:
-            self._paused -= frozenset(keys)
+            self.paused -= frozenset(keys)
             self.unsorted = True
 
     def sort_out(self) -> None:
@@ -98,8 +99,8 @@ class Ahead:
             self.unsorted = False
             # What was kept back is older than what came of the same partition since.
             messages = [*self._held, *self.waiting]
-            self._held = [message for message in messages if _key(message) in self._paused]
-            self._replace(message for message in messages if _key(message) not in self._paused)
+            self._held = [message for message in messages if _key(message) in self.paused]
+            self._replace(message for message in messages if _key(message) not in self.paused)
 
     def _replace(self, messages: Iterable[Message]) -> None:
         kept = list(messages)

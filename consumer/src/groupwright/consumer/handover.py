@@ -81,7 +81,6 @@ class Handover:
         self._clock = clock
         self._kind = kind
         self._starts: Offsets = {}
-        self._paused: set[TopicPartitionKey] = set()
         self._in_callback = False
         self._introduced: set[str] = set()
         self._applied = False
@@ -136,7 +135,7 @@ class Handover:
         self._ahead.drop(given_up)
         # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent. Looked up last: a
         # thread that pauses looks afterwards whether the partition is still there.
-        paused = [key for key in given_up if key in self._paused]
+        paused = [key for key in given_up if key in self._ahead.paused]
         if paused:
             self._natively(self.resume, consumer, _partitions(paused))
         self._done = event.ticket
@@ -194,16 +193,12 @@ class Handover:
     def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Pause natively, and remember it."""
         Native.pause(consumer, partitions)
-        keys = [(p.topic, p.partition) for p in partitions]
-        self._paused.update(keys)
-        self._ahead.pause(keys)
+        self._ahead.pause((p.topic, p.partition) for p in partitions)
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
-        keys = [(p.topic, p.partition) for p in partitions]
-        self._paused.difference_update(keys)
-        self._ahead.resume(keys)
+        self._ahead.resume((p.topic, p.partition) for p in partitions)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""

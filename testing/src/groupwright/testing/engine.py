@@ -1,4 +1,4 @@
-"""What a cluster leaves with a container engine, and how it is found again and removed."""
+"""What a cluster has of a container engine: an image, a network; and how what it leaves is found and removed."""
 
 import contextlib
 import ipaddress
@@ -26,7 +26,7 @@ _FIRST_HOST = 10  # behind the gateway's address
 
 
 def labels(cluster: str) -> dict[str, str]:
-    """Return what marks the containers and networks of a cluster, and whose they are."""
+    """Return what marks the containers and the network of a cluster, and whose they are."""
     return {_CLUSTER: cluster, _OWNER: str(os.getpid()), _HOST: socket.gethostname()}
 
 
