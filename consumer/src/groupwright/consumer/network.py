@@ -107,6 +107,7 @@ class Network(Loop):
             sasl_plain_password=security.password,
             sasl_kerberos_service_name=security.kerberos_service,
             tokens=security.tokens,
+            kinit=security.kinit,
             **config.transport,
         )
         self._bootstrapped = False

@@ -32,6 +32,8 @@ class Security:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     kerberos_service: str = "kafka"
+    kinit: bool = False
+    """Whether librdkafka logs in to Kerberos, if that is the mechanism: when it is made, and from time to time."""
     tokens: Tokens | None = field(default=None, repr=False)
 
     def escaped(self, username: str) -> str:
@@ -66,6 +68,7 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
         username=_text(config, "sasl.username"),
         password=_text(config, "sasl.password"),
         kerberos_service=_text(config, "sasl.kerberos.service.name") or "kafka",
+        kinit=_text(config, "sasl.kerberos.min.time.before.relogin") != "0",
         tokens=_tokens(config, log) if mechanism == "OAUTHBEARER" else None,
     )
 

@@ -192,7 +192,11 @@ _ALL = (
         "sasl.kerberos.principal",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.keytab",
+    ),
+    Setting(
         "sasl.kerberos.min.time.before.relogin",
+        By.BOTH,
+        "0: no kinit, so that a missing ticket is told at once",
     ),
     Setting("sasl.oauthbearer.config", By.BOTH, "what `oauth_cb` is called with"),
     Setting("sasl.oauthbearer.method", By.NOBODY, _OIDC, None, ("default",)),

@@ -5,7 +5,8 @@ kafka-python's connections, changed where a member of a group needs more of them
 - what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise look
   like a broken connection, and be tried for ever;
 - a failed TLS handshake tells what it failed on, and none lasts longer than the set-up of a connection may;
-- names are looked up on a thread of their own, so that a slow name server holds back no heartbeat;
+- names are looked up, and Kerberos tickets fetched, on a thread of their own, so that no slow server holds back a
+  heartbeat;
 - passwords and tokens are not logged, as they would be at DEBUG.
 
 Together with `loop` and `network`, the only module that touches kafka-python.
@@ -13,17 +14,18 @@ Together with `loop` and `network`, the only module that touches kafka-python.
 
 import contextlib
 import ipaddress
+import os
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kafka.errors as kafka_errors
 from confluent_kafka import KafkaError
 from kafka.future import Future
-from kafka.net.connection import KafkaConnection
+from kafka.net.connection import KafkaConnection, SaslReauthenticator
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -31,8 +33,10 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.parser import KafkaProtocol
 from kafka.protocol.sasl import SaslAuthenticateRequest
 
+from groupwright.consumer.kerberos import KdcUnreachableError, NotLoggedInError, TicketError, fetch_ticket
 from groupwright.consumer.tokens import Tokens, TokenUnavailableError
 
+_LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket
 _TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
 
 
@@ -66,6 +70,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         *,
         address_family: int = socket.AF_UNSPEC,
         tokens: Tokens | None = None,
+        kinit: bool = False,
         **settings: Any,
     ) -> None:
         """Prepare; nothing is connected yet.
@@ -74,9 +79,11 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             net: kafka-python's loop.
             address_family: the only one to connect with, or ``AF_UNSPEC`` for any.
             tokens: what SASL/OAUTHBEARER takes its tokens from.
+            kinit: whether librdkafka logs in to Kerberos, which may still be under way.
             settings: kafka-python's, by its names.
         """
         self._family = address_family
+        self._kinit = kinit
         provider = None if tokens is None else _TokenProvider(tokens)
         super().__init__(net, sasl_oauth_token_provider=provider, **settings)
 
@@ -119,18 +126,31 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             raise kafka_errors.UnknownBrokerIdError(node_id)
         settings = {"broker_version_data": self.broker_version_data, **self.config}
         connection = self._conns[node_id] = _Connection(self._net, node_id=node_id, **settings)
+        if self._needs_ticket:
+            connection.reauthenticate_with(
+                lambda: self._fetch_ticket(node.host, self._set_up_deadline(node_id))
+            )
         if pop_on_close:
             connection.close_future.add_both(lambda _: self._forget(node_id, connection))
         if refresh_metadata_on_err:
             connection.close_future.add_errback(lambda _: self.cluster.request_update())
-        limit = self.socket_connection_setup_timeout_ms(node_id) if timeout_ms is None else timeout_ms
-        deadline = time.monotonic() + limit / 1000
+        deadline = (
+            self._set_up_deadline(node_id) if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+        )
         self._net.call_soon(
             lambda: self._connect(
                 node, connection, reset_backoff_on_connect=reset_backoff_on_connect, timeout_at=deadline
             )
         )
         return connection
+
+    def _set_up_deadline(self, node_id: str) -> float:
+        limit: float = self.socket_connection_setup_timeout_ms(node_id)
+        return time.monotonic() + limit / 1000
+
+    @property
+    def _needs_ticket(self) -> bool:
+        return self.config["sasl_mechanism"] == "GSSAPI" and os.name == "posix"
 
     def _forget(self, node_id: str, connection: Any) -> None:
         if self._conns.get(node_id) is connection:
@@ -140,6 +160,8 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         deadline = (
             time.monotonic() + self.config["request_timeout_ms"] / 1000 if timeout_at is None else timeout_at
         )
+        if self._needs_ticket:
+            await self._fetch_ticket(node.host, deadline)
         sock = await self._open(node.host, node.port, deadline)
         try:
             if not self.ssl_enabled:
@@ -151,6 +173,22 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             sock.close()
             raise
         return transport
+
+    async def _fetch_ticket(self, host: str, deadline: float) -> None:
+        """Have the broker's ticket in the cache, from which kafka-python takes it when it authenticates."""
+        service = self.config["sasl_kerberos_service_name"]
+        while True:
+            try:
+                await self._in_thread(f"ticket-{host}", lambda: fetch_ticket(service, host), deadline)
+            except (KdcUnreachableError, kafka_errors.KafkaTimeoutError) as error:
+                raise kafka_errors.KafkaConnectionError(f"Kerberos does not answer: {error}") from error
+            except TicketError as error:
+                may_come = isinstance(error, NotLoggedInError) and self._kinit
+                if not may_come or time.monotonic() + _LOGIN_PAUSE > deadline:
+                    raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+                await self._net.sleep(_LOGIN_PAUSE)
+            else:
+                return
 
     async def _open(self, host: str, port: int, deadline: float) -> socket.socket:
         """Connect to the first of a name's addresses that accepts."""
@@ -181,17 +219,20 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         try:
             if _is_address(host):
                 return look_up()
-            future = Future()
-            thread = threading.Thread(
-                target=self._settle, args=(future, look_up), name=f"groupwright-look-up-{host}", daemon=True
-            )
-            thread.start()
-            found: list[Any] = await self.wait_for(future, (deadline - time.monotonic()) * 1000)
+            found: list[Any] = await self._in_thread(f"look-up-{host}", look_up, deadline)
         except (OSError, kafka_errors.KafkaTimeoutError) as error:
             raise kafka_errors.KafkaConnectionError(
                 f"the name {host!r} could not be looked up: {error}"
             ) from error
         return found
+
+    async def _in_thread(self, name: str, work: Callable[[], object], deadline: float) -> Any:
+        """Do what blocks on a thread of its own, and return what comes of it."""
+        future = Future()
+        threading.Thread(
+            target=self._settle, args=(future, work), name=f"groupwright-{name}", daemon=True
+        ).start()
+        return await self.wait_for(future, (deadline - time.monotonic()) * 1000)
 
     def _settle(self, future: Any, work: Callable[[], object]) -> None:
         try:
@@ -235,6 +276,10 @@ class _DiscreetProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has
 class _Connection(KafkaConnection):  # type: ignore[misc] # as above
     """A connection that does not show passwords and tokens."""
 
+    def reauthenticate_with(self, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
+        """Have a ticket fetched each time before this connection authenticates again."""
+        self._reauth = _TicketedReauthenticator(self, fetch_ticket)
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.parser = _DiscreetProtocol(
@@ -247,6 +292,25 @@ class _Connection(KafkaConnection):  # type: ignore[misc] # as above
         if isinstance(request, SaslAuthenticateRequest):
             request.auth_bytes = _Hidden(request.auth_bytes)
         return super()._send_request(request, future=future, timeout_at=timeout_at)
+
+
+class _TicketedReauthenticator(SaslReauthenticator):  # type: ignore[misc] # as above
+    """Authenticates again (KIP-368) only when there is a ticket: until then heartbeats go on, and afterwards wait."""
+
+    def __init__(self, connection: _Connection, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(connection)
+        self._fetch_ticket = fetch_ticket
+
+    async def _run(self) -> None:
+        self._task = None
+        while not self._conn.closed:  # the broker closes it in the end, and whoever connects anew hears why
+            try:
+                await self._fetch_ticket()
+            except kafka_errors.KafkaConnectionError:
+                await self._conn.net.sleep(_LOGIN_PAUSE)
+            else:
+                break
+        await super()._run()
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
