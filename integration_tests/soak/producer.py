@@ -1,4 +1,8 @@
-"""Writes numbered messages to all partitions, those that are added later too, until SIGTERM."""
+"""Writes numbered messages to all partitions, those that are added later too, until SIGTERM.
+
+A producer that could not deliver is replaced, and its messages are written again: librdkafka's idempotent one may stand
+still for good after a broker's restart. What has been written twice by it is two messages, each of which is followed.
+"""
 
 import argparse
 import signal
@@ -31,7 +35,7 @@ def command(bootstrap_servers: str, topics: list[str], rate: int, history: Path)
 
 
 def main() -> int:
-    """Produce; return the exit status, which is 1 if a message was not acknowledged."""
+    """Produce; return the exit status, which is 1 if a message could not be written."""
     parser = argparse.ArgumentParser(prog="python -m soak.producer", description=__doc__)
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--rate", type=int, required=True)
@@ -41,35 +45,78 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     history = HistoryWriter(options.history)
-    producer = Producer(
-        {
-            "bootstrap.servers": options.bootstrap_servers,
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "message.timeout.ms": int(_FLUSH_SECONDS * 1000),
-            "reconnect.backoff.max.ms": 500,
-            "topic.metadata.refresh.interval.ms": 2000,
-            "log_level": 0,
-        }
-    )
+    writer = Writer(options.bootstrap_servers, options.topics, history)
+    number = 0
+    while not stop.wait(1 / options.rate):
+        writer.write(str(number))
+        number += 1
+    lost = writer.finish()
+    for value in lost:
+        history.write(events.Failed(now(), "produce", value))
+    history.write(events.Ended(now()))
+    return 1 if lost else 0
 
-    def acknowledged(error: KafkaError | None, message: Message) -> None:
+
+class Writer:
+    """Writes messages, each until it is acknowledged."""
+
+    def __init__(self, bootstrap_servers: str, topics: list[str], history: HistoryWriter) -> None:
+        """Start with a producer that has written nothing."""
+        self._servers = bootstrap_servers
+        self._topics = topics
+        self._history = history
+        self._undelivered: list[str] = []
+        self._producer = self._new_producer()
+
+    def write(self, value: str) -> None:
+        """Write a message, and again those that were not delivered."""
+        self._produce(value)
+        self._producer.poll(0)
+        if self._undelivered:
+            self._write_again()
+
+    def finish(self) -> list[str]:
+        """Wait for all messages; return those that were not delivered, however often they were written."""
+        self._producer.flush(_FLUSH_SECONDS)
+        if self._undelivered or len(self._producer):
+            self._write_again()
+            self._producer.flush(_FLUSH_SECONDS)
+            self._producer.purge()
+            self._producer.flush(_FLUSH_SECONDS)
+        return self._undelivered
+
+    def _write_again(self) -> None:
+        self._producer.purge()
+        self._producer.flush(_FLUSH_SECONDS)
+        self._producer = self._new_producer()
+        values, self._undelivered = self._undelivered, []
+        for value in values:
+            self._produce(value)
+
+    def _produce(self, value: str) -> None:
+        topic = self._topics[int(value) % len(self._topics)]
+        self._producer.produce(topic, value, key=value, on_delivery=self._delivered)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         value = (message.value() or b"").decode()
         if error is not None or topic is None or partition is None or offset is None:
-            history.write(events.Failed(now(), "produce", f"{value}: {error}"))
+            self._undelivered.append(value)
         else:
-            history.write(events.Produced(now(), (topic, partition), offset, value))
+            self._history.write(events.Produced(now(), (topic, partition), offset, value))
 
-    number = 0
-    while not stop.wait(1 / options.rate):
-        topic = options.topics[number % len(options.topics)]
-        producer.produce(topic, str(number), key=str(number), on_delivery=acknowledged)
-        producer.poll(0)
-        number += 1
-    left = producer.flush(_FLUSH_SECONDS)
-    history.write(events.Ended(now()))
-    return 1 if left else 0
+    def _new_producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._servers,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": int(_FLUSH_SECONDS * 1000),
+                "reconnect.backoff.max.ms": 500,
+                "topic.metadata.refresh.interval.ms": 2000,
+                "log_level": 0,
+            }
+        )
 
 
 if __name__ == "__main__":
