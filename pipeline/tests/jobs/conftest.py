@@ -1,4 +1,4 @@
-"""A Kafka with groups that have been through something, and the jobs as processes."""
+"""A Kafka with groups that have been through something, and the jobs and other programs as processes."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +93,19 @@ class Groups:
         consumer.close()
 
 
-class Job:
-    """A job as a process, on a Spark of its own."""
+class Program:
+    """A program and what it starts, in the folder where it also writes what it says."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *command: str, env: Mapping[str, str] = os.environ) -> None:
         self._output = folder / f"{uuid.uuid4()}.log"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "groupwright.cli", "pipeline", *arguments],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**env, "PYTHONUNBUFFERED": "1"},
+                cwd=folder,
                 start_new_session=True,
             )
 
@@ -122,8 +123,8 @@ class Job:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def exit_status(self) -> int:
-        return self._process.wait(_PATIENCE_SECONDS)
+    def exit_status(self, patience: float = _PATIENCE_SECONDS) -> int:
+        return self._process.wait(patience)
 
     def kill(self) -> None:
         """Kill it and its JVM at once, as a machine that fails would."""
@@ -147,13 +148,23 @@ def groups(kafka: LocalKafka) -> Iterator[Groups]:
 
 
 @pytest.fixture
-def start_job(tmp_path: Path) -> Iterator[Callable[..., Job]]:
-    jobs: list[Job] = []
+def start_program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
+    programs: list[Program] = []
 
-    def start(*arguments: str) -> Job:
-        jobs.append(Job(tmp_path, *arguments))
-        return jobs[-1]
+    def start(*command: str, **options: Any) -> Program:
+        programs.append(Program(tmp_path, *command, **options))
+        return programs[-1]
 
     yield start
-    for job in jobs:
-        job.kill()
+    for program in programs:
+        program.kill()
+
+
+@pytest.fixture
+def start_job(start_program: Callable[..., Program]) -> Callable[..., Program]:
+    """A job on a Spark of its own, as the command starts it."""
+
+    def start(*arguments: str) -> Program:
+        return start_program(sys.executable, "-m", "groupwright.cli", "pipeline", *arguments)
+
+    return start
