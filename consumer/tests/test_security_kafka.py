@@ -310,6 +310,7 @@ def test_a_group_that_the_user_may_not_read_comes_out_of_poll(kafka: LocalKafka)
 
     error = refusal({**kafka.secure_config(Listener.SASL_SSL), "group.id": "closed"})
     assert error.code == KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert "Allow it the operation READ on the group 'closed'" in str(error)
 
 
 # --- Secrets --------------------------------------------------------------------------------------------

@@ -114,6 +114,11 @@ class Network(Loop):
         self._hang_ups = 0
         self._coordinator: str | None = None
 
+    @property
+    def group_id(self) -> str:
+        """The group that the coordinator is asked about."""
+        return self._config.group_id
+
     def end(self) -> None:
         """Close all connections and end the thread; only from the loop's own thread."""
         self._manager.close()

@@ -29,18 +29,20 @@ async def explain(error: int, detail: str, protocols: Iterable[str], network: Ne
                 error,
                 "another consumer has joined with this one's group.instance.id; give every consumer its own",
             )
-        case ErrorCode.UNSUPPORTED_VERSION:
-            return GroupError(
-                error,
-                f"{detail}: the coordinator is too old for this member. It must be Kafka 0.11 or later, and 2.3 or later for a "
-                "static member: upgrade the broker, or leave group.instance.id out",
-            )
-        case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            return GroupError(error, detail)
         case ErrorCode.NONE:
             return AssignorFailedError(KafkaError._APPLICATION, detail)  # noqa: SLF001 - librdkafka's public code
+        case ErrorCode.UNSUPPORTED_VERSION:
+            words = (
+                f"{detail}: the coordinator is too old for this member. It must be Kafka 0.11 or later, and 2.3 or later for a "
+                "static member: upgrade the broker, or leave group.instance.id out"
+            )
+        case ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            words = f"{detail}: this client may not take part. Allow it the operation READ on the group {network.group_id!r}"
+        case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            words = detail
         case _:
-            return GroupError(error, f"{detail} ({KafkaError(error).str()})")
+            words = f"{detail} ({KafkaError(error).str()})"
+    return GroupError(error, words)
 
 
 async def _compare_protocols(detail: str, protocols: Iterable[str], network: Network) -> str:
