@@ -278,6 +278,35 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     assert told == [expected]
 
 
+@pytest.mark.usefixtures("script")
+def test_a_silence_is_told_once_whatever_is_done_first_after_it(
+    rig: Rig,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    """A call of the application came before the tick that was overdue, and put that off: nobody was told."""
+    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    eventually(lambda: bool(rig.inbox), "the assignment")
+    rig.driver._session_timeout = 0.2
+    called: list[float] = []
+
+    def note(now: float) -> list[act.Action]:
+        called.append(now)
+        return []
+
+    def hold_up() -> None:
+        threading.Event().wait(0.5)
+        rig.driver._feed(note)
+
+    rig.network.call_soon(hold_up)
+    eventually(lambda: bool(called), "the call after the silence")
+
+    told = [
+        message for message in caplog.messages if "the thread that sends heartbeats did not run" in message
+    ]
+    assert len(told) == 1
+
+
 def test_topics_that_the_leader_may_not_see_are_named(rig: Rig, script: Script) -> None:
     """They were taken for missing, and nobody consumed them, in silence."""
     subscription = encode_subscription(Subscription(("t", "secret"), None, TopicPartitions({}), -1, None))

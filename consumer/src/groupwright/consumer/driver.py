@@ -114,6 +114,7 @@ class Driver:
         before = self._membership.state
         # One time for all: what gets due while the actions are done must not fall between the two questions.
         now = time.monotonic()
+        self._tell_silence(now)
         self._membership.runs(now)
         try:
             for action in method(*args, now):
@@ -130,6 +131,7 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._due = math.inf
         due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
         if self._membership.state is not State.UNJOINED:
@@ -140,8 +142,14 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer = None
-        silent = time.monotonic() - self._due
+        self._commits.expire(time.monotonic())
+        self._feed(lambda now: self._membership.tick(now, self._poll_clock.last))
+
+    def _tell_silence(self, now: float) -> None:
+        """Warn if the thread did not run for long; what it does first afterwards need not be the tick that is overdue."""
+        silent = now - self._due
         if silent > self._session_timeout / 2:
+            self._due = math.inf
             self._log.warning(
                 "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: the process was "
                 "stopped, or a call into C kept the interpreter's global lock. Release the lock in that call, run it in a "
@@ -149,8 +157,6 @@ class Driver:
                 silent,
                 self._session_timeout * 1000,
             )
-        self._commits.expire(time.monotonic())
-        self._feed(lambda now: self._membership.tick(now, self._poll_clock.last))
 
     def _do(self, action: act.Action) -> None:
         match action:

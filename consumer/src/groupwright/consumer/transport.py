@@ -184,9 +184,10 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
                 raise kafka_errors.KafkaConnectionError(f"Kerberos does not answer: {error}") from error
             except TicketError as error:
                 may_come = isinstance(error, NotLoggedInError) and self._kinit
-                if not may_come or time.monotonic() + _LOGIN_PAUSE > deadline:
+                if may_come:
+                    await self._net.sleep(_LOGIN_PAUSE)
+                if not may_come or time.monotonic() > deadline:
                     raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
-                await self._net.sleep(_LOGIN_PAUSE)
             else:
                 return
 
