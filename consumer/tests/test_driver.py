@@ -278,13 +278,14 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     assert told == [expected]
 
 
-@pytest.mark.usefixtures("script")
 def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     rig: Rig,
+    script: Script,
     caplog: pytest.LogCaptureFixture,
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
     """A call of the application came before the tick that was overdue, and put that off: nobody was told."""
+    script.say("heartbeat", 0)
     rig.driver.call(rig.member.subscribe, read_selection(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
     rig.driver._session_timeout = 0.2
