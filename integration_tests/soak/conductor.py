@@ -195,9 +195,15 @@ class _Run:
         for group in self._plan.assignors:
             self._fleet.start(group)  # whose rebalance finds the topics grown
 
+        last_trouble = now()
+
         def calm() -> bool:
+            nonlocal last_trouble
             self._look("draining", at_once=True)
-            return not any(self._missing(group) for group in self._plan.assignors)
+            if any(self._missing(group) for group in self._plan.assignors):
+                last_trouble = now()
+            # A member that has just woken does not know yet what it has lost: calm is what lasts.
+            return now() - last_trouble > self._plan.timing.session
 
         return wait_until(calm, _DRAIN_SECONDS)
 
