@@ -197,6 +197,8 @@ def details(stage: "Stage") -> Details:
         sent = {"request": "offset_commit"}
         stage.until(lambda: member.value("group_requests_total", **sent) == 1, member)
         stage.until(lambda: (member.value("group_requests_total", request="heartbeat") or 0) > 0, member)
+    if member.client.own_membership:  # the request is counted before its answer makes an age
+        stage.until(lambda: member.value("last_heartbeat_age_seconds") is not None, member)
     member.poll()
     alone: dict[str, Any] = {
         "lag": member.value("lag", topic=topic),
