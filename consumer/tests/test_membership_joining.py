@@ -397,6 +397,61 @@ def test_a_member_that_was_replaced_never_joins_again(
     assert player.asked == []
 
 
+def test_a_static_member_is_not_fenced_by_itself(new_player: Callable[..., "Player"]) -> None:
+    """A broker restarted while the group synced; the next coordinator knew "one" by an id of a generation before.
+
+    Found by the soak: a member that had been away joined, was given a new id, and its SyncGroup was answered
+    NOT_COORDINATOR. The group as it had been stored held its former id, and JoinGroup with the new one was answered
+    FENCED_INSTANCE_ID, for good, though nobody else had its name.
+    """
+    player = new_player(static=True)
+    player.subscribe("t")
+    player.find()
+    player.answer_join(member_id="m-2")
+    player.answer_sync(error=16)
+    assert joins(player, ELSEWHERE) == "as 'm-2': t owns [] of generation 1"
+
+    player.answer_join(82)
+
+    assert not player.refused
+    assert joins(player, AT_ONCE) == "as '': t owns [] of generation -1"
+
+
+def test_a_static_leader_is_not_fenced_by_itself(new_player: Callable[..., "Player"]) -> None:
+    """The same, where the coordinator moves while the leader plans: it is SyncGroup that is answered so."""
+    player = new_player(static=True)
+    player.plan()
+    player.beat()
+    player.disconnect()
+    player.answer_plan({"t": 2})
+
+    player.answer_sync(error=82)
+
+    assert not player.refused
+    assert joins(player, ELSEWHERE) == "as '': t owns [] of generation -1"
+
+
+def test_a_static_member_is_fenced_once_the_group_was_stored_with_its_id(
+    new_player: Callable[..., "Player"],
+) -> None:
+    player = new_player(static=True)
+    player.subscribe("t")
+    player.find()
+    player.answer_join(member_id="m-2")
+    player.answer_sync(error=16)
+    joins(player, ELSEWHERE)
+    player.answer_join(member_id="m-2")
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+    player.serve()
+
+    player.answer_heartbeat()  # sent as of the generation before
+    player.beat()
+    player.answer_heartbeat(82)
+
+    assert [refusal.error for refusal in player.refused] == [82]
+
+
 # --- The assignor's errors ------------------------------------------------------------------------------
 
 

@@ -311,6 +311,7 @@ class Membership(Rounds):
                 detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {self.identity.protocol!r}"
                 self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
             elif self._is_consumer_group(answer.protocol_type, now):
+                self._stored_id, self._doubtful_id = self.identity.member_id, ""
                 self._take_assignment(answer.assignment, now)
         return self._advance(now)
 

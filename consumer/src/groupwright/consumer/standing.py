@@ -112,6 +112,10 @@ class Standing:
         self._another_round = False
         self._owned_since = -1
 
+        # Member ids: the one that the group is known to have been stored with, and one that it may not have been.
+        self._stored_id = ""
+        self._doubtful_id = ""
+
         # What is wanted.
         self._selection: TopicSelection | None = None
         self._rejoin: str | None = None
@@ -215,6 +219,8 @@ class Standing:
 
     def _judge(self, found: Verdict, reason: str, error: int, now: float) -> None:
         """Do what a verdict asks for. The identity is the one that the request carried."""
+        if found is Verdict.FENCED and self._doubtful_id == self.identity.member_id != "":
+            found = Verdict.NEW_MEMBER  # fenced by its own former id, which the coordinator has found in its log
         match found:
             case Verdict.FINE:
                 pass
@@ -277,6 +283,10 @@ class Standing:
         return self._timeline
 
     def _lose_coordinator(self, now: float) -> None:
+        if self.identity.member_id != self._stored_id:
+            # A coordinator stores a group when its leader has synced. Whoever takes over before that knows a static
+            # member by the id that it had in the generation before.
+            self._doubtful_id = self.identity.member_id
         if self.coordinator.lost(now):
             self._out.append(act.DropConnection())
             self._back_off(now)
