@@ -33,6 +33,7 @@ class Ahead:
         """What is kept back: all that the application, or a revocation under way, has paused."""
         self._handful = handful
         self._held: list[Message] = []
+        self._carried: dict[TopicPartitionKey, TopicPartition] = {}
         self._last_fill = 0.0
         # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
         self._lock = threading.RLock()
@@ -56,7 +57,7 @@ class Ahead:
     def positions(self, read: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
         """Return librdkafka's positions, as `read` reads them, set back to what was taken."""
         with self._lock:
-            found = read()
+            found = [p if p.offset >= 0 else self._carried.get((p.topic, p.partition), p) for p in read()]
             messages = [*self.waiting.copy(), *self._held]
         first: dict[TopicPartitionKey, Message] = {}
         for message in messages:
@@ -64,6 +65,11 @@ class Ahead:
             if key is not None:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
+
+    def carry(self, positions: Iterable[TopicPartition]) -> None:
+        """Keep librdkafka's positions over to another handle, which has none before it has handed a message over."""
+        with self._lock:
+            self._carried.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
 
     def first_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return where each partition's messages here begin; any thread may ask, and no poll waits for it."""
@@ -80,6 +86,8 @@ class Ahead:
         with self._lock:
             self._replace(message for message in self.waiting if _key(message) not in gone)
             self._held = [message for message in self._held if _key(message) not in gone]
+            for key in gone:
+                self._carried.pop(key, None)
 
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Keep these back, once `sort_out` was called."""

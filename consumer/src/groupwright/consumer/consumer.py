@@ -351,7 +351,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
     @inside
     def seek(self, partition: TopicPartition) -> None:
         """Go on at another offset; the partition must be assigned."""
-        Native.seek(self, partition)
+        self._member.seek(self, partition)
         self._ahead.drop([(partition.topic, partition.partition)])
 
     def set_sasl_credentials(self, username: str, password: str) -> None:

@@ -48,13 +48,14 @@ class Driver:
         inbox: Inbox,
         poll_clock: PollClock,
         log: logging.LoggerAdapter[logging.Logger],
+        found: Callable[[], None] = lambda: None,
         *,
         cooperative: bool = False,
         session_timeout: float = math.inf,
     ) -> None:
         """Wire the parts; `start` sets them going.
 
-        Half a `session_timeout` in which the loop's thread could not run is logged as a warning.
+        `found` is called whenever the coordinator was found. Half a `session_timeout` in which the loop's thread could not run is logged as a warning.
         """
         self._membership = membership
         self._network = network
@@ -62,6 +63,7 @@ class Driver:
         self._inbox = inbox
         self._poll_clock = poll_clock
         self._log = log
+        self._found = found
         self._leader = Leader(network, assignors, log, cooperative=cooperative)
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
@@ -225,6 +227,7 @@ class Driver:
         else:
             if code == ErrorCode.NONE:
                 self._feed(member.coordinator_found)
+                self._found()
             else:
                 refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
                 self._feed(member.coordinator_missing, code if refused else None, message)

@@ -90,6 +90,9 @@ class Member(Protocol):
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Deliver partitions again."""
 
+    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+        """Go on at another offset."""
+
     def commit(
         self,
         consumer: Any,

@@ -185,6 +185,10 @@ class NativeMember:
         with self._polling.beside():
             Native.resume(consumer, partitions)
 
+    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+        """Go on at another offset."""
+        Native.seek(consumer, partition)
+
     def commit(
         self,
         consumer: Any,

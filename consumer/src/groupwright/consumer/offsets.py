@@ -25,6 +25,7 @@ class OffsetTracker:
         self._assigned: set[TopicPartitionKey] = set()
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, int] = {}
+        self._sought: dict[TopicPartitionKey, int] = {}
 
     def store(self, offsets: Offsets) -> bool:
         """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
@@ -45,6 +46,15 @@ class OffsetTracker:
         """Forget partitions: an offset stored under a former assignment must not be committed under a later."""
         with self._lock:
             self._forget(set(keys))
+
+    def seek(self, key: TopicPartitionKey, offset: int) -> None:
+        """Note where a partition was sought: until a message of it comes, librdkafka knows no position."""
+        with self._lock:
+            self._sought[key] = offset
+
+    def sought(self, key: TopicPartitionKey) -> int | None:
+        """Return where a partition was last sought since it was assigned; None if nowhere."""
+        return self._sought.get(key)
 
     def owns(self, key: TopicPartitionKey) -> bool:
         """Whether a partition is assigned."""
@@ -72,6 +82,7 @@ class OffsetTracker:
         self._assigned -= keys
         for key in keys:
             self._stored.pop(key, None)
+            self._sought.pop(key, None)
             self._committed.pop(key, None)
 
 

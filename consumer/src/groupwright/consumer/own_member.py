@@ -25,11 +25,14 @@ from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
 from groupwright.consumer.protocol import Identity, TopicPartitionKey
 from groupwright.consumer.rebalance import Kind
+from groupwright.consumer.revival import Revival
 from groupwright.consumer.selection import TopicSelection, read_selection
 from groupwright.consumer.snapshot import MembershipSnapshot, snapshot_of
 from groupwright.consumer.subscription import read_assignment, subscription_encoder
 
 _STOP_TIMEOUT = 2.0
+_PATIENCE = 5.0
+"""Seconds in which librdkafka connects, apart from its backoff."""
 
 
 class OwnMember:
@@ -69,13 +72,23 @@ class OwnMember:
             racks=config.rack is not None,
         )
         self._network = Network(network)
+        membership = self._membership
+        self._revival = Revival(
+            lambda: membership.coordinator.known,
+            self._offsets,
+            ahead,
+            polling,
+            log,
+            patience=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _PATIENCE,
+        )
         self._driver = Driver(
-            self._membership,
+            membership,
             self._network,
             config.assignors,
             inbox,
             polling,
             log,
+            self._revival.begin,
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
         )
@@ -137,7 +150,7 @@ class OwnMember:
         """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
         if self._held is not None:
             return 0.0
-        return min(self._committer.next_due, self._membership.owned_until)
+        return min(self._committer.next_due, self._membership.owned_until, self._revival.next_look)
 
     def hold(self, seconds: float) -> bool:
         """Wait, if nothing may be delivered: before a revocation's commit, and after the session's end."""
@@ -240,6 +253,11 @@ class OwnMember:
         with self._polling.beside():
             self._handover.resume(consumer, partitions)
 
+    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+        """Go on at another offset."""
+        Native.seek(consumer, partition)
+        self._offsets.seek((partition.topic, partition.partition), partition.offset)
+
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
         self._ahead.drop(keys)
@@ -286,6 +304,7 @@ class OwnMember:
         """Hand them to librdkafka and to the membership's connections."""
         with self._polling.beside():
             Native.set_sasl_credentials(consumer, username, password)
+            self._revival.credentials = (username, password)
         self._network.set_sasl_credentials(username, password)
 
     # --- The membership's events --------------------------------------------------------------------
@@ -303,8 +322,11 @@ class OwnMember:
             raise error
         if self._fatal is not None:
             raise self._fatal.with_traceback(None)  # else it would grow with every poll
-        if time.monotonic() >= self._committer.next_due:
+        now = time.monotonic()
+        if now >= self._committer.next_due:
             self._committer.auto_commit(consumer)
+        if now >= self._revival.next_look and self._held is None:
+            self._revival.look(consumer, lambda: self.native_config)
         return None
 
     def _serve_events(self, consumer: Any) -> Message | None:

@@ -35,6 +35,7 @@ class PollingThread(PollClock):
 
     __slots__ = (
         "__weakref__",
+        "_alone",
         "_asked",
         "_changed",
         "_pid",
@@ -60,6 +61,7 @@ class PollingThread(PollClock):
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._asked = self._served = 0
+        self._alone = False
         # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
         os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
 
@@ -83,6 +85,7 @@ class PollingThread(PollClock):
             yield
             return
         with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
             self._asked += 1
         # After the count, since `poll` sets the time before it looks at the count: one of both sees the other.
         self.disturb()
@@ -91,6 +94,19 @@ class PollingThread(PollClock):
         finally:
             with self._changed:
                 self._served += 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self, timeout: float) -> Iterator[bool]:
+        """Have the handle without any other thread; yields whether all have come out of it within `timeout` seconds."""
+        with self._changed:
+            self._alone = True
+            alone = self._changed.wait_for(lambda: self._served == self._asked, timeout)
+        try:
+            yield alone
+        finally:
+            with self._changed:
+                self._alone = False
                 self._changed.notify_all()
 
     @property
