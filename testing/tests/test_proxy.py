@@ -269,4 +269,5 @@ def test_a_client_that_comes_through_a_brokers_proxy_stays_behind_it() -> None:
         address = kafka.link().address
         kafka.restart()
         assert kafka.proxied_servers == address
+        admin = AdminClient({**QUIET, "bootstrap.servers": address})
         assert admin.list_topics(timeout=PATIENCE).brokers

@@ -111,7 +111,7 @@ class Kafka(ABC):
     # --- What tests ask of it
 
     def admin(self) -> AdminClient:
-        """Return an admin client, the same one until it is closed; it logs nothing.
+        """Return an admin client, the same one until this is closed or stopped; it logs nothing.
 
         Raises:
             GroupwrightError: It has not been started.

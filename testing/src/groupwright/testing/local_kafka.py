@@ -182,7 +182,12 @@ class LocalKafka(Kafka):
             raise
 
     def stop(self) -> None:
-        """Shut the broker down in good order and keep its data for the next `start`."""
+        """Shut the broker down in good order and keep its data for the next `start`.
+
+        A librdkafka client that is not made anew may never find it again: a broker that shuts down may name no brokers at
+        all, and librdkafka then looks for none. (`Consumer` recovers; `kill` does no such harm.)
+        """
+        self._admin = None
         if self._process:
             self._process.stop(_STOP_SECONDS)
 
