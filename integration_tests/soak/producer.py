@@ -1,7 +1,7 @@
 """Writes numbered messages to all partitions, those that are added later too, until SIGTERM.
 
-A producer that could not deliver is replaced, and its messages are written again: librdkafka's idempotent one may stand
-still for good after a broker's restart. What has been written twice by it is two messages, each of which is followed.
+A producer that could not deliver is replaced, and its messages are written again: librdkafka may lose the only broker for
+good when that restarts. What has been written twice by it is two messages, each of which is followed.
 """
 
 import argparse
@@ -15,6 +15,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from soak import events
 from soak.events import HistoryWriter, now
 
+_DELIVERY_SECONDS = 20.0
+"""Longer than a broker is ever away."""
 _FLUSH_SECONDS = 60.0
 
 
@@ -111,7 +113,7 @@ class Writer:
                 "bootstrap.servers": self._servers,
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                "message.timeout.ms": int(_FLUSH_SECONDS * 1000),
+                "message.timeout.ms": int(_DELIVERY_SECONDS * 1000),
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 2000,
                 "log_level": 0,
