@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Message
 
-from groupwright.consumer import Consumer
+from groupwright.consumer import Consumer, GroupError
 from harness.members import PATIENCE
 
 
@@ -28,6 +28,15 @@ def take(consumer: Consumer, count: int) -> list[Message]:
     messages = poll_until(consumer, lambda messages: len(messages) >= count, f"{count} messages")
     assert [message.error() for message in messages] == [None] * count
     return messages
+
+
+def polls_in_peace(consumer: Consumer) -> bool:
+    """Poll once; return whether the consumer is a member, and its group has not refused it."""
+    try:
+        consumer.poll(0)
+    except GroupError:
+        return False
+    return consumer.memberid() is not None
 
 
 def values(messages: list[Message]) -> list[int]:

@@ -15,7 +15,7 @@ from groupwright.consumer import Consumer, GroupError
 from groupwright.testing import KafkaContainers, Listener, LocalKafka, Security
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import PATIENCE, Join
-from harness.polling import poll_until, take
+from harness.polling import poll_until, polls_in_peace, take
 from harness.waiting import stays_so, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -164,14 +164,6 @@ def test_a_group_without_acl_is_told_and_joins_once_it_has_one(
     allow(kafka, group, "alice")
     wait_until(lambda: polls_in_peace(consumer), "to be let in")
     assert len(take(consumer, 1)) == 1
-
-
-def polls_in_peace(consumer: Consumer) -> bool:
-    try:
-        consumer.poll(0)
-    except GroupError:
-        return False
-    return consumer.memberid() is not None
 
 
 def allow(kafka: KafkaContainers, group: str, user: str) -> None:

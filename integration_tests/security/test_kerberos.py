@@ -14,7 +14,7 @@ from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import kerberos
 from harness.kerberos import Realm
 from harness.members import PATIENCE, Join
-from harness.polling import poll_until, take
+from harness.polling import poll_until, polls_in_peace, take
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -188,14 +188,6 @@ def test_without_a_ticket_each_poll_says_so_until_the_user_has_logged_in(
     realm.log_in("alice", tickets)
     wait_until(lambda: polls_in_peace(consumer), "to be let in")
     assert len(take(consumer, 1)) == 1
-
-
-def polls_in_peace(consumer: Consumer) -> bool:
-    try:
-        consumer.poll(0)
-    except GroupError:
-        return False
-    return consumer.memberid() is not None
 
 
 @pytest.mark.usefixtures("tickets")

@@ -89,26 +89,26 @@ class Revival:
         Raises:
             KafkaException: the handle cannot be made; the next call tries again.
         """
-        if self._starts is None:
-            assigned = Native.assignment(consumer)
-            if not assigned:
-                self._failed, self.next_look = (
-                    0,
-                    self._clock() + self._patience,
-                )  # nothing that would not be fetched
-                return
-            if not self._reachable() or _has_broker(consumer, assigned[0].topic):
-                self._failed, self.next_look = 0, math.inf
-                self._patience = self._first_patience
-                return
-            self._failed += 1
-            if self._failed < _LOOKS:
-                self.next_look = self._clock() + _BETWEEN_LOOKS
-                return
+        if self._starts is None and not self._lost_for_good(consumer):
+            return
+        self.next_look = self._clock()  # should the handle not be made, the next poll tries again
         with self._polling.alone(_TURN) as alone:
             if alone:
                 self._revive(consumer, config())
         self.next_look = self._clock() + (self._patience if alone else _BETWEEN_LOOKS)
+
+    def _lost_for_good(self, consumer: Any) -> bool:
+        """Return whether librdkafka will have no broker any more; else plan when to look again."""
+        now, assigned = self._clock(), Native.assignment(consumer)
+        if not assigned:
+            # Nothing is to be fetched, by a handle without brokers either.
+            self._failed, self.next_look = 0, now + self._patience
+        elif not self._reachable() or _has_broker(consumer, assigned[0].topic):
+            self._failed, self.next_look = 0, math.inf
+            self._patience = self._first_patience
+        else:
+            self._failed, self.next_look = self._failed + 1, now + _BETWEEN_LOOKS
+        return self._failed >= _LOOKS
 
     def _revive(self, consumer: Any, config: dict[str, Any]) -> None:
         if self._starts is None:
