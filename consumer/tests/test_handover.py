@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from groupwright.consumer.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer.errors import AssignorFailedError, ConsumerError
 from groupwright.consumer.events import Assign, Failed, Revoke
 from groupwright.consumer.handover import Handover
+from groupwright.consumer.membership import Membership
 from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.protocol import Identity, Offset, Partitions
 from groupwright.consumer.rebalance import Timeline
@@ -63,6 +65,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
+            self.handover.introduce(self.consumer, event.gained)
             self.handover.assign(self.consumer, event)
 
     def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -503,3 +506,21 @@ def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
     assert failures.take() is error
     assert guarded["logger"] is logger
     assert guarded["client.id"] == "c"
+
+
+def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
+    new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process was stopped while librdkafka looked the topics up, woke, and called on_assign for what others had."""
+    stage = new_stage()
+    assert isinstance(stage.consumer._member, OwnMember)
+    inbox, ends = stage.consumer._member._inbox, [math.inf]
+    stage.handover.on_assign = stage.tell("assigned")
+    monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
+    monkeypatch.setattr(stage.handover, "introduce", lambda *_: ends.__setitem__(0, 0.0))
+    inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
+
+    stage.consumer.poll(0)
+
+    assert stage.told == []
+    assert inbox.withdraw(1)

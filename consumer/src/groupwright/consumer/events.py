@@ -111,10 +111,11 @@ class Inbox:
             return self._taken
 
     @property
-    def next_gains(self) -> bool:
-        """Whether an assignment is what comes next."""
+    def next_gains(self) -> Assign | None:
+        """The assignment that comes next, if that is one."""
         with self._changed:
-            return bool(self.events) and isinstance(self.events[0], Assign)
+            event = self.events[0] if self.events else None
+            return event if isinstance(event, Assign) else None
 
     def done(self, event: Event) -> None:
         """Forget an event that was taken and dealt with; nothing if that was done already."""

@@ -46,6 +46,7 @@ _MANY_TOPICS = 10
 """More than these are looked up with all that the cluster has, in one request."""
 _LOOK_UP = 1.0
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+_LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 
 
 class Handover:
@@ -83,6 +84,7 @@ class Handover:
         self._starts: Offsets = {}
         self._in_callback = False
         self._introduced: set[str] = set()
+        self._found: set[str] = set()
         self._applied = False
         self._cooperative = False
         # An event comes a second time if Ctrl-C has cut the first short.
@@ -94,7 +96,6 @@ class Handover:
         """Gain the event's partitions. A cooperative on_assign is called even if there are none, as in librdkafka."""
         if event.ticket == self._done:
             return
-        self._introduce(consumer, event.gained)
         self._starts = event.offsets
         gained = keys(event.gained)
         self._offsets.assigned(gained, event.offsets)
@@ -111,6 +112,19 @@ class Handover:
             outcome = Outcome.LOST if timeline.lost else Outcome.COMPLETED
             who = event.identity
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
+
+    def introduce(self, consumer: Native, topics: Iterable[str]) -> None:
+        """Have librdkafka look topics up before they are assigned: by itself it looks for new ones once a second."""
+        new = set(topics) - self._introduced
+        self._introduced |= new
+        wanted = [{}] if len(new) > _MANY_TOPICS else [{"topic": topic} for topic in new]
+        try:
+            for which in wanted:
+                Native.list_topics(consumer, timeout=_LOOK_UP, **which)
+        except confluent_kafka.KafkaException as error:
+            self._log.debug("topics could not be looked up, and will be by librdkafka: %s", error)
+        else:
+            self._found |= new
 
     def hold(self, consumer: Native, event: Revoke) -> None:
         """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
@@ -183,7 +197,8 @@ class Handover:
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
-        Native.incremental_assign(consumer, [self._with_start(partition) for partition in partitions])
+        starts = [self._with_start(partition) for partition in partitions]
+        Native.incremental_assign(consumer, self._resolved(consumer, starts))
         self._applied = True
 
     def note_applied(self) -> None:
@@ -207,17 +222,6 @@ class Handover:
 
     # --- Parts --------------------------------------------------------------------------------------
 
-    def _introduce(self, consumer: Native, topics: Iterable[str]) -> None:
-        """Have librdkafka look topics up now: by itself it looks for new ones once a second."""
-        new = set(topics) - self._introduced
-        self._introduced |= new
-        wanted = [{}] if len(new) > _MANY_TOPICS else [{"topic": topic} for topic in new]
-        try:
-            for which in wanted:
-                Native.list_topics(consumer, timeout=_LOOK_UP, **which)
-        except confluent_kafka.KafkaException as error:
-            self._log.debug("topics could not be looked up, and will be by librdkafka: %s", error)
-
     @staticmethod
     def _assigned(consumer: Native) -> set[TopicPartitionKey]:
         return {(p.topic, p.partition) for p in Native.assignment(consumer)}
@@ -234,6 +238,25 @@ class Handover:
             return TopicPartition(partition.topic, partition.partition, self._reset)
         epoch = committed.leader_epoch
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
+
+    def _resolved(self, consumer: Native, starts: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the starts with offsets instead of "beginning" and "end", as far as brokers answer.
+
+        librdkafka would ask for them by itself. But an answer that comes after the partition was given up has it asked again
+        half a second later, and the partition goes on from there, wherever it was assigned meanwhile
+        (`rd_kafka_toppar_handle_Offset`, seen in 2.16): messages would come twice, or never.
+        """
+        logical = [p for p in starts if p.offset in _LOGICAL and p.topic in self._found]
+        if not logical:
+            return starts
+        try:
+            # A logical offset is, as a timestamp, ListOffsets' name of the same.
+            answers = Native.offsets_for_times(consumer, logical, timeout=_LOOK_UP)
+        except confluent_kafka.KafkaException as error:
+            self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
+            return starts
+        found = {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
+        return [found.get((p.topic, p.partition), p) if p.offset in _LOGICAL else p for p in starts]
 
     def _call(
         self,

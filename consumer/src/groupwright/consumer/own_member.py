@@ -168,7 +168,7 @@ class OwnMember:
 
         Others may own its partitions by now. The membership's thread is about to take it back.
         """
-        return self._inbox.next_gains and time.monotonic() >= self._membership.session_until
+        return self._inbox.next_gains is not None and time.monotonic() >= self._membership.session_until
 
     def take_error(self) -> BaseException | None:
         """Return what a callback has raised, once."""
@@ -335,11 +335,18 @@ class OwnMember:
             if not self._held.ready:
                 return None
             self._finish_revoke(consumer, self._held.event)
-        while self._held is None and not self._overslept and (event := self._inbox.take()) is not None:
+        while self._held is None and self._may_take(consumer) and (event := self._inbox.take()) is not None:
             message = self._serve_event(consumer, event)
             if message is not None:
                 return message
         return None
+
+    def _may_take(self, consumer: Any) -> bool:
+        """Prepare for what comes next, and return whether it may be taken. The process may be stopped meanwhile."""
+        coming = self._inbox.next_gains
+        if coming is not None and not self._closing:
+            self._handover.introduce(consumer, coming.gained)
+        return not self._overslept
 
     def _serve_event(self, consumer: Any, event: Event) -> Message | None:
         match event:
