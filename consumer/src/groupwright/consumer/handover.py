@@ -46,7 +46,6 @@ _MANY_TOPICS = 10
 """More than these are looked up with all that the cluster has, in one request."""
 _LOOK_UP = 1.0
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
-_LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 
 
 class Handover:
@@ -240,23 +239,24 @@ class Handover:
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
 
     def _resolved(self, consumer: Native, starts: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the starts with offsets instead of "beginning" and "end", as far as brokers answer.
+        """Return the starts with offsets instead of "end", as far as brokers answer.
 
         librdkafka would ask for them by itself. But an answer that comes after the partition was given up has it asked again
         half a second later, and the partition goes on from there, wherever it was assigned meanwhile
-        (`rd_kafka_toppar_handle_Offset`, seen in 2.16): messages would come twice, or never.
+        (`rd_kafka_toppar_handle_Offset`, seen in 2.16): what lies between would never come. The same holds for "beginning",
+        where messages come twice; that is left to librdkafka, whose statistics tell such a partition's lag.
         """
-        logical = [p for p in starts if p.offset in _LOGICAL and p.topic in self._found]
-        if not logical:
+        ends = [p for p in starts if p.offset == OFFSET_END and p.topic in self._found]
+        if not ends:
             return starts
         try:
-            # A logical offset is, as a timestamp, ListOffsets' name of the same.
-            answers = Native.offsets_for_times(consumer, logical, timeout=_LOOK_UP)
+            # As a timestamp, it is ListOffsets' name of the same.
+            answers = Native.offsets_for_times(consumer, ends, timeout=_LOOK_UP)
         except confluent_kafka.KafkaException as error:
             self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
             return starts
         found = {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
-        return [found.get((p.topic, p.partition), p) if p.offset in _LOGICAL else p for p in starts]
+        return [found.get((p.topic, p.partition), p) if p.offset == OFFSET_END else p for p in starts]
 
     def _call(
         self,
