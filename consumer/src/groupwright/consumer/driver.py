@@ -55,7 +55,8 @@ class Driver:
     ) -> None:
         """Wire the parts; `start` sets them going.
 
-        `found` is called whenever the coordinator was found. Half a `session_timeout` in which the loop's thread could not run is logged as a warning.
+        `found` is called whenever the coordinator was found. Half a `session_timeout` in which the loop's thread could not
+        run is logged as a warning.
         """
         self._membership = membership
         self._network = network

@@ -220,9 +220,8 @@ class Standing:
     def _judge(self, found: Verdict, reason: str, error: int, now: float) -> None:
         """Do what a verdict asks for. The identity is the one that the request carried."""
         if found is Verdict.FENCED and self._doubtful_id == self.identity.member_id != "":
-            found = (
-                Verdict.NEW_MEMBER
-            )  # fenced by its own former id, which the coordinator has found in its log
+            # Fenced by its own former id, which the coordinator has found in its log.
+            found = Verdict.NEW_MEMBER
         match found:
             case Verdict.FINE:
                 pass
