@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures soak soak-growth clean
+.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real st
 
 bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (ARGS=--quick)
 	$(BIN)/python -m benchmarks.pipeline $(ARGS)
+
+parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
+	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

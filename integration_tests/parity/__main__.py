@@ -1,0 +1,87 @@
+"""`python -m parity`: run scenarios on both sides, and show how they differ.
+
+python -m parity                     all scenarios
+python -m parity seek close          those whose name or theme has one of these words
+python -m parity --list              what there is
+python -m parity --show seek         the whole traces too
+python -m parity table               the table of differences, as the consumer's README has it
+"""
+
+import argparse
+import sys
+
+from parity.lanes import Lane, Lanes, Request, shared_broker
+from parity.scenarios import Scenario, all_scenarios
+from parity.table import as_markdown
+from parity.trace import Trace
+
+
+def main() -> int:
+    """Run what is asked for; the exit status is 1 if a difference has no row in the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m parity", description="Compare our consumer with the original."
+    )
+    parser.add_argument("words", nargs="*", help="parts of scenarios' names or themes; `table` for the table")
+    parser.add_argument("--list", action="store_true", help="list the scenarios")
+    parser.add_argument("--show", action="store_true", help="show both traces of each scenario")
+    parser.add_argument("--lanes", type=int, default=3, help="scenarios at a time")
+    parser.add_argument("--repeat", type=int, default=1, help="times that each is run")
+    given = parser.parse_args()
+    if given.words == ["table"]:
+        print(as_markdown(), end="")
+        return 0
+    chosen = [found for found in all_scenarios().values() if _is_wanted(found, given.words)]
+    if given.list:
+        for found in chosen:
+            print(f"{found.theme:16} {found.name}")
+        return 0
+    return _show(chosen) if given.show else _compare(chosen * given.repeat, given.lanes)
+
+
+def _is_wanted(found: Scenario, words: list[str]) -> bool:
+    return not words or any(word in found.name or word in found.theme for word in words)
+
+
+def _compare(chosen: list[Scenario], lanes: int) -> int:
+    bad = 0
+    with shared_broker() as broker, Lanes(broker, lanes) as running:
+        requests = [Request(found.name, found.seconds) for found in chosen]
+        for done, found in enumerate(running.compare_all(requests), 1):
+            rows = f" ({', '.join(found.rows)})" if found.rows else ""
+            print(
+                f"[{done}/{len(requests)}] {'same' if found.good else 'DIFFERS'} {found.scenario}{rows}",
+                flush=True,
+            )
+            bad += not found.good
+            for difference in found.unexplained:
+                print(difference, flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} the same")
+    return 1 if bad else 0
+
+
+def _show(chosen: list[Scenario]) -> int:
+    with shared_broker() as broker:
+        lane = Lane(broker)
+        try:
+            for found in chosen:
+                request = Request(found.name, found.seconds)
+                for side, trace in (
+                    ("original", lane.original.run(request)),
+                    ("ours", lane.ours.run(request)),
+                ):
+                    print(f"== {found.name}: {side}")
+                    _print(trace)
+        finally:
+            lane.close()
+    return 0
+
+
+def _print(trace: Trace) -> None:
+    for timeline, lines in trace.lines().items():
+        for line in lines:
+            took = "" if line.seconds is None else f"   [{line.seconds:.2f} s]"
+            print(f"  {timeline:12} {line.text}{took}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

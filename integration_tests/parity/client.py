@@ -1,0 +1,259 @@
+"""A consumer whose calls, callbacks and messages are written down."""
+
+import builtins
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from parity.trace import ranges
+
+if TYPE_CHECKING:
+    from parity.lab import Lab
+
+_LOGICAL = {-1: "@end", -2: "@beginning", -1000: "@stored", -1001: ""}
+_CALLBACKS = ("on_assign", "on_revoke", "on_lost")
+_PATIENCE = 20.0
+
+
+def record(*_: object) -> None:
+    """Be called, no more."""
+
+
+def show(lab: "Lab", value: object) -> str:  # noqa: PLR0911 - a case for each type
+    """Write a value as it can be compared: topics by their short names, partitions sorted, ids left out."""
+    match value:
+        case TopicPartition():
+            return _partition(lab, value)
+        case list() if value and all(isinstance(each, TopicPartition) for each in value):
+            return "[" + ", ".join(sorted(_partition(lab, each) for each in value)) + "]"
+        case list() | tuple():
+            return "[" + ", ".join(show(lab, each) for each in value) + "]"
+        case Message():
+            error = value.error()
+            words = f"{_short(lab, value.topic())}[{value.partition()}]@{value.offset()}"
+            return f"message {words}" if error is None else f"error {error.name()}"
+        case KafkaError():
+            return value.name() + (" fatal" if value.fatal() else "")
+        case BaseException():
+            return f"raises {failure(value)}"
+        case bytes():
+            return "bytes"
+        case str():
+            return repr(value.replace(f"{lab.id}.", "")) if lab.id in value else "text"
+        case None | bool() | int() | float():
+            return repr(value)
+    return type(value).__name__
+
+
+def failure(error: BaseException) -> str:
+    """Write an exception by what an application can catch: its class, or confluent-kafka's, and the code."""
+    if isinstance(error, KafkaException):
+        cause = error.args[0] if error.args else None
+        if isinstance(cause, KafkaError):
+            return f"KafkaException({cause.name()}{' fatal' if cause.fatal() else ''})"
+        return "KafkaException"
+    own = builtins.__name__, confluent_kafka.__name__
+    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in own)
+
+
+def _short(lab: "Lab", topic: str | None) -> str:
+    return "" if topic is None else topic.removeprefix(f"{lab.id}.")
+
+
+def _partition(lab: "Lab", partition: TopicPartition) -> str:
+    offset = _LOGICAL.get(partition.offset, f"@{partition.offset}")
+    error = "" if partition.error is None else f" {partition.error.name()}"
+    return f"{_short(lab, partition.topic)}[{partition.partition}]{offset}{error}"
+
+
+def _owned(lab: "Lab", partitions: list[TopicPartition]) -> str:
+    topics: dict[str, list[int | str]] = {}
+    for partition in sorted(partitions):
+        topics.setdefault(_short(lab, partition.topic), []).append(partition.partition)
+    return " ".join(f"{topic}[{ranges(numbers)}]" for topic, numbers in topics.items()) or "nothing"
+
+
+class Client:
+    """A consumer as a scenario has it. Methods that are not here are the consumer's, written down with their outcome."""
+
+    def __init__(self, lab: "Lab", raw: Any, name: str) -> None:
+        """Wrap a consumer."""
+        self.raw = raw
+        self.name = name
+        self.closed = False
+        self.messages: list[Message] = []
+        """All that was returned, errors left out."""
+        self.errors: list[KafkaError] = []
+        self.revoked: list[str] = []
+        """What on_revoke and on_lost were called with."""
+        self._lab = lab
+        self._unread = 0
+
+    # --- The consumer's own methods -----------------------------------------------------------------
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        function = getattr(self.raw, method)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(method, function, *args, **kwargs)
+
+        return call
+
+    def _call(self, method: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        given = [show(self._lab, each) for each in args]
+        given += [f"{key}={show(self._lab, each)}" for key, each in kwargs.items() if key not in _CALLBACKS]
+        words = f"{method}({', '.join(given)})"
+        began = time.monotonic()
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            self._line(f"{words} {show(self._lab, error)}", time.monotonic() - began)
+            raise
+        shown = show(self._lab, result) if method != "memberid" else type(result).__name__
+        self._line(f"{words} = {shown}", time.monotonic() - began)
+        return result
+
+    def attempt(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method that may raise: the trace says what, and the scenario goes on."""
+        try:
+            return getattr(self, method)(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - it is in the trace
+            return None
+
+    def subscribe(self, topics: list[str], **given: Callable[..., object]) -> None:
+        """Subscribe; callbacks are written down."""
+        wrapped = {name: self._recorded(name, callback) for name, callback in given.items()}
+        self._call("subscribe", self.raw.subscribe, topics, **wrapped)
+
+    def _recorded(self, name: str, callback: Any) -> Any:
+        def call(_: object, partitions: list[TopicPartition]) -> None:
+            words = _owned(self._lab, partitions)
+            self._line(f"{name} {words}")
+            if name != "on_assign":
+                self.revoked.append(words)
+            callback(self, partitions)
+
+        return call if callable(callback) else callback
+
+    def close(self, *args: Any, **kwargs: Any) -> Any:
+        """Close."""
+        result = self._call("close", self.raw.close, *args, **kwargs)
+        self.closed = True
+        return result
+
+    def __enter__(self) -> Self:
+        self.raw.__enter__()
+        return self
+
+    def __exit__(self, *given: object) -> None:
+        self._call("__exit__", lambda *_: self.raw.__exit__(*given))
+        self.closed = True
+
+    def poll(self, *args: Any, **kwargs: Any) -> Message | None:
+        """Poll; a message is written down, none is not."""
+        try:
+            message: Message | None = self.raw.poll(*args, **kwargs)
+        except BaseException as error:
+            self._line(f"poll {show(self._lab, error)}")
+            raise
+        if message is not None:
+            self._take(message)
+        return message
+
+    def consume(self, *args: Any, **kwargs: Any) -> list[Message]:
+        """Consume; messages are written down, an empty list is not."""
+        try:
+            messages: list[Message] = self.raw.consume(*args, **kwargs)
+        except BaseException as error:
+            self._line(f"consume {show(self._lab, error)}")
+            raise
+        for message in messages:
+            self._take(message)
+        return messages
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            partition = f"{_short(self._lab, message.topic())}[{message.partition()}]"
+            offset = message.offset()
+            self.messages.append(message)
+            self._unread += 1
+            self._lab.trace.add_message(self._timeline, partition, -1 if offset is None else offset)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            partition = f"{_short(self._lab, message.topic())}[{message.partition()}]"
+            self._lab.trace.add_message(self._timeline, partition, f"EOF@{message.offset()}")
+            self.errors.append(error)
+        else:
+            self.errors.append(error)
+            topic = _short(self._lab, message.topic())
+            self._line(f"error {show(self._lab, error)}{topic and f' of {topic}'}")
+
+    # --- Loops that scenarios share -----------------------------------------------------------------
+
+    def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:
+        """Poll, or consume batches, until so many messages have come since the last read."""
+        before = len(self.messages) - self._unread
+        self._loop(lambda: self._unread >= count, f"read {count}", timeout, batch)
+        self._unread -= min(count, self._unread)
+        return self.messages[before : before + count]
+
+    def until(self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE) -> bool:
+        """Poll until a condition holds; the trace says how long that took, by class."""
+        return self._loop(condition, f"until {what}", timeout)
+
+    def until_assigned(self, count: int = 1, *, timeout: float = _PATIENCE) -> list[TopicPartition]:
+        """Poll until so many partitions are assigned."""
+        self._loop(
+            lambda: len(self.raw.assignment()) == count, f"until {count} assigned", timeout, pause=0.01
+        )
+        found: list[TopicPartition] = self.raw.assignment()
+        self._line(f"assigned {_owned(self._lab, found)}")
+        return found
+
+    def idle(self, seconds: float = 1.0) -> None:
+        """Poll for a while in which nothing, or nothing more, is expected."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._poll_once(0.1, 0)
+
+    def _loop(
+        self,
+        condition: Callable[[], object],
+        what: str,
+        timeout: float,
+        batch: int = 0,
+        pause: float = 0.0,
+    ) -> bool:
+        began = time.monotonic()
+        while not condition():
+            if time.monotonic() - began > timeout:
+                self._line(f"{what} = not within {timeout:.0f} s")
+                return False
+            self._poll_once(0.0 if pause else 0.1, batch)
+            if pause:
+                time.sleep(pause)
+        self._line(f"{what} = done", time.monotonic() - began)
+        return True
+
+    def _poll_once(self, timeout: float, batch: int) -> None:
+        try:
+            if batch:
+                self.consume(batch, timeout)
+            else:
+                self.poll(timeout)
+        except KafkaException:
+            time.sleep(0.05)  # it is in the trace; a loop goes on, as an application's does
+
+    # --- Parts --------------------------------------------------------------------------------------
+
+    @property
+    def _timeline(self) -> str:
+        thread = threading.current_thread()
+        return self.name if thread is threading.main_thread() else f"{self.name}@{thread.name}"
+
+    def _line(self, text: str, seconds: float | None = None) -> None:
+        self._lab.trace.add(self._timeline, text, seconds)

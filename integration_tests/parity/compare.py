@@ -1,0 +1,88 @@
+"""How two traces of one scenario differ, and which row of the table explains it."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parity.table import Row
+from parity.trace import Line, Trace
+
+_SLACK = 1.5
+"""Seconds that a call may take longer than the original's, beside as long again: machines are busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Lines of one timeline that stand in place of others."""
+
+    timeline: str
+    original: tuple[str, ...]
+    ours: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"  {self.timeline}:"]
+        lines += [f"    - {text}" for text in self.original]
+        lines += [f"    + {text}" for text in self.ours]
+        return "\n".join(lines)
+
+
+def differences(original: Trace, ours: Trace) -> list[Difference]:
+    """Return where ours does something else than the original, or takes longer over it."""
+    left, right = original.lines(), ours.lines()
+    found: list[Difference] = []
+    for name in sorted(left.keys() | right.keys()):
+        found += _of_timeline(name, left.get(name, []), right.get(name, []))
+    return found
+
+
+def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Difference]:
+    left, right = [line.text for line in original], [line.text for line in ours]
+    found: list[Difference] = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if tag == "equal":
+            found += _slower(name, original[a:b], ours[c:d])
+        elif b - a == d - c:
+            pairs = zip(left[a:b], right[c:d], strict=True)
+            found += [Difference(name, (one,), (other,)) for one, other in pairs]
+        else:
+            found.append(Difference(name, tuple(left[a:b]), tuple(right[c:d])))
+    return found
+
+
+def _slower(name: str, original: Sequence[Line], ours: Sequence[Line]) -> list[Difference]:
+    return [
+        Difference(name, (f"{one.text} [fast]",), (f"{other.text} [slow]",))
+        for one, other in zip(original, ours, strict=True)
+        if one.seconds is not None and other.seconds is not None and other.seconds > 2 * one.seconds + _SLACK
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of a scenario."""
+
+    scenario: str
+    unexplained: tuple[Difference, ...]
+    rows: tuple[str, ...]
+    """The rows of the table that explain the other differences."""
+    runs: int
+    """Runs of the original that it took."""
+
+    @property
+    def good(self) -> bool:
+        return not self.unexplained
+
+
+def explain(scenario: str, found: Sequence[Difference], rows: Sequence[Row], runs: int = 1) -> Comparison:
+    """Find the rows that explain differences."""
+    unexplained: list[Difference] = []
+    used: list[str] = []
+    for difference in found:
+        row = next(
+            (row for row in rows if row.explains(scenario, difference.original, difference.ours)), None
+        )
+        if row is None:
+            unexplained.append(difference)
+        elif row.name not in used:
+            used.append(row.name)
+    return Comparison(scenario, tuple(unexplained), tuple(used), runs)

@@ -1,0 +1,317 @@
+"""What a scenario works with: topics and groups of its own, consumers whose calls are written down, other threads.
+
+A scenario is an ordinary program over `Lab`. It runs unchanged on confluent-kafka's consumer and on ours; which of the two
+it has, it cannot tell.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from groupwright.testing import LocalKafka
+from groupwright.testing.proxy import Link
+from parity.client import Client, record, show
+from parity.trace import Trace
+
+_PATIENCE = 30.0
+_STORED = -1001
+
+
+class LabError(Exception):
+    """The scenario cannot go on: what it waits for does not come. The trace says so, and ends there."""
+
+
+class Lab:
+    """One run of a scenario on one side."""
+
+    def __init__(
+        self,
+        consumer_class: type[confluent_kafka.Consumer],
+        bootstrap_servers: str,
+        secured: Mapping[str, Mapping[str, Any]],
+        own_kafka: Callable[[], LocalKafka],
+    ) -> None:
+        """Work on the shared broker; `own_kafka` starts one that this scenario may break."""
+        self.id = uuid.uuid4().hex[:12]
+        self.trace = Trace()
+        self.group = f"{self.id}.g"
+        self.bootstrap_servers = bootstrap_servers
+        self._class = consumer_class
+        self._secured = secured
+        self._own_kafka = own_kafka
+        self._clients: list[Client] = []
+        self._counts: dict[str, int] = {}
+        self._groups: set[str] = set()
+        self._topics: dict[str, int] = {}
+        self._threads: list[threading.Thread] = []
+
+    # --- Consumers ----------------------------------------------------------------------------------
+
+    def consumer(self, **settings: Any) -> Client:
+        """Make a consumer of the side under test; keywords are settings, with ``_`` for each dot."""
+        return self._client("c", self._class, settings)
+
+    def other_member(self, **settings: Any) -> Client:
+        """Make a confluent-kafka consumer on either side: another member, which is not under test."""
+        return self._client("other", confluent_kafka.Consumer, settings)
+
+    @property
+    def consumer_class(self) -> type[confluent_kafka.Consumer]:
+        """The class under test, for a scenario about construction or subclassing."""
+        return self._class
+
+    def adopt(self, raw: Any, name: str = "c") -> Client:
+        """Have the calls of a consumer written down that the scenario has made itself."""
+        client = Client(self, raw, self._name(name))
+        self._clients.append(client)
+        return client
+
+    def _client(self, name: str, class_: type[Any], settings: Mapping[str, Any]) -> Client:
+        name = self._name(name)
+        config = self.config(**settings)
+        return self.adopt_named(class_(self._recorded(name, config)), name)
+
+    def adopt_named(self, raw: Any, name: str) -> Client:
+        """As `adopt`, by a name that is taken already."""
+        client = Client(self, raw, name)
+        self._clients.append(client)
+        return client
+
+    def config(self, **settings: Any) -> dict[str, Any]:
+        """Return a configuration; keywords are settings, with ``_`` for each dot."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": self.group,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 500,
+            "fetch.wait.max.ms": 50,
+            "log_level": 0,
+        }
+        callbacks = {"on_commit", "error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "log_level"}
+        config |= {k if k in callbacks else k.replace("_", "."): v for k, v in settings.items()}
+        for key in [key for key, value in config.items() if value is Ellipsis]:
+            del config[key]  # a setting of these defaults that a scenario goes without
+        self._groups.add(str(config.get("group.id")))
+        return config
+
+    def secured(self, user: str) -> dict[str, Any]:
+        """Return settings of a connection as a user whose rights ACLs say; take them with ``**``."""
+        return {key.replace(".", "_"): value for key, value in self._secured[user].items()}
+
+    def _recorded(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+        def on_commit(error: Any, partitions: list[TopicPartition]) -> None:
+            self.line(name, f"on_commit {show(self, error)} {show(self, partitions)}")
+            user(error, partitions)
+
+        def error_cb(error: Any) -> None:
+            self.line(name, f"error_cb {show(self, error)}")
+            user_error(error)
+
+        user: Any = config.get("on_commit")
+        user_error: Any = config.get("error_cb")
+        if callable(user):
+            config["on_commit"] = on_commit
+        if callable(user_error):
+            config["error_cb"] = error_cb
+        return config
+
+    def _name(self, kind: str) -> str:
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return f"{kind}{self._counts[kind]}"
+
+    # --- Topics -------------------------------------------------------------------------------------
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """An admin client, which may do all."""
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+
+    @cached_property
+    def producer(self) -> Producer:
+        """A producer, which may do all."""
+        return Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+
+    def topic(self, partitions: int = 1, *, messages: int = 0, name: str = "t", **config: str) -> str:
+        """Create a topic, with so many messages in each partition."""
+        topic = self.name_topic(name)
+        self.create(topic, partitions, **config)
+        for partition in range(partitions if messages else 0):
+            self.produce(topic, messages, partition)
+        return topic
+
+    def name_topic(self, name: str = "t") -> str:
+        """Return the name of a topic that does not exist yet."""
+        return f"{self.id}.{self._name(name)}"
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> None:
+        """Create a topic by name."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+        self._topics[topic] = partitions
+        self.wait(lambda: len(self._partitions(topic)) == partitions, f"{topic} is known")
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        self.admin.delete_topics([topic])[topic].result(30)
+        self._topics.pop(topic, None)
+        self.wait(lambda: not self._partitions(topic), f"{topic} is gone")
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+        self._topics[topic] = partitions
+        self.wait(lambda: len(self._partitions(topic)) == partitions, f"{topic} has grown")
+
+    def produce(self, topic: str, messages: int = 10, partition: int = 0, *, size: int = 1) -> None:
+        """Write numbered messages to a partition."""
+        for number in range(messages):
+            value = str(number).rjust(size, "0")
+            while True:
+                try:
+                    self.producer.produce(topic, value, key=str(number), partition=partition)
+                    break
+                except BufferError:
+                    self.producer.poll(0.1)
+        if self.producer.flush(_PATIENCE):
+            raise LabError(f"{topic} could not be written to")
+
+    def pattern(self, name: str) -> str:
+        """Return a subscription's regular expression for topics of this scenario."""
+        return f"^{self.id}[.]{name}"
+
+    def _partitions(self, topic: str) -> Mapping[int, object]:
+        found = self.admin.list_topics(topic, timeout=10).topics[topic]
+        return {} if found.error is not None else found.partitions
+
+    # --- Around it ----------------------------------------------------------------------------------
+
+    @cached_property
+    def kafka(self) -> LocalKafka:
+        """A broker that this scenario may break; all that is made afterwards is on it, behind its `link`."""
+        kafka = self._own_kafka()
+        self.bootstrap_servers = kafka.proxied_servers
+        self.__dict__.pop("admin", None)
+        self.__dict__.pop("producer", None)
+        return kafka
+
+    @property
+    def link(self) -> Link:
+        """The link between clients and `kafka`."""
+        return self.kafka.link()
+
+    def spawn(self, name: str, program: Callable[[], object]) -> threading.Thread:
+        """Run a part of the scenario on a thread of this name; its calls have a timeline of their own."""
+
+        def run() -> None:
+            try:
+                program()
+            except LabError as error:
+                self.line(name, f"stopped: {error}")
+            except BaseException as error:  # noqa: BLE001 - part of what is compared
+                self.line(name, f"ended by {show(self, error)}")
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def wait(self, condition: Callable[[], object], what: str, seconds: float = _PATIENCE) -> None:
+        """Wait for a condition that does not need a poll."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise LabError(f"after {seconds:.0f} s still not: {what}".replace(f"{self.id}.", ""))
+            time.sleep(0.02)
+
+    def line(self, timeline: str, text: str, seconds: float | None = None) -> None:
+        """Write a line into a consumer's timeline, or on another thread into its own."""
+        thread = threading.current_thread()
+        if thread is not threading.main_thread() and thread.name != timeline:
+            timeline = f"{timeline}@{thread.name}"
+        self.trace.add(timeline, text, seconds)
+
+    def note(self, text: str) -> None:
+        """Write down what the scenario itself has found."""
+        self.line("scenario", text)
+
+    def attempt(self, what: str, call: Callable[[], object]) -> object:
+        """Call something that is no consumer's method, and write down what comes of it."""
+        began = time.monotonic()
+        try:
+            result = call()
+        except Exception as error:  # noqa: BLE001 - part of what is compared
+            self.line("scenario", f"{what} {show(self, error)}", time.monotonic() - began)
+            return None
+        self.line("scenario", f"{what} = {show(self, result)}", time.monotonic() - began)
+        return result
+
+    def members(self, group: str | None = None) -> int:
+        """Return how many members the coordinator has in the group."""
+        name = self.group if group is None else group
+        return len(self.admin.describe_consumer_groups([name])[name].result(30).members)
+
+    def stored(self, topic: str, group: str | None = None, *, partitions: int = 1) -> list[int]:
+        """Return the committed offsets of a topic, as the coordinator has them."""
+        wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
+        config = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": group or self.group,
+            "log_level": 0,
+        }
+        asking = confluent_kafka.Consumer(config)
+        try:
+            return [partition.offset for partition in asking.committed(wanted, timeout=_PATIENCE)]
+        finally:
+            asking.close()
+
+    # --- The end ------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Close what the scenario left open, and write down what is committed."""
+        for client in self._clients:
+            if not client.closed:
+                with suppress(Exception):
+                    client.raw.close()
+        for thread in self._threads:
+            thread.join(_PATIENCE)
+        for group in sorted(self._groups):
+            for topic, partitions in sorted(self._topics.items()):
+                self._note_stored(group, topic, partitions)
+
+    def _note_stored(self, group: str, topic: str, partitions: int) -> None:
+        try:
+            offsets = self.stored(topic, group, partitions=partitions)
+        except KafkaException as error:
+            self.trace.add("stored", f"{topic.removeprefix(self.id + '.')}: {show(self, error)}")
+            return
+        for partition, offset in enumerate(offsets):
+            if offset != _STORED:
+                name = show(self, TopicPartition(topic, partition, offset))
+                self.trace.add(
+                    "stored", name if group == self.group else f"{name} of {group.removeprefix(self.id)}"
+                )
+
+
+def callbacks() -> dict[str, Callable[..., None]]:
+    """Return three rebalance callbacks that do nothing: that they are called is written down."""
+    return {"on_assign": record, "on_revoke": record, "on_lost": record}
+
+
+def partitions(topic: str, *offsets: int) -> list[TopicPartition]:
+    """Return partitions 0, 1, … of a topic at these offsets."""
+    return [TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)]
+
+
+def values(messages: Sequence[Message] | Iterable[Message]) -> list[bytes | None]:
+    """Return the messages' values."""
+    return [message.value() for message in messages]

@@ -1,0 +1,192 @@
+"""Runs scenarios on both sides at once, several at a time, and compares what they did."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from groupwright.testing import Listener, LocalKafka, Security
+from parity.compare import Comparison, differences, explain
+from parity.table import ROWS, Row
+from parity.trace import Trace
+
+USERS = {"limited": "limited-secret", "stranger": "stranger-secret"}
+"""Users of the secured listener: one with the rights that a scenario gives, one without any."""
+_TRIES = 4
+"""Runs of the original to learn what it may do, before ours is said to differ."""
+_GRACE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to run."""
+
+    name: str
+    seconds: float
+    program: Any = None
+    """A random program; else the scenario of this name."""
+
+    def to_json(self) -> str:
+        what = {"scenario": self.name} if self.program is None else {"program": self.program}
+        return json.dumps({**what, "seconds": self.seconds})
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where scenarios run."""
+
+    bootstrap_servers: str
+    secured: Mapping[str, Mapping[str, Any]]
+
+
+@contextmanager
+def shared_broker() -> Iterator[Broker]:
+    """Start the broker that all scenarios share, but for those that break it."""
+    with LocalKafka(security=Security(users=USERS, authorize=True), heap="512m") as kafka:
+        secured = {
+            user: kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="PLAIN", user=user) for user in USERS
+        }
+        yield Broker(kafka.bootstrap_servers, secured)
+
+
+class Side:
+    """A worker's process on one side, started when it is needed."""
+
+    def __init__(self, side: str, broker: Broker, log: Path | None = None) -> None:
+        self._side = side
+        self._broker = broker
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, request: Request) -> Trace:
+        """Run one scenario; of one that hangs, return what it did until then."""
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        watchdog = threading.Timer(request.seconds + _GRACE, process.kill)
+        watchdog.start()
+        try:
+            process.stdin.write(request.to_json() + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        finally:
+            watchdog.cancel()
+        if not answer:
+            self.close()
+            trace = Trace()
+            trace.add("scenario", "the process died")
+            return trace
+        read = json.loads(answer)
+        if read["hung"]:
+            self.close()
+        return Trace.from_json(read["trace"])
+
+    def _started(self) -> "subprocess.Popen[str]":
+        if self._process is None or self._process.poll() is not None:
+            secured = json.dumps(self._broker.secured)
+            command = [
+                sys.executable,
+                "-m",
+                "parity.worker",
+                self._side,
+                self._broker.bootstrap_servers,
+                secured,
+            ]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if self._log is None else self._log.open("ab"),
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+            )
+        return self._process
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            try:
+                process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(_GRACE)
+            process.stdout.close()
+
+
+class Lane:
+    """A process on either side."""
+
+    def __init__(self, broker: Broker, rows: Iterable[Row] = ROWS) -> None:
+        self.original = Side("original", broker)
+        self.ours = Side("ours", broker)
+        self._rows = tuple(rows)
+
+    def compare(self, request: Request) -> Comparison:
+        """Run both sides at once; ours must do what the original does in one of its runs."""
+        with ThreadPoolExecutor(1) as pool:
+            awaited = pool.submit(self.original.run, request)
+            ours = self.ours.run(request)
+            original = awaited.result()
+        best = explain(request.name, differences(original, ours), self._rows)
+        for run in range(2, _TRIES + 1):
+            if best.good:
+                break
+            original = self.original.run(request)
+            found = explain(request.name, differences(original, ours), self._rows, run)
+            if len(found.unexplained) <= len(best.unexplained):
+                best = found
+        return best
+
+    def close(self) -> None:
+        """End both processes."""
+        self.original.close()
+        self.ours.close()
+
+
+class Lanes:
+    """Several lanes, which share the requests out."""
+
+    def __init__(self, broker: Broker, count: int = 3) -> None:
+        self._free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
+        self._all = [Lane(broker) for _ in range(count)]
+        for lane in self._all:
+            self._free.put(lane)
+        self._pool = ThreadPoolExecutor(count)
+
+    def compare(self, request: Request) -> Comparison:
+        """Compare in the next lane that is free."""
+        lane = self._free.get()
+        try:
+            return lane.compare(request)
+        finally:
+            self._free.put(lane)
+
+    def compare_all(self, requests: Iterable[Request]) -> Iterator[Comparison]:
+        """Compare many, in any order."""
+        return iter(self._pool.map(self.compare, requests))
+
+    def submit(self, request: Request) -> Any:
+        """Have a comparison made; return its future."""
+        return self._pool.submit(self.compare, request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for lane in self._all:
+            lane.close()

@@ -1,0 +1,97 @@
+"""A process that runs scenarios on one side, one after the other, on its main thread.
+
+It takes a request a line on standard input, and answers with a line of JSON. Signals, forks and exits are a scenario's own,
+so each side has a process. One that hangs is said to, with the trace until then, and the process ends.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import confluent_kafka
+
+from groupwright.consumer import Consumer
+from groupwright.testing import LocalKafka
+from parity.lab import Lab, LabError
+from parity.scenarios import all_scenarios
+from parity.trace import Trace
+
+SIDES: Mapping[str, type[confluent_kafka.Consumer]] = {
+    "original": confluent_kafka.Consumer,
+    "ours": Consumer,
+}
+
+
+class Worker:
+    """Runs requests."""
+
+    def __init__(self, side: str, bootstrap_servers: str, secured: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run on one side."""
+        self._class = SIDES[side]
+        self._bootstrap_servers = bootstrap_servers
+        self._secured = secured
+        self._answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+        self._pid = os.getpid()
+        self._kafka: LocalKafka | None = None
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a scenario prints is no answer
+
+    def run(self, request: Mapping[str, Any]) -> None:
+        """Run one scenario, and answer."""
+        lab = Lab(self._class, self._bootstrap_servers, self._secured, self._own_kafka)
+        watchdog = threading.Timer(request["seconds"], self._give_up, (lab,))
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            all_scenarios()[request["scenario"]].program(lab)
+        except LabError as error:
+            lab.note(f"stopped: {error}")
+        except BaseException as error:  # noqa: BLE001 - part of what is compared
+            if os.getpid() != self._pid:
+                os._exit(1)  # a forked child that has not ended itself must not answer
+            lab.note(f"ended by {type(error).__name__}: {error}".replace(f"{lab.id}.", ""))
+        lab.end()
+        watchdog.cancel()
+        self._answer(lab.trace, hung=False)
+
+    def _own_kafka(self) -> LocalKafka:
+        if self._kafka is None:
+            self._kafka = LocalKafka(proxied=True)
+            self._kafka.start()
+            atexit.register(self._kafka.close)
+        self._kafka.link().restore()
+        if not self._kafka.running:
+            self._kafka.start()
+        return self._kafka
+
+    def _give_up(self, lab: Lab) -> None:
+        lab.trace.add("scenario", "hangs")
+        self._answer(lab.trace, hung=True)
+        if self._kafka is not None:
+            self._kafka.close()
+        os._exit(1)
+
+    def _answer(self, trace: Trace, *, hung: bool) -> None:
+        json.dump({"trace": trace.to_json(), "hung": hung}, self._answers)
+        self._answers.write("\n")
+        self._answers.flush()
+
+
+def main() -> None:
+    """Run requests until standard input ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("side", choices=SIDES)
+    parser.add_argument("bootstrap_servers")
+    parser.add_argument("secured", type=json.loads)
+    given = parser.parse_args()
+    worker = Worker(given.side, given.bootstrap_servers, given.secured)
+    for line in sys.stdin:
+        worker.run(json.loads(line))
+
+
+if __name__ == "__main__":
+    main()
