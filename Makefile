@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity soak soak-growth clean
+.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity fuzz soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (A
 
 parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)
+
+fuzz: $(VENV)/.dev ## Random programs on both consumers, compared and made small (ARGS="--minutes 60 --seed 1000")
+	@PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz $(ARGS)
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

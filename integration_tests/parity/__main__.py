@@ -13,7 +13,6 @@ import sys
 from parity.lanes import Lane, Lanes, Request, shared_broker
 from parity.scenarios import Scenario, all_scenarios
 from parity.table import as_markdown
-from parity.trace import Trace
 
 
 def main() -> int:
@@ -70,17 +69,10 @@ def _show(chosen: list[Scenario]) -> int:
                     ("ours", lane.ours.run(request)),
                 ):
                     print(f"== {found.name}: {side}")
-                    _print(trace)
+                    print(trace)
         finally:
             lane.close()
     return 0
-
-
-def _print(trace: Trace) -> None:
-    for timeline, lines in trace.lines().items():
-        for line in lines:
-            took = "" if line.seconds is None else f"   [{line.seconds:.2f} s]"
-            print(f"  {timeline:12} {line.text}{took}", flush=True)
 
 
 if __name__ == "__main__":

@@ -245,8 +245,8 @@ class Client:
                 self.consume(batch, timeout)
             else:
                 self.poll(timeout)
-        except KafkaException:
-            time.sleep(0.05)  # it is in the trace; a loop goes on, as an application's does
+        except Exception:  # noqa: BLE001 - it is in the trace; a loop goes on, as an application's does
+            time.sleep(0.05)
 
     # --- Parts --------------------------------------------------------------------------------------
 

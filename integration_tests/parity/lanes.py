@@ -61,7 +61,7 @@ class Side:
     """A worker's process on one side, started when it is needed."""
 
     def __init__(self, side: str, broker: Broker, log: Path | None = None) -> None:
-        self._side = side
+        self.name = side
         self._broker = broker
         self._log = log
         self._process: subprocess.Popen[str] | None = None
@@ -98,7 +98,7 @@ class Side:
                 sys.executable,
                 "-m",
                 "parity.worker",
-                self._side,
+                self.name,
                 self._broker.bootstrap_servers,
                 secured,
             ]
@@ -161,6 +161,7 @@ class Lanes:
     """Several lanes, which share the requests out."""
 
     def __init__(self, broker: Broker, count: int = 3) -> None:
+        self.count = count
         self._free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
         self._all = [Lane(broker) for _ in range(count)]
         for lane in self._all:

@@ -59,6 +59,15 @@ class Trace:
             for name, lines in list(self.timelines.items())
         }
 
+    def __str__(self) -> str:
+        """Return all timelines, with times."""
+        rows = [
+            f"  {name:12} {line.text}" + ("" if line.seconds is None else f"   [{line.seconds:.2f} s]")
+            for name, lines in self.lines().items()
+            for line in lines
+        ]
+        return "\n".join(rows)
+
     def to_json(self) -> dict[str, list[list[Any]]]:
         """Return what `from_json` reads."""
         return {name: [[line.text, line.seconds] for line in lines] for name, lines in self.lines().items()}

@@ -17,6 +17,8 @@ import confluent_kafka
 
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
+from parity.fuzz.player import Player
+from parity.fuzz.programs import Program
 from parity.lab import Lab, LabError
 from parity.scenarios import all_scenarios
 from parity.trace import Trace
@@ -47,7 +49,10 @@ class Worker:
         watchdog.daemon = True
         watchdog.start()
         try:
-            all_scenarios()[request["scenario"]].program(lab)
+            if "program" in request:
+                Player(lab, Program.from_json(request["program"])).play()
+            else:
+                all_scenarios()[request["scenario"]].program(lab)
         except LabError as error:
             lab.note(f"stopped: {error}")
         except BaseException as error:  # noqa: BLE001 - part of what is compared

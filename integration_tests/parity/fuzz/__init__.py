@@ -1,0 +1,1 @@
+"""Random programs, run on both consumers, compared, and made small where they differ."""

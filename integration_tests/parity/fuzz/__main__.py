@@ -1,0 +1,146 @@
+"""`python -m parity.fuzz`: random programs on both consumers, compared, and made small where they differ.
+
+python -m parity.fuzz                              two minutes
+python -m parity.fuzz --minutes 60 --seed 1000     for longer, from another seed
+python -m parity.fuzz --seed 1234 --programs 1 --show   one program, with both traces
+"""
+
+import argparse
+import itertools
+import json
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from parity.compare import Comparison
+from parity.fuzz.programs import Program, random_program
+from parity.fuzz.shrink import shrink
+from parity.lanes import Lane, Lanes, Request, shared_broker
+
+_SECONDS = 120.0
+"""After which a program is taken to hang."""
+_ROUNDS = 3
+"""Times that a difference has to show before it is one: what either side does now and then is told apart."""
+_STORIES = Path("build/fuzz")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one seed has shown."""
+
+    seed: int
+    comparison: Comparison
+    shown: int
+    """In how many of three rounds."""
+
+
+def main() -> int:
+    """Run programs; the exit status is 1 if one shows a difference that no row of the table explains."""
+    parser = argparse.ArgumentParser(prog="python -m parity.fuzz", description="Compare random programs.")
+    parser.add_argument("--minutes", type=float, default=2.0, help="how long programs are started")
+    parser.add_argument("--programs", type=int, help="how many at most")
+    parser.add_argument("--seed", type=int, default=1, help="the first program's; the next has the next")
+    parser.add_argument("--lanes", type=int, default=4, help="programs at a time")
+    parser.add_argument("--show", action="store_true", help="show the traces of one program")
+    parser.add_argument("--no-shrink", action="store_true", help="show programs as they were made")
+    given = parser.parse_args()
+    with shared_broker() as broker:
+        if given.show:
+            lane = Lane(broker)
+            try:
+                _show(lane, given.seed)
+            finally:
+                lane.close()
+            return 0
+        with Lanes(broker, given.lanes) as lanes:
+            seeds = itertools.islice(itertools.count(given.seed), given.programs)
+            return _fuzz(lanes, seeds, time.monotonic() + 60 * given.minutes, small=not given.no_shrink)
+
+
+def _request(program: Program, seed: int) -> Request:
+    return Request(f"program {seed}", _SECONDS, program.to_json())
+
+
+def _fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, small: bool) -> int:
+    count = 0
+    found: list[Finding] = []
+    rows: dict[str, int] = {}
+    began = time.monotonic()
+    for finding in _findings(lanes, seeds, deadline):
+        count += 1
+        for row in finding.comparison.rows:
+            rows[row] = rows.get(row, 0) + 1
+        if finding.shown:
+            found.append(finding)
+            _tell(lanes, finding, small=small and finding.shown == _ROUNDS)
+        if count % 25 == 0 or finding.shown:
+            minutes = (time.monotonic() - began) / 60
+            print(f"{count} programs in {minutes:.1f} min, {len(found)} differ", flush=True)
+    settled = [each.seed for each in found if each.shown == _ROUNDS]
+    unsettled = [each.seed for each in found if each.shown < _ROUNDS]
+    print(
+        f"{count} programs: {len(settled)} differ {settled}, {len(unsettled)} differ now and then {unsettled}"
+    )
+    for row, times in sorted(rows.items(), key=lambda item: -item[1]):
+        print(f"  {row}: {times}")
+    return 1 if settled or unsettled else 0
+
+
+def _findings(lanes: Lanes, seeds: Iterator[int], deadline: float) -> Iterator[Finding]:
+    with ThreadPoolExecutor(lanes.count) as pool:
+        running: set[Future[Finding]] = set()
+        while True:
+            while len(running) < lanes.count and time.monotonic() < deadline:
+                seed = next(seeds, None)
+                if seed is None:
+                    break
+                running.add(pool.submit(_examine, lanes, seed))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+
+
+def _examine(lanes: Lanes, seed: int) -> Finding:
+    request = _request(random_program(seed), seed)
+    comparison = lanes.compare(request)
+    if comparison.good:
+        return Finding(seed, comparison, 0)
+    shown = 1 + sum(not lanes.compare(request).good for _ in range(_ROUNDS - 1))
+    return Finding(seed, comparison, shown)
+
+
+def _tell(lanes: Lanes, finding: Finding, *, small: bool) -> None:
+    program, comparison = random_program(finding.seed), finding.comparison
+
+    def still_differs(candidate: Program) -> bool:
+        nonlocal comparison
+        found = lanes.compare(_request(candidate, finding.seed))
+        if not found.good:
+            comparison = found
+        return not found.good
+
+    if small:
+        program = shrink(program, still_differs)
+    shown = "\n".join(map(str, comparison.unexplained))
+    story = f"seed {finding.seed} differs in {finding.shown} of {_ROUNDS} rounds:\n{program}\n{shown}\n"
+    print(story, flush=True)
+    _STORIES.mkdir(parents=True, exist_ok=True)
+    (_STORIES / f"{finding.seed}.txt").write_text(story, encoding="utf-8")
+    (_STORIES / f"{finding.seed}.json").write_text(json.dumps(program.to_json()), encoding="utf-8")
+
+
+def _show(lane: Lane, seed: int) -> None:
+    program = random_program(seed)
+    print(program)
+    for side in (lane.original, lane.ours):
+        print(f"== {side.name}")
+        print(side.run(_request(program, seed)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

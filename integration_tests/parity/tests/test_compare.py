@@ -1,0 +1,84 @@
+"""Two traces are compared line by line, and a row of the table explains a difference on purpose."""
+
+from parity.compare import differences, explain
+from parity.table import Row, as_markdown
+from parity.trace import Trace, ranges
+
+
+def trace(*lines: str, seconds: float | None = None) -> Trace:
+    found = Trace()
+    for line in lines:
+        found.add("c1", line, seconds)
+    return found
+
+
+def test_equal_traces_do_not_differ() -> None:
+    assert differences(trace("a", "b"), trace("a", "b")) == []
+
+
+def test_a_line_that_is_missing_is_a_difference() -> None:
+    (found,) = differences(trace("a", "b"), trace("a"))
+    assert (found.original, found.ours) == (("b",), ())
+
+
+def test_a_call_may_take_a_while_longer() -> None:
+    assert differences(trace("a", seconds=0.1), trace("a", seconds=1.5)) == []
+
+
+def test_a_call_that_takes_much_longer_is_a_difference() -> None:
+    (found,) = differences(trace("a", seconds=0.1), trace("a", seconds=5.0))
+    assert found.ours == ("a [slow]",)
+
+
+def test_ours_may_be_faster() -> None:
+    assert differences(trace("a", seconds=9.0), trace("a", seconds=0.1)) == []
+
+
+def test_messages_of_two_partitions_may_come_in_any_order() -> None:
+    one, other = Trace(), Trace()
+    for partition, offset in (("t[0]", 0), ("t[1]", 0), ("t[0]", 1)):
+        one.add_message("c1", partition, offset)
+    for partition, offset in (("t[0]", 0), ("t[0]", 1), ("t[1]", 0)):
+        other.add_message("c1", partition, offset)
+    assert differences(one, other) == []
+
+
+def test_a_message_that_comes_again_is_a_difference() -> None:
+    one, other = Trace(), Trace()
+    for offset in (0, 1):
+        one.add_message("c1", "t[0]", offset)
+    for offset in (0, 1, 0):
+        other.add_message("c1", "t[0]", offset)
+    (found,) = differences(one, other)
+    assert found.ours == ("messages t[0] 0..1,0",)
+
+
+def test_ranges() -> None:
+    assert ranges([0, 1, 2, 5, "EOF@6", 3, 4]) == "0..2,5,EOF@6,3..4"
+
+
+ROW = Row(
+    "words",
+    "close",
+    "waits",
+    "returns",
+    "nothing is left to do",
+    ("closing_*",),
+    ((r"close.*", r"close = 1"),),
+)
+
+
+def test_a_row_explains_its_scenarios() -> None:
+    found = differences(trace("close = 0"), trace("close = 1"))
+    assert explain("closing_early", found, [ROW]).rows == ("words",)
+    assert not explain("seeking", found, [ROW]).good
+
+
+def test_the_table_is_markdown() -> None:
+    assert "| close | waits | returns | nothing is left to do |" in as_markdown([ROW])
+
+
+def test_traces_survive_json() -> None:
+    found = trace("a", seconds=1.0)
+    found.add_message("c1", "t[0]", 3)
+    assert differences(found, Trace.from_json(found.to_json())) == []
