@@ -108,7 +108,7 @@ class Side:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if self._log is None else self._log.open("ab"),
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": _path()},
             )
         return self._process
 
@@ -125,6 +125,11 @@ class Side:
                 process.kill()
                 process.wait(_GRACE)
             process.stdout.close()
+
+
+def _path() -> str:
+    """Return where the process finds this package, after what this one was told: it may test a copy of the sources."""
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[1])]))
 
 
 class Lane:
