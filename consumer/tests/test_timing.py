@@ -123,7 +123,7 @@ def test_haste_does_not_press_a_coordinator_that_is_slow() -> None:
 
 
 def test_one_look_up_is_under_way_at_a_time() -> None:
-    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    lookup = CoordinatorLookup(TIMING, jitter=lambda: 0.5)
     assert lookup.wanted
     assert lookup.start(100.0)
     assert not lookup.wanted
@@ -139,7 +139,7 @@ def test_one_look_up_is_under_way_at_a_time() -> None:
 
 
 def test_a_coordinator_that_is_lost_is_looked_up_at_once() -> None:
-    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    lookup = CoordinatorLookup(TIMING, jitter=lambda: 0.5)
     lookup.start(100.0)
     lookup.found()
 
@@ -149,7 +149,7 @@ def test_a_coordinator_that_is_lost_is_looked_up_at_once() -> None:
 
 
 def test_a_look_up_that_fails_anew_starts_with_the_shortest_pause() -> None:
-    lookup = CoordinatorLookup(Backoff(TIMING, jitter=lambda: 0.5))
+    lookup = CoordinatorLookup(TIMING, jitter=lambda: 0.5)
     for _ in range(5):
         lookup.missing(100.0)
     lookup.found()
@@ -157,3 +157,20 @@ def test_a_look_up_that_fails_anew_starts_with_the_shortest_pause() -> None:
     lookup.missing(200.0)
 
     assert lookup.next_at == pytest.approx(200.1)
+
+
+@pytest.mark.parametrize(
+    ("timing", "longest"),
+    [
+        (TIMING, 0.25),
+        (Timing(retry_backoff=0.01, retry_backoff_max=0.05), 0.05),
+        (Timing(retry_backoff=0.5, retry_backoff_max=1.0), 0.5),
+    ],
+)
+def test_a_long_outage_does_not_lengthen_the_pauses_between_look_ups(timing: Timing, longest: float) -> None:
+    """librdkafka looks for its coordinator twice a second, however long that takes."""
+    lookup = CoordinatorLookup(timing, jitter=lambda: 0.5)
+    for _ in range(100):
+        lookup.missing(100.0)
+
+    assert lookup.next_at == pytest.approx(100.0 + longest)

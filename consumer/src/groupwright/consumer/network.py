@@ -6,6 +6,8 @@ in one daemon thread. The coordinator has a connection of its own: it answers in
 holds back whatever is sent behind it.
 """
 
+import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -55,6 +57,8 @@ _REFUSALS = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.IllegalSaslStateError,
 )
+_HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
+_LEAVE_TIMEOUT = 5.0  # seconds
 _HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
 
 
@@ -121,6 +125,7 @@ class Network(Loop):
 
     def end(self) -> None:
         """Close all connections and end the thread; only from the loop's own thread."""
+        self.ended = True
         self._manager.close()
         super().end()
 
@@ -140,54 +145,85 @@ class Network(Loop):
             DisconnectedError: no broker answered in time.
             AccessError: the brokers refuse this client.
         """
-        if not self._bootstrapped:
-            server = await self._knock()
-            timeout = min(self._config.request_timeout, 10.0)
-            await self._await(self._manager.bootstrap_async(timeout_ms=_ms(timeout)))
-            self._manager.close(server)
-            self._bootstrapped = True
+        server = None if self._bootstrapped else await self._bootstrap()
         request = FindCoordinatorRequest(
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            # Any broker knows it at once. One that does not say it in good time is frozen, as the coordinator may be that
-            # is to be replaced; another is asked, rather than to wait as long as for a commit.
-            response = await self._send_anywhere(
-                request, min(self._config.request_timeout, self._config.session_timeout / 3)
-            )
-            result = response.coordinators[0] if response.coordinators else response
-            if result.error_code:
-                reason = f": {result.error_message}" if result.error_message else ""
-                return (
-                    result.error_code,
-                    f"the coordinator of the group {self._config.group_id!r} could not be looked up{reason}",
-                )
-            self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
-            await self._await_connection(self._coordinator)
-            self.traffic.found_coordinator(result.node_id)
+            response = await self._send_anywhere(request, self._patience, server)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
+        finally:
+            if server is not None:
+                self._manager.close(server)
+        result = response.coordinators[0] if response.coordinators else response
+        if result.error_code:
+            reason = f": {result.error_message}" if result.error_message else ""
+            return (
+                result.error_code,
+                f"the coordinator of the group {self._config.group_id!r} could not be looked up{reason}",
+            )
+        self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
+        try:
+            await self._await_connection(self._coordinator)
+        except DisconnectedError:
+            self._bootstrapped = False  # as above
+            raise
+        self.traffic.found_coordinator(result.node_id)
         return 0, ""
 
-    async def _knock(self) -> str:
-        """Connect to one of the configured servers: bootstrapping says only that it failed, and this says why."""
+    @property
+    def _patience(self) -> float:
+        """Seconds to wait for an answer that any broker has at once.
+
+        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is asked then.
+        """
+        return min(self._config.request_timeout, self._config.session_timeout / 3)
+
+    async def _bootstrap(self) -> str:
+        """Learn of the brokers from the configured server that answers first; return it, connected.
+
+        Each server is tried as soon as the one before it has failed, or has been silent for a while.
+        """
+        manager = self._manager
+        servers: list[str] = [server.node_id for server in manager.cluster.bootstrap_brokers()]
+        waiting = deque(sorted(servers, key=manager.connection_delay))
         failures: list[DisconnectedError] = []
-        servers: list[str] = [server.node_id for server in self._manager.cluster.bootstrap_brokers()]
-        for server in sorted(servers, key=self._manager.connection_delay):
+        answered = self.future()
+
+        async def knock(server: str) -> None:
             try:
                 await self._await_connection(server)
-                await self._ask(server)
+                answer = await self._ask(server)
             except DisconnectedError as error:
                 failures.append(error)
-            else:
-                return server
-        raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
+                knock_next()
+                answer = None
+            if not answered.is_done and (answer is not None or len(failures) == len(servers)):
+                answered.success((server, answer))
 
-    async def _ask(self, server: str) -> None:
-        """Ask for something that a broker answers only to those it has let in."""
+        def knock_next() -> None:
+            if waiting and not answered.is_done:
+                self.spawn(knock(waiting.popleft()))
+                self.call_at(time.monotonic() + _HEAD_START, knock_next)
+
+        knock_next()
+        winner, answer = await answered
+        for server in servers:
+            if server != winner or answer is None:
+                manager.close(server)
+        if answer is None:
+            raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
+        manager.cluster.update_metadata(answer)
+        self._bootstrapped = True
+        return str(winner)
+
+    async def _ask(self, server: str) -> Any:
+        """Ask for the brokers, which a broker tells only those it has let in."""
+        request = MetadataRequest(topics=[], max_version=12)
         try:
-            await self._await(lambda: self._request(MetadataRequest(topics=[], max_version=12), server, None))
+            answer = await self._await(lambda: self._request(request, server, self._patience))
         except DisconnectedError as error:
             self._hang_ups += isinstance(error.__cause__, HungUpError)
             if self._hang_ups < _HANG_UPS:
@@ -199,6 +235,7 @@ class Network(Loop):
                 f"likely wants another security.protocol than {self._config.security.protocol}",
             ) from error
         self._hang_ups = 0
+        return answer
 
     def _address(self, node: str) -> str:
         broker = self._manager.cluster.broker_metadata(node)
@@ -225,11 +262,14 @@ class Network(Loop):
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         found = [topic for topic in response.topics if not topic.error_code]
         denied = kafka_errors.TopicAuthorizationFailedError.errno
-        return TopicsAnswer(
+        answer = TopicsAnswer(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == denied),
         )
+        response.topics = []  # connections need to know the brokers alone
+        self._manager.cluster.update_metadata(response)
+        return answer
 
     # --- The coordinator ----------------------------------------------------------------------------
 
@@ -308,7 +348,8 @@ class Network(Loop):
         request = LeaveGroupRequest(
             group_id=self._config.group_id, member_id=identity.member_id, members=[member], max_version=5
         )
-        response = await self._send(request)
+        # Nobody needs the answer, so close() does not wait longer for it than librdkafka's does.
+        response = await self._send(request, min(self._config.request_timeout, _LEAVE_TIMEOUT))
         return next((int(m.error_code) for m in response.members or ()), int(response.error_code))
 
     async def fetch_offsets(self, partitions: Partitions) -> OffsetsAnswer:
@@ -397,8 +438,10 @@ class Network(Loop):
             raise DisconnectedError("the coordinator is not known")
         return await self._exchange(request, self._coordinator, timeout)
 
-    async def _send_anywhere(self, request: Any, timeout: float | None = None) -> Any:
-        node = self._manager.least_loaded_node()
+    async def _send_anywhere(
+        self, request: Any, timeout: float | None = None, node: str | None = None
+    ) -> Any:
+        node = self._manager.least_loaded_node() if node is None else node
         if node is None:
             self._bootstrapped = False
             raise DisconnectedError("no broker can be reached")

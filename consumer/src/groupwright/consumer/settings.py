@@ -133,9 +133,20 @@ _ALL = (
         (0, _LARGEST),
     ),
     Setting("reconnect.backoff.ms", By.BOTH, "", (0, _HOUR)),
-    Setting("reconnect.backoff.max.ms", By.BOTH, "", (0, _HOUR)),
+    Setting(
+        "reconnect.backoff.max.ms",
+        By.BOTH,
+        "the membership waits 250 ms at most, or reconnect.backoff.ms where that is longer; librdkafka too connects "
+        "more often while it needs its coordinator",
+        (0, _HOUR),
+    ),
     Setting("retry.backoff.ms", By.BOTH, "", (1, 300_000)),
-    Setting("retry.backoff.max.ms", By.BOTH, "", (1, 300_000)),
+    Setting(
+        "retry.backoff.max.ms",
+        By.BOTH,
+        "the coordinator is looked up after 250 ms at most, or retry.backoff.ms where that is longer",
+        (1, 300_000),
+    ),
     Setting("receive.message.max.bytes", By.BOTH, "", (1_000, _LARGEST)),
     Setting("allow.auto.create.topics", By.BOTH),
     *_native("the membership always asks the broker for its versions", "api.version.request"),

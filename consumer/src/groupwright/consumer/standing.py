@@ -88,7 +88,7 @@ class Standing:
         """The topics that were selected when that was last looked at; None without a subscription."""
         self.owned: Partitions = {}
         """What the application holds."""
-        self.coordinator = CoordinatorLookup(Backoff(timing, jitter))
+        self.coordinator = CoordinatorLookup(timing, jitter)
         self.closed = False
         self.fenced = self.silences = 0
         """Times that another member took this one's place, and that the application stopped polling."""

@@ -25,10 +25,10 @@ class Timing:
 class Backoff:
     """Exponential pauses between failures, with a jitter of a fifth (KIP-580)."""
 
-    def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
-        """Start with no failures."""
+    def __init__(self, timing: Timing, jitter: Jitter = random.random, *, longest: float = math.inf) -> None:
+        """Start with no failures; a pause is no longer than `longest`, unless ``retry.backoff.ms`` is."""
         self._first = timing.retry_backoff
-        self._longest = timing.retry_backoff_max
+        self._longest = min(timing.retry_backoff_max, max(self._first, longest))
         self._jitter = jitter
         self._failures = 0
 
@@ -130,15 +130,19 @@ class Heartbeat:
         self.soon(now + self._pause)
 
 
+_LONGEST_LOOKUP_PAUSE = 0.25
+"""Seconds between look-ups at most: a member that looks for its coordinator longer than that may lose its session."""
+
+
 class CoordinatorLookup:
     """Whether the coordinator is known, and when to look it up."""
 
-    def __init__(self, backoff: Backoff) -> None:
+    def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
         """Start with no coordinator."""
         self.known = False
         self.next_at = 0.0
         self._under_way = False
-        self._backoff = backoff
+        self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_PAUSE)
 
     @property
     def wanted(self) -> bool:

@@ -36,6 +36,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest
 from groupwright.consumer.kerberos import KdcUnreachableError, NotLoggedInError, TicketError, fetch_ticket
 from groupwright.consumer.tokens import Tokens, TokenUnavailableError
 
+_LONGEST_BACKOFF_MS = 250
 _LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket
 _TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
 
@@ -84,6 +85,9 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         """
         self._family = address_family
         self._kinit = kinit
+        # librdkafka connects up to 20 times a second while no broker can be reached, whatever reconnect.backoff.max.ms is.
+        longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
+        settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
         provider = None if tokens is None else _TokenProvider(tokens)
         super().__init__(net, sasl_oauth_token_provider=provider, **settings)
 
