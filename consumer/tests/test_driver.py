@@ -1,6 +1,7 @@
 """The bridge between the membership and the network, on a real loop that reaches no broker."""
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,11 +24,12 @@ from groupwright.consumer import actions as act
 from groupwright.consumer.driver import Driver, PollClock
 from groupwright.consumer.events import Assign, Failed, Inbox
 from groupwright.consumer.leading import Leader
-from groupwright.consumer.log import GroupLog
+from groupwright.consumer.log import LIBRARY, GroupLog
 from groupwright.consumer.membership import Membership, State
 from groupwright.consumer.network import AccessError, Network, NetworkConfig
 from groupwright.consumer.protocol import (
     CommitAnswer,
+    DisconnectedError,
     Identity,
     JoinAnswer,
     JoinRequest,
@@ -63,9 +65,9 @@ class Exits(RangeAssignor):
 class Rig:
     """A driver with everything that belongs to it."""
 
-    def __init__(self, *, cooperative: bool = False) -> None:
+    def __init__(self, servers: str = "127.0.0.1:1", *, cooperative: bool = False) -> None:
         self.log = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
-        self.network = Network(NetworkConfig("127.0.0.1:1", "c", "g"))
+        self.network = Network(NetworkConfig(servers, "c", "g"))
         timing = Timing(heartbeat_interval=0.05)
         self.member = Membership(
             timing,
@@ -149,16 +151,67 @@ def test_an_assignor_that_exits_fails_like_any_other(rig: Rig) -> None:
     assert [str(error) for error in raised] == ["it raised SystemExit(3)"]
 
 
-def test_a_server_that_refuses_the_connection_is_named(
+def test_a_server_that_refuses_the_connection_is_named_once(
     rig: Rig, caplog: pytest.LogCaptureFixture, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
-    """A bootstrap of kafka-python says only, after all its time, that it failed."""
-    with caplog.at_level(logging.WARNING, "groupwright.consumer"):
-        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
-        eventually(lambda: "could not be looked up" in caplog.text, "the failed look-up")
+    """kafka-python logged each attempt up to four times, beside the membership's own line."""
+    attempts: list[str] = []
+    update_backoff = rig.network._manager.update_backoff
 
-    assert "could not be looked up: KafkaConnectionError: " in caplog.text
-    assert "ECONNREFUSED" in caplog.text
+    def count(node: str) -> Any:
+        attempts.append(node)
+        return update_backoff(node)
+
+    rig.network._manager.update_backoff = count
+    with caplog.at_level(logging.INFO):
+        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        eventually(lambda: len(attempts) >= 3, "some attempts")
+
+    (line,) = caplog.messages
+    assert "could not be looked up: KafkaConnectionError: 127.0.0.1:1 cannot be reached" in line
+    assert "ECONNREFUSED" in line
+
+
+def test_a_reason_is_logged_again_once_the_coordinator_was_found(
+    rig: Rig,
+    script: "Script",
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    script.say("find_coordinator", DisconnectedError("no route"))
+    with caplog.at_level(logging.INFO, "groupwright.consumer"):
+        for times in (1, 2):
+            rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+            eventually(lambda: caplog.text.count("no route") == times, "the warning")  # noqa: B023 - called at once
+            script.say("find_coordinator", (0, ""))
+            eventually(lambda: caplog.text.count("the group's coordinator was found") == times, "the end")  # noqa: B023 - as above
+            script.say("find_coordinator", DisconnectedError("no route"))
+            rig.driver.call(rig.member.heartbeat_unanswered)
+
+
+def test_kafka_python_in_the_applications_own_use_logs_as_before(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = threading.Event()
+
+    def warn() -> None:
+        for logger in LIBRARY:
+            logging.getLogger(logger).warning("a fact about a connection of the membership")
+        done.set()
+
+    with caplog.at_level(logging.INFO):
+        rig.network.call_soon(warn)
+        assert done.wait(PATIENCE)
+        logging.getLogger("kafka.net.manager").warning("the application's own")
+    assert caplog.messages == ["the application's own"]
+
+    caplog.clear()
+    done.clear()
+    with caplog.at_level(logging.DEBUG):
+        rig.network.call_soon(warn)
+        assert done.wait(PATIENCE)
+    levels = {record.levelname for record in caplog.records if "a fact" in record.message}
+    assert levels == {"DEBUG"}
 
 
 # --- Steps that cannot be sent, or that a defect cuts short ---------------------------------------------
@@ -391,3 +444,15 @@ def test_a_commit_waits_for_the_end_of_the_round(
 
     assert [dict(result.errors) for result in results] == [{("t", 0): error}]
     assert sent == ([Identity(2, "m-1", "range")] if error == 0 else [])
+
+
+def test_a_look_up_that_the_end_cuts_short_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """It was logged as "could not be looked up: Cancelled"."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        rig = Rig(f"127.0.0.1:{silent.getsockname()[1]}")
+        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        connection, _ = silent.accept()
+        with connection:
+            rig.driver.stop(PATIENCE)
+
+    assert caplog.messages == []

@@ -72,6 +72,8 @@ class Driver:
         self._due = math.inf
         """When the timer should fire."""
         self._told_of_transaction = False
+        self._failures: set[str] = set()
+        """Why look-ups of the coordinator failed, as logged since it was last found."""
         self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             act.LookUpCoordinator: self._look_up,
             act.SendJoin: self._join,
@@ -223,15 +225,25 @@ class Driver:
             self._commits.refuse(str(error))
             self._feed(member.coordinator_missing, error.code, str(error))
         except DisconnectedError as error:
-            self._log.warning("the group's coordinator could not be looked up: %s", error)
+            if str(error) not in self._failures:  # an outage brings several failed look-ups a second
+                self._failures.add(str(error))
+                self._warn("the group's coordinator could not be looked up", error)
             self._feed(member.coordinator_missing, None, "")
         else:
             if code == ErrorCode.NONE:
+                if self._failures:
+                    self._log.info("the group's coordinator was found")
+                    self._failures.clear()
                 self._feed(member.coordinator_found)
                 self._found()
             else:
                 refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
                 self._feed(member.coordinator_missing, code if refused else None, message)
+
+    def _warn(self, message: str, reason: DisconnectedError) -> None:
+        """Log a request that failed, unless it failed because this member ends its connections."""
+        if not self._network.ended:
+            self._log.warning("%s: %s", message, reason)
 
     async def _join(self, action: act.SendJoin) -> None:
         # The coordinator would answer a commit sent behind a parked JoinGroup only after the rebalance.
@@ -243,7 +255,7 @@ class Driver:
         except AccessError as error:
             self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
-            self._log.warning("JoinGroup had no answer: %s", error)
+            self._warn("JoinGroup had no answer", error)
             self._feed(self._membership.disconnected, action.attempt)
         else:
             self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
@@ -279,7 +291,7 @@ class Driver:
             self._log.warning("the topics could not be looked at: %s", error)
             self._feed(self._membership.topics_missing, error.code, str(error))
         except DisconnectedError as error:
-            self._log.warning("the topics' metadata had no answer: %s", error)
+            self._warn("the topics' metadata had no answer", error)
             self._feed(self._membership.topics_missing, None, "")
         else:
             if topics.refused:
@@ -293,7 +305,7 @@ class Driver:
         except AccessError as error:
             self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
-            self._log.warning("SyncGroup had no answer: %s", error)
+            self._warn("SyncGroup had no answer", error)
             self._feed(self._membership.disconnected, action.attempt)
         else:
             self._log.debug("SyncGroup answered: error %d", answer.error)
@@ -305,7 +317,7 @@ class Driver:
         except AccessError as error:
             self._feed(self._membership.denied, action.attempt, error.code, str(error))
         except DisconnectedError as error:
-            self._log.warning("OffsetFetch had no answer: %s", error)
+            self._warn("OffsetFetch had no answer", error)
             self._feed(self._membership.disconnected, action.attempt)
         else:
             self._tell_of_transaction(answer)
@@ -329,7 +341,7 @@ class Driver:
         try:
             error = await self._network.heartbeat(action.identity)
         except DisconnectedError as failure:
-            self._log.warning("Heartbeat had no answer: %s", failure)
+            self._warn("Heartbeat had no answer", failure)
             self._feed(self._membership.heartbeat_unanswered)
         else:
             self._feed(self._membership.heartbeat_answered, action.identity, error)
@@ -339,7 +351,7 @@ class Driver:
         try:
             error = await self._network.leave(action.identity, action.reason)
         except DisconnectedError as failure:
-            self._log.warning("LeaveGroup had no answer: %s", failure)
+            self._warn("LeaveGroup had no answer", failure)
         else:
             self._log.info("left the group: %s (error %d)", action.reason, error)
         self._feed(self._membership.left, action.attempt)

@@ -8,6 +8,8 @@ from typing import Any
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
+from groupwright.consumer.log import demote_library
+
 
 class Timer:
     """A callback that the loop will run once, unless cancelled."""
@@ -27,8 +29,11 @@ class Loop:
 
     def __init__(self, name: str) -> None:
         """Prepare; `start` starts the thread."""
+        self.ended = False
+        """Whether `end` was called."""
         self._pid = os.getpid()
-        self._net = NetworkSelector(client_id=name)
+        # A process that was stopped would be told of slow tasks; the driver warns of a thread that did not run for long.
+        self._net = NetworkSelector(client_id=name, slow_task_threshold_secs=0)
         self._thread = threading.Thread(target=self._run, name=f"groupwright-{name}", daemon=True)
 
     def start(self) -> None:
@@ -36,6 +41,7 @@ class Loop:
         self._thread.start()
 
     def _run(self) -> None:
+        demote_library()
         try:
             self._net.run_forever()
         finally:
@@ -43,6 +49,7 @@ class Loop:
 
     def end(self) -> None:
         """End the thread; only from the loop's own thread."""
+        self.ended = True
         self._net._stop = True  # noqa: SLF001 - its `stop` also waits for the thread, which here would be for itself
 
     def join_thread(self, timeout: float) -> None:
