@@ -90,6 +90,8 @@ class Player:
     noted: list[act.NotifyAssignor] = field(default_factory=list)
     looks: list[act.FetchTopics] = field(default_factory=list)
     drops: int = 0
+    commits_end: bool = True
+    """Whether nothing waits in the queue of commits; else they end when the test says so."""
     _later: deque[tuple[Callable[..., list[act.Action]], tuple[Any, ...]]] = field(default_factory=deque)
 
     # --- The driver's part
@@ -116,6 +118,8 @@ class Player:
                 self.refused.append(action)
             case act.NotifyAssignor():
                 self.noted.append(action)
+            case act.SendCommits(attempt) if self.commits_end:
+                self._later.append((self.member.committed, (attempt,)))
             case act.FetchTopics():
                 self.looks.append(action)
             case _:

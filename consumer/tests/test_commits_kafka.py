@@ -28,7 +28,7 @@ def test_a_synchronous_commit_is_stored_when_it_returns(scene: "Scene") -> None:
     assert scene.committed(topic) == [4]
     assert consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)[0].offset == 4
     # As with librdkafka, there is then nothing more to commit, and on_commit is not for the caller's own result.
-    with pytest.raises(CommitError) as caught:
+    with pytest.raises(CommitError, match="No offset stored") as caught:
         consumer.commit(asynchronous=False)
     assert caught.value.args[0].code() == KafkaError._NO_OFFSET
     consumer.poll(0)
@@ -104,7 +104,9 @@ def test_one_refused_partition_fails_the_commit_and_the_others_are_stored(scene:
         consumer.commit(offsets=[too_much, TopicPartition(topic, 1, 4)], asynchronous=False)
 
     assert caught.value.args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE
-    assert str(caught.value).startswith(f"the commit of {topic} [0] failed: ")
+    assert str(caught.value) == (
+        f"Commit failed: Broker: Offset metadata string too large: {topic} [0] (OFFSET_METADATA_TOO_LARGE)"
+    )
     assert scene.committed(topic, partitions=2) == [-1001, 4]
 
 

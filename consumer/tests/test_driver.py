@@ -284,7 +284,8 @@ def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
 
     assert str(failure(rig)) == (
         "the broker is too old for this consumer: the coordinator is too old for this member. It must be Kafka 0.11 or "
-        "later, and 2.3 or later for a static member: upgrade the broker, or leave group.instance.id out"
+        "later, and 2.3 or later for a static member: upgrade the broker, or leave group.instance.id out "
+        "(UNSUPPORTED_VERSION)"
     )
 
 
@@ -435,7 +436,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
 
     monkeypatch.setattr(rig.network, "commit", commit)
     results: list[CommitResult] = []
-    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + seconds, results.append, repeat=False)
+    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + seconds, results.append)
     if answer is not None:
         rig.network.call_soon(lambda: None)
         assert results == []

@@ -464,7 +464,7 @@ def test_a_rebalance_that_failed_is_told_too(stage: Stage) -> None:
     assert rebalance.outcome is Outcome.FAILED
     assert (rebalance.generation, rebalance.protocol, rebalance.partitions) == (-1, None, {})
     assert rebalance.duration == 2.5
-    assert rebalance.error == "the assignor 'mine' failed: why"
+    assert rebalance.error == "the assignor 'mine' failed: why (NO_ERROR)"
 
 
 def test_a_listener_that_raises_is_logged_and_harmless(

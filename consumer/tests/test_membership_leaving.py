@@ -43,6 +43,37 @@ def test_closing_gives_everything_up_then_leaves(stable: "Player") -> None:
     assert closed(stable)
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_closing_waits_for_the_commits_before_it_ends(
+    new_player: "Callable[..., Player]", *, static: bool
+) -> None:
+    """Where no LeaveGroup is sent, those that were still in the queue were lost."""
+    player = new_player(static=static)
+    player.commits_end = False
+    player.join({"t": (0,)})
+    player.feed(player.member.close)
+    player.serve()
+    commits = player.take(act.SendCommits)
+    assert not player.asks(act.SendLeave)
+    assert not closed(player)
+
+    player.feed(player.member.committed, commits.attempt)
+    if not static:
+        player.answer_leave()
+    assert closed(player)
+
+
+def test_closing_outside_of_any_group_waits_for_the_commits_too(player: "Player") -> None:
+    player.commits_end = False
+    player.feed(player.member.want_coordinator)
+    player.feed(player.member.close)
+    assert not closed(player)
+    player.find()  # and meanwhile the coordinator is looked up for them
+
+    player.feed(player.member.committed, player.take(act.SendCommits).attempt)
+    assert closed(player)
+
+
 def test_unsubscribing_gives_everything_up_then_leaves(stable: "Player") -> None:
     """librdkafka before 1.7 unsubscribed without leaving."""
     stable.feed(stable.member.unsubscribe)

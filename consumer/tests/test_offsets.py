@@ -1,8 +1,19 @@
 """Which offsets there are to commit."""
 
+import operator
+
+import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, Message, TopicPartition
 
-from groupwright.consumer.offsets import OffsetTracker, from_message, from_partitions, to_partitions
+from groupwright.consumer.offsets import (
+    OffsetTracker,
+    check_message,
+    check_partitions,
+    from_message,
+    from_partitions,
+    reported,
+    to_partitions,
+)
 from groupwright.consumer.protocol import Offset
 
 A, B = ("t", 0), ("t", 1)
@@ -31,6 +42,51 @@ def test_going_back_is_pending_too() -> None:
     tracker.assigned([A], {A: Offset(5)})
 
     assert tracker.pending(lambda: at(2)) == {A: Offset(2)}
+
+
+def test_a_partition_that_stands_where_it_began_was_not_consumed() -> None:
+    """Messages that were prefetched give it a position; nothing is committed of it before one is taken."""
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A, B], {})
+    tracker.begin([*at(5), TopicPartition("t", 1, OFFSET_BEGINNING)])
+    assert tracker.pending(lambda: at(5, OFFSET_INVALID)) == {}
+
+    assert tracker.pending(lambda: at(6, 1)) == {A: Offset(6), B: Offset(1)}
+
+
+def test_consumed_before_a_seek_stays_pending_until_a_message_comes() -> None:
+    """As librdkafka's stored offset, which outlives a seek."""
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A], {A: Offset(2)})
+    tracker.seek(A, 40, TopicPartition("t", 0, 10, leader_epoch=3))
+    assert tracker.pending(lambda: at(OFFSET_INVALID)) == {A: Offset(10, 3)}
+    assert tracker.pending(lambda: at(40)) == {A: Offset(10, 3)}  # a message waits, prefetched
+
+    assert tracker.pending(lambda: at(41)) == {A: Offset(41)}
+
+
+def test_consumed_before_two_seeks_stays_pending() -> None:
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A], {})
+    tracker.seek(A, 40, *at(10))
+    tracker.seek(A, 5, *at(OFFSET_INVALID))
+    assert tracker.pending(lambda: at(OFFSET_INVALID)) == {A: Offset(10)}
+
+    # Sought back to where it was, and consumed from there to where it was sought first.
+    assert tracker.pending(lambda: at(6)) == {A: Offset(6)}
+    assert tracker.pending(lambda: at(40)) == {A: Offset(40)}
+
+
+def test_a_seek_before_anything_was_consumed_leaves_nothing_pending() -> None:
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A], {})
+    tracker.begin(at(7))
+    tracker.seek(A, 40, *at(7))
+    assert tracker.pending(lambda: at(40)) == {}
+
+    tracker.dropped([A])
+    tracker.assigned([A], {})
+    assert tracker.pending(lambda: at(40)) == {A: Offset(40)}
 
 
 def test_by_hand_only_what_was_stored_is_pending() -> None:
@@ -91,3 +147,44 @@ def test_offsets_are_written_as_they_were_read() -> None:
     offsets = {A: Offset(4, leader_epoch=2, metadata="mine"), B: Offset(0)}
 
     assert from_partitions(to_partitions(offsets)) == offsets
+
+
+def test_a_report_has_the_error_of_each_partition_that_failed() -> None:
+    asked = [TopicPartition("t", 1, 4, metadata="mine", leader_epoch=2), *at(3), TopicPartition("s", 0)]
+    report = reported(asked, {A: 0, B: KafkaError.UNKNOWN_TOPIC_OR_PART})
+
+    assert [(p.topic, p.partition, p.offset) for p in report] == [("s", 0, -1001), ("t", 0, 3), ("t", 1, 4)]
+    assert [p.error and p.error.code() for p in report] == [None, None, KafkaError.UNKNOWN_TOPIC_OR_PART]
+    assert (report[2].metadata, report[2].leader_epoch, report[1].metadata) == ("mine", 2, None)
+
+
+def test_a_partition_with_an_error_compares_like_any_other() -> None:
+    """confluent-kafka's own operators raise where the classes differ."""
+    plain, other = TopicPartition("t", 1, 4), TopicPartition("t", 2)
+    failed = reported([plain], {B: 3})[0]
+
+    assert failed == plain
+    assert plain == failed
+    assert failed != other
+    assert other != failed
+    assert hash(failed) == hash(plain)
+    assert {plain: "found"}[failed] == "found"
+    assert sorted([other, failed]) == [failed, other]
+    assert (failed < other, other > failed, other < failed, failed > other) == (True, True, False, False)
+    assert operator.le(failed, plain)
+    assert operator.ge(failed, plain)
+    assert not operator.ge(failed, other)
+    assert failed != "t"
+    expected = str(plain).replace("error=None", f"error={failed.error}")
+    assert str(failed) == repr(failed) == expected
+
+
+@pytest.mark.parametrize("wrong", [[("t", 0, 1)], "t", 5, tuple(at(1)), [*at(1), None]])
+def test_what_is_no_list_of_partitions_is_refused(wrong: object) -> None:
+    with pytest.raises(TypeError, match="TopicPartition"):
+        check_partitions(wrong)
+
+
+def test_what_is_no_message_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"confluent_kafka\.cimpl\.Message"):
+        check_message("x")

@@ -84,7 +84,7 @@ def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.assign(7, 8, 9)
-    scene.offsets.seek(("t", 1), 80)
+    scene.offsets.seek(("t", 1), 80, TopicPartition("t", 1))
     scene.ahead.pause([("t", 2)])
     scene.revival.begin()
 
@@ -187,7 +187,7 @@ def test_a_handle_that_cannot_be_made_is_tried_again(scene: Scene) -> None:
 def test_a_seek_counts_for_one_assignment(forget: str) -> None:
     offsets = OffsetTracker(by_hand=False)
     offsets.assigned({("t", 0)}, {})
-    offsets.seek(("t", 0), 5)
+    offsets.seek(("t", 0), 5, TopicPartition("t", 0))
     assert offsets.sought(("t", 0)) == 5
 
     act: dict[str, Callable[[], None]] = {

@@ -88,6 +88,13 @@ class SendLeave:
 
 
 @dataclass(frozen=True, slots=True)
+class SendCommits:
+    """Send all commits that wait; answer with `committed`, whatever came of them."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Deliver:
     """Put an event into the application's inbox."""
 
@@ -120,6 +127,7 @@ Action = (
     | NotifyAssignor
     | FetchOffsets
     | SendHeartbeat
+    | SendCommits
     | SendLeave
     | Deliver
     | Withdraw

@@ -1,7 +1,9 @@
 """Sends the queued commits to the coordinator, one request at a time."""
 
 import math
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,14 +14,17 @@ from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Identity, Offsets
 
-_PAUSE = 0.1  # seconds before a commit is tried again
+_PAUSE = 0.1  # seconds before a commit is retried
 
 Feed = Callable[..., None]
 """Calls one of the membership's inputs, and does what it asks for."""
 
 
 class CommitSender:
-    """Runs a `CommitQueue` on the network's loop, as the member that the membership says it is."""
+    """Runs a `CommitQueue` on the network's loop, as the member that the membership says it is.
+
+    `submit` and `end` are for any thread, the rest for the loop's.
+    """
 
     def __init__(self, membership: Membership, network: Network, feed: Feed) -> None:
         """Send over `network`; what answers say about the membership is fed back to it."""
@@ -31,19 +36,46 @@ class CommitSender:
         self._held: list[Commit] = []
         self._sending = False
         self._drained: list[Any] = []
+        # Commits that the loop has not seen yet. The lock keeps any from being left there when the loop has ended.
+        self._submitted: deque[Commit] = deque()
+        self._submitting = threading.Lock()
+        self._ended: str | None = None
 
-    def add(
-        self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None], *, repeat: bool
-    ) -> None:
-        """Queue a commit as whatever the member is now; one that may not commit is told so at once."""
-        identity = self._membership.commit_identity()
-        if isinstance(identity, Identity):
-            self._queue.add(Commit(offsets, identity, deadline, repeat, done))
-        elif self._membership.keeps_partitions:
-            self._held.append(Commit(offsets, Identity(), deadline, repeat, done))
+    def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
+        """Commit as whatever the member is when the loop gets it; after `end`, fail at once."""
+        commit = Commit(offsets, Identity(), deadline, done)
+        with self._submitting:
+            ended = self._ended
+            if ended is None:
+                self._submitted.append(commit)
+        if ended is None:
+            self._network.call_soon(self._admit)
         else:
-            done(_refusal(offsets, identity))
+            commit.fail(ended)
+
+    def end(self, reason: str) -> None:
+        """Settle all commits, whatever their state; those that come later fail at once."""
+        with self._submitting:
+            self._ended = reason
+            late, self._submitted = self._submitted, deque()
+        held, self._held = self._held, []
+        self._queue.expire(math.inf, reason)
+        for commit in (*held, *late):
+            commit.fail(reason)
+
+    def _admit(self) -> None:
+        """Queue what was submitted; a member that may not commit is refused at once."""
+        if not self._submitted:
             return
+        while self._submitted:
+            commit = self._submitted.popleft()
+            identity = self._membership.commit_identity()
+            if isinstance(identity, Identity):
+                self._queue.add(replace(commit, identity=identity))
+            elif self._membership.keeps_partitions:
+                self._held.append(commit)
+            else:
+                commit.done(_refusal(commit.offsets, identity))
         self._feed(self._membership.want_coordinator)
 
     def pump(self) -> None:
@@ -71,24 +103,25 @@ class CommitSender:
                 self._queue.add(replace(commit, identity=identity))
 
     def expire(self, now: float) -> None:
-        """Give up the commits whose deadline is over."""
-        self._queue.expire(now, "the coordinator could not be reached in time")
+        """End the commits whose deadline has passed."""
+        self._queue.expire(now, "the coordinator did not take it in time")
         late = [commit for commit in self._held if now >= commit.deadline]
         self._held = [commit for commit in self._held if now < commit.deadline]
         for commit in late:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
 
     def refuse(self, reason: str) -> None:
-        """Give up the commits that wait: the brokers refuse this client, and what it hears next is why."""
+        """Fail the commits that wait: the brokers refuse this client, and what it hears next is why."""
         self._queue.expire(math.inf, reason)
 
     @property
     def next_deadline(self) -> float | None:
         """When `expire` has something to do."""
-        return min((commit.deadline for commit in (*self._queue.waiting, *self._held)), default=None)
+        first = min([self._queue.next_deadline, *(commit.deadline for commit in self._held)])
+        return None if first == math.inf else first
 
     async def drained(self) -> None:
-        """Return when no commit waits or is under way; each ends by its deadline."""
+        """Return when no commit waits or is in flight."""
         if not self._queue.idle:
             future = self._network.future()
             self._drained.append(future)
@@ -104,7 +137,7 @@ class CommitSender:
         self._feed(_nothing)
 
     async def _send_request(self, identity: Identity, offsets: Offsets) -> bool:
-        """Send one request; return whether any of its commits goes back to be tried again."""
+        """Send one request; return whether any of its commits goes back to be retried."""
         try:
             answer = await self._network.commit(identity, offsets)
         except DisconnectedError as error:

@@ -1,26 +1,52 @@
-"""Making commits: what the application asks for, what is due by itself, and what is told of their results."""
+"""Makes commits: those that the application asks for and those that are due, and reports their results."""
 
 import math
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, TopicPartition
 
 from groupwright.consumer.ahead import Ahead
+from groupwright.consumer.auto_commit import AutoCommitClock, BusyCommits
 from groupwright.consumer.commits import NO_ANSWER, CommitResult, PendingCommit
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
 from groupwright.consumer.errors import CommitError
-from groupwright.consumer.events import Committed, Inbox
 from groupwright.consumer.interceptors import Interceptors
-from groupwright.consumer.offsets import OffsetTracker, from_message, from_partitions, to_partitions
+from groupwright.consumer.membership import Membership
+from groupwright.consumer.offsets import (
+    OffsetTracker,
+    check_message,
+    check_partitions,
+    from_message,
+    from_partitions,
+    reported,
+    to_partitions,
+)
 from groupwright.consumer.polling_thread import PollingThread
 from groupwright.consumer.protocol import ErrorCode, Offset, Offsets, TopicPartitionKey
 from groupwright.consumer.rebalance import Listeners
 
 Native = confluent_kafka.Consumer
+
+_UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEnded:
+    """An asynchronous commit that has ended, one way or the other: ``on_commit`` is to be called."""
+
+    partitions: list[TopicPartition]
+    """As they were asked for, those without an offset included."""
+    offsets: Offsets
+    result: CommitResult
+    seconds: float | None
+    """How long it took; None if nothing was sent."""
 
 
 class Committer:
@@ -32,24 +58,32 @@ class Committer:
         offsets: OffsetTracker,
         ahead: Ahead,
         driver: Driver,
-        inbox: Inbox,
+        membership: Membership,
         polling: PollingThread,
         interceptors: Interceptors,
         listeners: Listeners,
         note: Callable[[BaseException], None],
     ) -> None:
         """Send over `driver`; what on_commit raises is for `note`."""
-        self.next_due = math.inf
-        """Monotonic time of the next commit that is made without being asked for."""
+        self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
+        self.thread = 0
+        """The thread that polls, on which ``on_commit`` is called; 0 until one does."""
+        self.ended: deque[CommitEnded] = deque()
+        """Asynchronous commits whose results `finish` has to report, oldest first."""
         self._config = config
         self._offsets = offsets
         self._ahead = ahead
         self._driver = driver
-        self._inbox = inbox
+        self._membership = membership
         self._polling = polling
         self._interceptors = interceptors
         self._listeners = listeners
         self._note = note
+        self._finishing = False
+        # The newest offset of each partition whose commit has not ended.
+        self._newest: dict[TopicPartitionKey, tuple[Offset, PendingCommit]] = {}
+        self._lock = threading.Lock()
+        self.busy = BusyCommits(self.clock, self, polling)
         self.restart()
 
     # --- By the application -------------------------------------------------------------------------
@@ -65,35 +99,64 @@ class Committer:
         """Commit as `Consumer.commit` says."""
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
+        code, detail = KafkaError._NO_OFFSET, "none of these partitions has an offset"  # noqa: SLF001 - public code
         if message is not None:
+            check_message(message)
+            error = message.error()
+            if error is not None:
+                raise CommitError(
+                    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's public code
+                    f"Cannot commit offsets for message with error: '{error.str()}'",
+                )
             wanted = from_message(message)
+            partitions = to_partitions(wanted)
         elif offsets is not None:
-            wanted = from_partitions(offsets)
+            check_partitions(offsets)
+            partitions, wanted = offsets, from_partitions(offsets)
+        elif self._membership.lost:
+            code, detail = KafkaError._ASSIGNMENT_LOST, "other members may own these partitions"  # noqa: SLF001 - public code
+            partitions, wanted = [], {}
         else:
-            wanted = self.pending(consumer)
-        if not wanted:
-            if asynchronous:
-                return None
-            raise CommitError(KafkaError._NO_OFFSET, "there is no offset to commit")  # noqa: SLF001 - public code
+            detail = "nothing was consumed since the last commit"
+            partitions, wanted = self._all_pending(consumer)
+        if self._membership.fenced:
+            code, detail = KafkaError._FATAL, "another member has taken this one's group.instance.id"  # noqa: SLF001 - public code
+            partitions, wanted = [], {}
         timeout = self._config.network.request_timeout
-        if asynchronous:
-            self.send(wanted, timeout, repeat=False)
-            return None
-        # Its result is for the caller, and not for on_commit.
+        if asynchronous and wanted:
+            self._send(partitions, wanted, timeout)
+        elif asynchronous:
+            self.ended.append(CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))
+            self._polling.disturb()
+        else:
+            return self._commit_and_wait(partitions, wanted, timeout, code, detail)
+        return None
+
+    def _commit_and_wait(
+        self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, code: int, detail: str
+    ) -> list[TopicPartition]:
+        """Commit; the result is for the caller, and not for on_commit."""
+        if not offsets:
+            raise CommitError(code, _words(code, detail))
         began = time.monotonic()
-        result = self.send(wanted, timeout, repeat=True, report=False).wait()
-        error = self._take_result(wanted, result, time.monotonic() - began)
+        result = self._send(partitions, offsets, timeout, report=False).wait()
+        error = self._take_result(offsets, result, time.monotonic() - began)
+        if self.thread in {0, threading.get_ident()}:
+            # As Java's commitSync: callbacks of the commits that were made before have run when it returns.
+            self.finish()
         if error is not None:
-            raise error
-        return to_partitions(wanted)
+            raise CommitError(error.code(), f"Commit failed: {error.str()}")
+        return reported(partitions, {})
 
     def store(self, message: Message | None, offsets: list[TopicPartition] | None) -> None:
         """Store as `Consumer.store_offsets` says; what librdkafka itself stored would never be committed."""
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
         if message is not None:
+            check_message(message)
             wanted = from_message(message)
         elif offsets is not None:
+            check_partitions(offsets)
             wanted = from_partitions(offsets)
         else:
             raise ValueError("expected either message or offsets")
@@ -107,79 +170,137 @@ class Committer:
             detail = f"the offset of {names} cannot be stored: none of these partitions is assigned"
             raise CommitError(KafkaError._STATE, detail)  # noqa: SLF001 - public code
 
+    def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions with the offsets whose commit is under way, where none was chosen.
+
+        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would be missed, and
+        messages delivered twice.
+        """
+        with self._lock:
+            newest = {key: offset for key, (offset, _) in self._newest.items()}
+        found = []
+        for p in partitions:
+            offset = newest.get((p.topic, p.partition)) if p.offset in _UNSET else None
+            if offset is not None:
+                p = TopicPartition(  # noqa: PLW2901 - the same partition, elsewhere
+                    p.topic, p.partition, offset.offset, leader_epoch=offset.leader_epoch
+                )
+            found.append(p)
+        return found
+
     # --- By itself ----------------------------------------------------------------------------------
 
     def restart(self) -> None:
         """Count the interval from now on: the assignment is new."""
-        interval = self._config.auto_commit_interval
-        self.next_due = time.monotonic() + interval if self._config.auto_commit else math.inf
+        self.clock.restart(time.monotonic())
 
     def auto_commit(self, consumer: Any) -> None:
-        """Commit what was consumed, if ``enable.auto.commit``."""
+        """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
-        offsets = self.pending(consumer) if self._config.auto_commit else {}
-        if offsets:
-            self.send(offsets, self._config.network.request_timeout, repeat=False)
+        self._commit_consumed(consumer, self._config.network.request_timeout)
 
     def last_commit(self, consumer: Any, timeout: float) -> PendingCommit | None:
         """Commit what was consumed before it is given up; None if there is nothing to wait for."""
-        offsets = self.pending(consumer) if self._config.auto_commit else {}
-        return self.send(offsets, timeout, repeat=True) if offsets else None
+        return self._commit_consumed(consumer, timeout)
 
-    # --- Parts --------------------------------------------------------------------------------------
+    def _commit_consumed(self, consumer: Any, timeout: float) -> PendingCommit | None:
+        if not self._config.auto_commit:
+            return None
+        partitions, offsets = self._all_pending(consumer)
+        return self._send(partitions, offsets, timeout) if offsets else None
 
-    def pending(self, consumer: Any) -> dict[TopicPartitionKey, Offset]:
-        """Return what was consumed or stored, and is not committed."""
+    # --- Results ------------------------------------------------------------------------------------
 
-        def position() -> list[TopicPartition]:
-            with self._polling.beside():
-                return self._ahead.positions(lambda: Native.position(consumer, Native.assignment(consumer)))
+    def finish(self) -> None:
+        """Report the asynchronous commits that have ended; on_commit is called."""
+        if self._finishing:
+            return  # on_commit itself commits
+        self._finishing = True
+        try:
+            while self.ended:
+                # It leaves the queue afterwards: Ctrl-C may come between any two steps.
+                self._report(self.ended[0])
+                self.ended.popleft()
+        finally:
+            self._finishing = False
 
-        return self._offsets.pending(position)
-
-    def send(self, offsets: Offsets, timeout: float, *, repeat: bool, report: bool = True) -> PendingCommit:
-        """Send a commit; with `report`, a later poll takes its result, and calls on_commit."""
-        pending = PendingCommit(offsets, time.monotonic() + timeout)
-        inbox = self._inbox
-        began = time.monotonic()
-
-        def done(result: CommitResult) -> None:
-            pending.settle(result)
-            if report:
-                inbox.put(Committed(offsets, result, time.monotonic() - began))
-
-        self._driver.commit(offsets, pending.deadline, done, repeat=repeat)
-        return pending
-
-    def finish(self, event: Committed) -> None:
-        """Take the result of a commit that nobody waited for."""
-        error = self._take_result(event.offsets, event.result, event.seconds)
+    def _report(self, ended: CommitEnded) -> None:
+        if ended.offsets:
+            error = self._take_result(ended.offsets, ended.result, ended.seconds)
+        else:
+            error = _error_of(ended.result)
         if self._config.on_commit is None:
             return
         try:
-            self._config.on_commit(None if error is None else error.args[0], to_partitions(event.offsets))
+            self._config.on_commit(error, reported(ended.partitions, ended.result.errors))
         except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
             self._note(raised)
 
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
-    ) -> CommitError | None:
+    ) -> KafkaError | None:
         stored = {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
         self._offsets.committed(stored)
         if stored:
             self._interceptors.on_commit(to_partitions(stored))
         error = _error_of(result)
-        self._listeners.tell("commit_ended", seconds, None if error is None else error.args[0].name())
+        self._listeners.tell("commit_ended", seconds, None if error is None else error.name())
         return error
 
+    # --- Parts --------------------------------------------------------------------------------------
 
-def _error_of(result: CommitResult) -> CommitError | None:
+    def positions(
+        self, consumer: Any, partitions: list[TopicPartition] | None = None
+    ) -> list[TopicPartition]:
+        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
+
+        def read() -> list[TopicPartition]:
+            return Native.position(consumer, partitions or Native.assignment(consumer))
+
+        with self._polling.beside():
+            return self._ahead.positions(read)
+
+    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+        """Return all assigned partitions, and the offsets to commit of those with anything new."""
+        offsets = self._offsets.pending(lambda: self.positions(consumer))
+        assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
+        return to_partitions(assigned | offsets), offsets
+
+    def _send(
+        self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, *, report: bool = True
+    ) -> PendingCommit:
+        """Send a commit; with `report`, a later `finish` takes its result, and calls on_commit."""
+        began = time.monotonic()
+        deadline = began + timeout
+        pending = PendingCommit(offsets, deadline)
+        with self._lock:
+            self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
+
+        def done(result: CommitResult) -> None:
+            with self._lock:
+                for key in offsets:
+                    if key in self._newest and self._newest[key][1] is pending:
+                        del self._newest[key]
+            if report:
+                self.ended.append(CommitEnded(partitions, offsets, result, time.monotonic() - began))
+            pending.settle(result)
+            self._polling.disturb()
+
+        self._driver.commit(offsets, deadline, done)
+        return pending
+
+
+def _error_of(result: CommitResult) -> KafkaError | None:
     failed: Mapping[TopicPartitionKey, int] = {key: code for key, code in result.errors.items() if code}
     if not failed:
         return None
     (topic, number), code = next(iter(failed.items()))
-    if code == NO_ANSWER:
-        text = result.message or "the coordinator did not answer"
-        return CommitError(NO_ANSWER, f"the commit failed: {text}")
-    text = result.message or KafkaError(code).str()
-    return CommitError(code, f"the commit of {topic} [{number}] failed: {text}")
+    where = f"{topic} [{number}]" if topic and code != NO_ANSWER else ""
+    detail = ": ".join(filter(None, (where, result.message)))
+    return KafkaError(code, _words(code, detail, prefix=""))
+
+
+def _words(code: int, detail: str, prefix: str = "Commit failed: ") -> str:
+    """Return librdkafka's words for a code, which applications look for, and the detail."""
+    words = prefix + KafkaError(code).str()
+    return f"{words}: {detail}" if detail else words

@@ -26,6 +26,8 @@ from groupwright.consumer.refusals import explain
 from groupwright.consumer.standing import State
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
+_CLOSED = "the consumer is closed"
+
 
 class PollClock:
     """When the application last polled; written by the polling thread, read by the membership's."""
@@ -82,6 +84,7 @@ class Driver:
             act.SendSync: self._sync,
             act.FetchOffsets: self._fetch_offsets,
             act.SendHeartbeat: self._heartbeat,
+            act.SendCommits: self._send_commits,
             act.SendLeave: self._leave,
             act.Refuse: self._refuse,
         }
@@ -96,16 +99,23 @@ class Driver:
         """Feed the membership: ``call(membership.subscribe, topics)`` adds the time by itself."""
         self._network.call_soon(self._feed, method, *args)
 
-    def commit(
-        self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None], *, repeat: bool
-    ) -> None:
-        """Commit as whatever the member is now; `done` is called on the loop, by the deadline or so."""
-        self._network.call_soon(lambda: self._commits.add(offsets, deadline, done, repeat=repeat))
+    def commit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
+        """Commit as whatever the member is now; `done` is called once, on the loop, by the deadline or so."""
+        self._commits.submit(offsets, deadline, done)
+
+    def repeat(self, look: Callable[[float], float]) -> None:
+        """Call `look` on the loop with the time, and again at the time that it returns."""
+
+        def run() -> None:
+            self._network.call_at(look(time.monotonic()), run)
+
+        self._network.call_soon(run)
 
     def stop(self, timeout: float) -> None:
         """End the thread, whatever is under way, and wait at most `timeout` seconds for that."""
         self._network.call_soon(self._network.end)
         self._network.join_thread(timeout)
+        self._commits.end(_CLOSED)
 
     def abandon(self, timeout: float) -> None:
         """Leave the group without the application, which is gone, and end the thread; both by `timeout` seconds."""
@@ -167,7 +177,7 @@ class Driver:
         match action:
             case act.Deliver(event):
                 if isinstance(event, Closed):
-                    self._commits.expire(float("inf"))
+                    self._commits.end(_CLOSED)
                     self._network.end()
                 self._inbox.put(event)
             case act.Withdraw(ticket):
@@ -206,7 +216,14 @@ class Driver:
                 self._feed(member.topics_missing, None, "")
             case act.SendHeartbeat():
                 self._feed(member.heartbeat_unanswered)
-            case act.SendJoin() | act.Plan() | act.SendSync() | act.FetchOffsets() | act.SendLeave():
+            case (
+                act.SendJoin()
+                | act.Plan()
+                | act.SendSync()
+                | act.FetchOffsets()
+                | act.SendCommits()
+                | act.SendLeave()
+            ):
                 self._feed(member.broken, action.attempt)
 
     def _fail(self, error: Exception) -> None:
@@ -345,6 +362,10 @@ class Driver:
             self._feed(self._membership.heartbeat_unanswered)
         else:
             self._feed(self._membership.heartbeat_answered, action.identity, error)
+
+    async def _send_commits(self, action: act.SendCommits) -> None:
+        await self._commits.drained()
+        self._feed(self._membership.committed, action.attempt)
 
     async def _leave(self, action: act.SendLeave) -> None:
         await self._commits.drained()

@@ -30,8 +30,8 @@ class ConsumerError(GroupwrightError, KafkaException):
         self.message = message
 
     def __str__(self) -> str:
-        """Return the message alone; the code's name is part of ``args[0]``."""
-        return self.message
+        """Return the message and the code's name."""
+        return f"{self.message} ({self.args[0].name()})"
 
 
 class ConcurrentAccessError(GroupwrightError, RuntimeError):

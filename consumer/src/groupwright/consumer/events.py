@@ -9,7 +9,6 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
-from groupwright.consumer.commits import CommitResult
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.protocol import Identity, Offsets, Partitions
 from groupwright.consumer.rebalance import Timeline
@@ -62,21 +61,11 @@ class PollExceeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """A commit has ended, one way or the other."""
-
-    offsets: Offsets
-    result: CommitResult
-    seconds: float | None = None
-    """How long it took."""
-
-
-@dataclass(frozen=True, slots=True)
 class Closed:
     """The member is out of its group; nothing more will come."""
 
 
-Event = Revoke | Assign | Failed | PollExceeded | Committed | Closed
+Event = Revoke | Assign | Failed | PollExceeded | Closed
 
 
 class Inbox:

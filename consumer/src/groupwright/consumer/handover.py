@@ -197,7 +197,9 @@ class Handover:
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
         starts = [self._with_start(partition) for partition in partitions]
-        Native.incremental_assign(consumer, self._resolved(consumer, starts))
+        starts = self._resolved(consumer, starts)
+        Native.incremental_assign(consumer, starts)
+        self._offsets.begin(starts)
         self._applied = True
 
     def note_applied(self) -> None:

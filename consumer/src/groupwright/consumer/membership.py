@@ -121,7 +121,12 @@ class Membership(Rounds):
         """When others may own what this member does, unless a heartbeat is answered before; any thread may ask."""
         if not self.owned:
             return math.inf
-        return self.session_until if self.identity.valid else 0.0  # lost, and about to be told
+        return 0.0 if self.lost else self.session_until
+
+    @property
+    def lost(self) -> bool:
+        """Whether others may own what the application does, which has not been told yet; any thread may ask."""
+        return bool(self.owned) and not self.identity.valid
 
     @property
     def session_until(self) -> float:
@@ -218,7 +223,7 @@ class Membership(Rounds):
     def broken(self, attempt: int, now: float) -> list[act.Action]:
         """Note that a step ended by a defect, of which the application hears; it is tried again when that polls."""
         if attempt == self._attempt and self._step not in {None, Step.APPLICATION}:
-            leaving = self._step is Step.LEAVE
+            leaving = self._step in {Step.COMMITS, Step.LEAVE}
             self._step = None
             if not leaving:
                 self._stop_joining(now)
@@ -332,6 +337,12 @@ class Membership(Rounds):
                     self._step = None
                 code = verdicts[worst]
                 self._judge(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
+        return self._advance(now)
+
+    def committed(self, attempt: int, now: float) -> list[act.Action]:
+        """Note that no commit waits any more."""
+        if self._awaits(Step.COMMITS, attempt):
+            self._step = None
         return self._advance(now)
 
     def left(self, attempt: int, now: float) -> list[act.Action]:

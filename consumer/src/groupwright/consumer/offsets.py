@@ -8,9 +8,9 @@ Any thread may store and commit while another polls, so every method takes a loc
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer.protocol import Offset, Offsets, TopicPartitionKey
 
@@ -26,6 +26,8 @@ class OffsetTracker:
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, int] = {}
         self._sought: dict[TopicPartitionKey, int] = {}
+        # Where each partition was last sent to, and how far the application had come in it before.
+        self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
 
     def store(self, offsets: Offsets) -> bool:
         """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
@@ -47,10 +49,21 @@ class OffsetTracker:
         with self._lock:
             self._forget(set(keys))
 
-    def seek(self, key: TopicPartitionKey, offset: int) -> None:
-        """Note where a partition was sought: until a message of it comes, librdkafka knows no position."""
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note the offsets at which assigned partitions begin: a position there says that nothing was consumed."""
+        with self._lock:
+            self._begun.update(
+                {(p.topic, p.partition): (p.offset, None) for p in partitions if p.offset >= 0}
+            )
+
+    def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
+        """Note where a partition was sought, and its `position` before.
+
+        Until a message of it comes, librdkafka knows no position; but what was consumed before may still be committed.
+        """
         with self._lock:
             self._sought[key] = offset
+            self._begun[key] = (offset, self._consumed([position]).get(key))
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return where a partition was last sought since it was assigned; None if nowhere."""
@@ -69,20 +82,40 @@ class OffsetTracker:
 
     def pending(self, position: Callable[[], list[TopicPartition]]) -> dict[TopicPartitionKey, Offset]:
         """Return what has not been committed yet; `position` reads the handle's positions."""
-        consumed = None if self.by_hand else from_partitions(position())
+        positions = [] if self.by_hand else position()
         with self._lock:
-            offsets = self._stored if consumed is None else consumed
+            offsets = self._stored if self.by_hand else self._consumed(positions)
             return {
                 key: offset
                 for key, offset in offsets.items()
                 if key in self._assigned and self._committed.get(key) != offset.offset
             }
 
+    @property
+    def keys(self) -> list[TopicPartitionKey]:
+        """The assigned partitions, sorted."""
+        with self._lock:
+            return sorted(self._assigned)
+
+    def _consumed(self, positions: list[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
+        """Return how far the application has come, from librdkafka's positions."""
+        consumed: dict[TopicPartitionKey, Offset] = {}
+        for p in positions:
+            key = (p.topic, p.partition)
+            begun, before = self._begun.get(key, (None, None))
+            if p.offset >= 0 and p.offset != begun:
+                self._begun.pop(key, None)
+                consumed[key] = Offset(p.offset, _epoch(p.leader_epoch))
+            elif before is not None:
+                consumed[key] = before
+        return consumed
+
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._assigned -= keys
         for key in keys:
             self._stored.pop(key, None)
             self._sought.pop(key, None)
+            self._begun.pop(key, None)
             self._committed.pop(key, None)
 
 
@@ -106,11 +139,99 @@ def from_message(message: Message) -> dict[TopicPartitionKey, Offset]:
 def to_partitions(offsets: Offsets) -> list[TopicPartition]:
     """Write offsets as confluent-kafka's type."""
     return [
-        TopicPartition(
-            topic, number, offset.offset, metadata=offset.metadata, leader_epoch=offset.leader_epoch
-        )
-        for (topic, number), offset in offsets.items()
+        _partition(TopicPartition, key, offset.offset, offset.leader_epoch, offset.metadata)
+        for key, offset in offsets.items()
     ]
+
+
+class FailedPartition(TopicPartition):
+    """A partition with the error that a commit met there: confluent-kafka's own type has no way to set it from Python."""
+
+    error: KafkaError | None = None  # type: ignore[assignment,unused-ignore] # the stub's attribute, made settable
+
+    def __repr__(self) -> str:
+        """Write it as confluent-kafka does."""
+        return (
+            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
+            f"leader_epoch={self.leader_epoch},error={self.error}}}"
+        )
+
+    __str__ = __repr__
+    __hash__ = TopicPartition.__hash__
+
+    # confluent-kafka's operators refuse another class than their own, even a derived one.
+    def __eq__(self, other: object) -> bool:
+        """Compare topic and partition, as confluent-kafka does."""
+        return isinstance(other, TopicPartition) and _key(self) == _key(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Compare topic and partition."""
+        return not self == other
+
+    def __lt__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) < _key(other)
+
+    def __le__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) <= _key(other)
+
+    def __gt__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) > _key(other)
+
+    def __ge__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) >= _key(other)
+
+
+def reported(
+    partitions: Iterable[TopicPartition], errors: Mapping[TopicPartitionKey, int]
+) -> list[TopicPartition]:
+    """Copy the partitions of a commit for its caller or its callback, each with its error, if it met one."""
+    report = []
+    for p in sorted(partitions, key=_key):  # as librdkafka does
+        code = errors.get(_key(p), 0)
+        kind = FailedPartition if code else TopicPartition
+        made = _partition(kind, _key(p), p.offset, _epoch(p.leader_epoch), p.metadata)
+        if isinstance(made, FailedPartition):
+            made.error = KafkaError(code)
+        report.append(made)
+    return report
+
+
+def _partition(
+    kind: type[TopicPartition], key: TopicPartitionKey, offset: int, epoch: int, metadata: str | None
+) -> TopicPartition:
+    if not metadata:  # None, as with confluent-kafka; it cannot be given
+        return kind(*key, offset, leader_epoch=epoch)
+    return kind(*key, offset, metadata, leader_epoch=epoch)
+
+
+def check_partitions(partitions: object) -> None:
+    """Refuse what is no list of partitions.
+
+    Raises:
+        TypeError: with confluent-kafka's words.
+    """
+    if not isinstance(partitions, list):
+        raise TypeError("requires list of TopicPartition")
+    if not all(isinstance(p, TopicPartition) for p in partitions):
+        raise TypeError("expected cimpl.TopicPartition")
+
+
+def check_message(message: object) -> None:
+    """Refuse what is no message.
+
+    Raises:
+        TypeError: with confluent-kafka's words.
+    """
+    if not isinstance(message, Message):
+        raise TypeError("expected confluent_kafka.cimpl.Message")
+
+
+def _key(partition: TopicPartition) -> TopicPartitionKey:
+    return partition.topic, partition.partition
 
 
 def _epoch(epoch: int | None) -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
@@ -14,7 +15,7 @@ from groupwright.consumer.committing import Committer
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
 from groupwright.consumer.errors import ConsumerError, FencedInstanceError
-from groupwright.consumer.events import Assign, Closed, Committed, Event, Failed, PollExceeded, Revoke
+from groupwright.consumer.events import Assign, Closed, Event, Failed, PollExceeded, Revoke
 from groupwright.consumer.handover import Handover, HeldRevoke
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
@@ -97,7 +98,7 @@ class OwnMember:
             self._offsets,
             ahead,
             self._driver,
-            inbox,
+            membership,
             polling,
             interceptors,
             self.listeners,
@@ -116,12 +117,15 @@ class OwnMember:
     def start(self) -> Callable[[], None]:
         """Start the membership's thread; return what ends it when the consumer was dropped without `close`."""
         self._driver.start()
+        if self._config.auto_commit:
+            self._driver.repeat(self._committer.busy.look)
         driver = self._driver  # and nothing that refers to the consumer or to its callbacks
         return lambda: driver.abandon(_STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """End the membership's thread."""
+        """End the membership's thread; commits that have not ended fail."""
         self._driver.stop(_STOP_TIMEOUT)
+        self._committer.finish()
 
     @property
     def native_config(self) -> dict[str, Any]:
@@ -143,14 +147,14 @@ class OwnMember:
     @property
     def due(self) -> bool:
         """Whether an event or an exception waits to be served."""
-        return bool(self._inbox) or self._handover.error is not None
+        return bool(self._inbox) or bool(self._committer.ended) or self._handover.error is not None
 
     @property
     def quiet_until(self) -> float:
         """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
         if self._held is not None:
             return 0.0
-        return min(self._committer.next_due, self._membership.owned_until, self._revival.next_look)
+        return min(self._committer.clock.next_due, self._membership.owned_until, self._revival.next_look)
 
     def hold(self, seconds: float) -> bool:
         """Wait, if nothing may be delivered: before a revocation's commit, and after the session's end."""
@@ -211,6 +215,7 @@ class OwnMember:
             return
         before = _keys(Native.assignment(consumer))
         self._commit_by_hand(consumer)
+        partitions = self._committer.resumed(partitions)
         Native.assign(consumer, partitions)
         self._forget(before)
         self._note_own_choice(partitions)
@@ -229,6 +234,7 @@ class OwnMember:
         if self._handover.in_callback:
             self._handover.incremental_assign(consumer, partitions)
         else:
+            partitions = self._committer.resumed(partitions)
             Native.incremental_assign(consumer, partitions)
             self._note_own_choice(partitions)
 
@@ -255,8 +261,9 @@ class OwnMember:
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
+        before = self._committer.positions(consumer, [partition])
         Native.seek(consumer, partition)
-        self._offsets.seek((partition.topic, partition.partition), partition.offset)
+        self._offsets.seek((partition.topic, partition.partition), partition.offset, before[0])
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
@@ -269,6 +276,7 @@ class OwnMember:
 
     def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
+        self._offsets.begin(partitions)
         if not self._subscribed:
             self._identity = Identity()  # what is consumed from now on was assigned by no group
 
@@ -311,19 +319,23 @@ class OwnMember:
 
     def serve(self, consumer: Any) -> Message | None:
         """Do what is due before messages are handed out; return an error to hand out instead."""
+        self._committer.thread = get_ident()
+        self._committer.busy.attend(consumer)
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)
         message = self._serve_events(consumer) if self._inbox or self._held is not None else None
         if message is not None:
             return message
+        if self._committer.ended:
+            self._committer.finish()
         error = self.take_error()
         if error is not None:
             raise error
         if self._fatal is not None:
             raise self._fatal.with_traceback(None)  # else it would grow with every poll
         now = time.monotonic()
-        if now >= self._committer.next_due:
+        if now >= self._committer.clock.next_due:
             self._committer.auto_commit(consumer)
         if now >= self._revival.next_look and self._held is None:
             self._revival.look(consumer, lambda: self.native_config)
@@ -360,8 +372,6 @@ class OwnMember:
                 self._handover.assign(consumer, event)
                 self._committer.restart()
                 self._driver.call(self._membership.applied, event.ticket)
-            case Committed():
-                self._committer.finish(event)
             case PollExceeded():
                 self._driver.call(self._membership.resume)
                 self._inbox.done(event)
@@ -409,11 +419,10 @@ class OwnMember:
         """Commit, give the partitions up (callbacks run), leave the group; by `timeout` seconds."""
         self._closing = True
         deadline = time.monotonic() + timeout
+        self._committer.busy.end(timeout)
         if not self._subscribed:
-            # Partitions assigned by hand: nothing revokes them.
-            commit = self._committer.last_commit(consumer, timeout)
-            if commit is not None:
-                commit.wait()
+            # Partitions assigned by hand: nothing revokes them. The membership waits for the commit before it ends.
+            self._committer.last_commit(consumer, timeout)
         self._driver.call(self._membership.close)
         while not self._left and time.monotonic() < deadline:
             self._serve_events(consumer)

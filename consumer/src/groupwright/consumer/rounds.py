@@ -239,6 +239,12 @@ class Rounds(Standing):
     def _leave(self, now: float) -> None:
         if self.owned:
             self._deliver_revoke(self.owned, lost=not self.identity.valid)
+        elif self._closing and not self._commits_sent:
+            # Also where no LeaveGroup follows: nothing may be left in the queue when the consumer is closed.
+            self._commits_sent = True
+            self._gated = False  # for the coordinator's look-up
+            self._open(Step.COMMITS)
+            self._out.append(act.SendCommits(self._attempt))
         elif self.identity.member_id and not self._static and self.coordinator.known:
             self._open(Step.LEAVE)
             reason = "the consumer was closed" if self._closing else "the consumer unsubscribed"

@@ -47,6 +47,7 @@ class Step(Enum):
     SYNC = auto()
     OFFSETS = auto()
     APPLICATION = auto()
+    COMMITS = auto()
     LEAVE = auto()
 
 
@@ -124,6 +125,7 @@ class Standing:
         self._gated = False
         self._leaving = False
         self._closing = False
+        self._commits_sent = False
         self._fenced = False
         self._wants_coordinator = False
 
