@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from groupwright.assignors import JoinedMember, MalformedBytesError, Topic
 from groupwright.consumer import Consumer
 from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Event, Revoke
+from groupwright.consumer.events import Assign, Event, Revoke, TopicUnavailable
 from groupwright.consumer.membership import Membership, State
 from groupwright.consumer.network import Network, NetworkConfig
 from groupwright.consumer.own_member import OwnMember
@@ -89,6 +89,7 @@ class Player:
     refused: list[act.Refuse] = field(default_factory=list)
     noted: list[act.NotifyAssignor] = field(default_factory=list)
     looks: list[act.FetchTopics] = field(default_factory=list)
+    unavailable: list[tuple[str, int]] = field(default_factory=list)
     drops: int = 0
     commits_end: bool = True
     """Whether nothing waits in the queue of commits; else they end when the test says so."""
@@ -107,6 +108,8 @@ class Player:
 
     def _do(self, action: act.Action) -> None:
         match action:
+            case act.Deliver(TopicUnavailable() as event):
+                self.unavailable.append((event.topic, event.error))
             case act.Deliver(event):
                 self.inbox.append(event)
             case act.Withdraw(ticket):
@@ -177,9 +180,13 @@ class Player:
     # --- The network
 
     def find(self) -> None:
-        """Answer the look-up: here is the coordinator."""
+        """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
         self.take(act.LookUpCoordinator)
         self.feed(self.member.coordinator_found)
+        for look in self.looks:
+            if look.topics:
+                self.answer_look(dict.fromkeys(look.topics, 1))
+                break
 
     def disconnect(self) -> None:
         """Break the connection to the coordinator: everything under way on it fails."""

@@ -23,9 +23,9 @@ from confluent_kafka import (
 )
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer import CommitError, Consumer, ConsumerError, FencedInstanceError, group_metadata
+from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
 from groupwright.consumer.commits import PendingCommit
-from groupwright.consumer.events import Failed, PollExceeded, Revoke
+from groupwright.consumer.events import PollExceeded, Reported, Revoke, TopicUnavailable
 from groupwright.consumer.handover import HeldRevoke
 from groupwright.consumer.member import Native
 from groupwright.consumer.own_member import OwnMember
@@ -216,18 +216,29 @@ def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> 
         assert consumer.poll(0) is None
 
 
-def test_one_that_was_fenced_says_so_at_every_poll() -> None:
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> None:
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._inbox.put(Failed(FencedInstanceError(82, "another consumer has joined")))
-        depths = []
-        for _ in range(3):
-            with pytest.raises(FencedInstanceError, match="another consumer has joined") as caught:
-                consumer.poll(0)
-            depths.append(len(caught.traceback))
-        with pytest.raises(FencedInstanceError):
-            consumer.consume(1, 0)
+        inbox = member_of(consumer)._inbox
+        inbox.put(
+            Reported(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "JoinGroup failed: not allowed"))
+        )
+        inbox.put(Reported(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "the same"), repeated=True))
+        inbox.put(TopicUnavailable("secret", KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
-    assert depths[1] == depths[2]
+        def take() -> list[Message]:
+            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
+
+        messages = [*take(), *take(), *take()]
+
+    codes = [message.error().code() for message in messages]  # type: ignore[union-attr] # each is an error
+    assert codes == [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    assert [message.topic() for message in messages] == [None, "secret"]
+    assert messages[0].value() == b"JoinGroup failed: not allowed"
+    value = messages[1].value() or b""
+    assert value.startswith(
+        b"Subscribed topic not available: secret: Broker: Topic authorization failed: allow this client"
+    )
 
 
 def hold_a_revocation(consumer: Consumer, patience: float) -> None:

@@ -21,8 +21,8 @@ from confluent_kafka import (
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
 from groupwright.consumer.callbacks import Failures, guard_native_callbacks
-from groupwright.consumer.errors import AssignorFailedError, ConsumerError
-from groupwright.consumer.events import Assign, Failed, Revoke
+from groupwright.consumer.errors import ConsumerError
+from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.handover import Handover
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.own_member import OwnMember
@@ -456,15 +456,14 @@ def test_a_rebalance_that_failed_is_told_too(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
     stage.handover._clock = lambda: 12.5
-    error = AssignorFailedError(0, "the assignor 'mine' failed: why")
-    stage.handover.failed(Failed(error, Timeline("the consumer subscribed", 10.0)))
-    stage.handover.failed(Failed(error))
+    stage.handover.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
+    stage.handover.failed(None, "the assignor 'mine' failed: why")
 
     (rebalance,) = listener.rebalances
     assert rebalance.outcome is Outcome.FAILED
     assert (rebalance.generation, rebalance.protocol, rebalance.partitions) == (-1, None, {})
     assert rebalance.duration == 2.5
-    assert rebalance.error == "the assignor 'mine' failed: why (NO_ERROR)"
+    assert rebalance.error == "the assignor 'mine' failed: why"
 
 
 def test_a_listener_that_raises_is_logged_and_harmless(

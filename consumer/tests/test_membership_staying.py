@@ -61,7 +61,7 @@ def expect(stable: "Player", after: After) -> None:
         pytest.param(14, "again", id="the coordinator is loading"),
         pytest.param(-1, "again", id="unknown server error"),
         pytest.param(999, "again", id="a code that nobody knows"),
-        pytest.param(30, "refused", id="group authorization failed"),
+        pytest.param(30, "again", id="group authorization failed"),
     ],
 )
 def test_what_a_heartbeats_answer_does(stable: "Player", error: int, after: After) -> None:

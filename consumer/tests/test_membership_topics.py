@@ -116,16 +116,19 @@ def test_a_commit_to_a_topic_that_is_gone_has_the_leader_look(leader: "Player") 
     assert leader.looks == [act.FetchTopics(("t", "u"))]
 
 
-def test_one_that_no_longer_leads_watches_nothing(leader: "Player") -> None:
+def test_one_that_no_longer_leads_watches_its_own_topics_alone(leader: "Player") -> None:
+    alive(leader, 1.0)
+    leader.answer_look({"t": 2})
     leader.beat()
     leader.answer_heartbeat(27)
-    leader.looks.clear()
     leader.answer_join()
     leader.answer_sync({"t": (0, 1)})
     leader.serve()
-    alive(leader, 2 * REFRESH)
+    alive(leader, REFRESH)
 
-    assert leader.looks == []
+    assert leader.looks == [act.FetchTopics(("t",))]
+    leader.answer_look({"t": 3})
+    assert not leader.asks(act.SendJoin)
 
 
 def test_a_look_that_failed_is_repeated_and_harmless(leader: "Player") -> None:
@@ -287,3 +290,59 @@ def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
 
     patient.feed(patient.member.resume)
     assert patient.looks == [act.FetchTopics(None)]
+
+
+# --- Topics that are not available ----------------------------------------------------------------------
+
+
+def test_a_member_looks_at_its_topics_beside_the_join_and_reports_what_is_missing(player: "Player") -> None:
+    player.subscribe("t", "u", "secret")
+    player.take(act.LookUpCoordinator)
+    player.feed(player.member.coordinator_found)
+
+    assert player.asks(act.SendJoin)
+    assert player.looks == [act.FetchTopics(("secret", "t", "u"))]
+    player.answer_look({"t": 1}, refused=frozenset({"secret"}))
+
+    assert player.unavailable == [("secret", 29), ("u", 3)]
+
+
+def test_a_look_at_the_subscription_before_says_nothing_of_the_next(player: "Player") -> None:
+    player.subscribe("t")
+    player.take(act.LookUpCoordinator)
+    player.feed(player.member.coordinator_found)
+    player.subscribe("t", "u")
+    player.answer_look({"t": 1})
+
+    assert player.unavailable == []
+    assert player.looks == [act.FetchTopics(("t", "u"))]
+    player.answer_look({"t": 1})
+    assert player.unavailable == [("u", 3)]
+
+
+def test_a_deleted_topic_is_reported_at_the_second_look_that_misses_it(leader: "Player") -> None:
+    alive(leader, 1.0)
+    leader.answer_look({})
+    assert leader.unavailable == []
+    alive(leader, 1.0)
+    leader.answer_look({})
+
+    assert leader.unavailable == [("t", 3)]
+
+
+def test_a_refused_look_up_is_told_once_until_the_coordinator_is_found(player: "Player") -> None:
+    """As librdkafka does; JoinGroup's refusals it tells each time."""
+    player.subscribe("t")
+    told = []
+    for error in (30, 30, 58, None, 58):
+        if error is None:
+            player.find()
+            player.answer_join(16)
+        else:
+            player.take(act.LookUpCoordinator)
+            player.feed(player.member.coordinator_missing, error, "not allowed")
+            told.append((error, player.refused[-1].repeated))
+            player.feed(player.member.resume)
+        player.wait(2.0)
+
+    assert told == [(30, False), (30, True), (58, False), (58, False)]

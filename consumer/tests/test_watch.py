@@ -1,14 +1,16 @@
 """When topics are looked at, and which changes are believed."""
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
 
 from groupwright.assignors import Topic
 from groupwright.consumer.protocol import TopicsAnswer
+from groupwright.consumer.selection import read_selection
 from groupwright.consumer.timing import Timing
-from groupwright.consumer.watch import TopicWatch
+from groupwright.consumer.watch import TopicErrors, TopicWatch
 
 NOW = 1000.0
 
@@ -26,7 +28,7 @@ def leading(topics: Mapping[str, int], *, jitter: float = 0.5) -> TopicWatch:
 
 def look(watch: TopicWatch, now: float, topics: Mapping[str, int]) -> str | None:
     """Look, and return what has changed since the plan was made."""
-    assert watch.start(now)
+    assert watch.start(None, now)
     watch.found(answer(topics), now)
     return watch.change()
 
@@ -76,7 +78,7 @@ def test_brokers_that_contradict_each_other_change_nothing() -> None:
 def test_a_topic_that_may_no_longer_be_seen_is_not_gone() -> None:
     watch = leading({"t": 2, "u": 4})
     for _ in range(3):
-        assert watch.start(NOW)
+        assert watch.start(None, NOW)
         watch.found(answer({"t": 2}, refused=frozenset({"u"})), NOW)
         assert watch.change() is None
 
@@ -94,7 +96,7 @@ def test_racks_are_a_change_where_they_matter() -> None:
     for racks, change in ((False, None), (True, "replicas of topic 't' are in other racks")):
         watch = TopicWatch(Timing(), racks=racks)
         watch.lead({"t"}, TopicsAnswer({"t": Topic(1, [{"a"}])}), NOW)
-        assert watch.start(NOW)
+        assert watch.start(None, NOW)
         watch.found(TopicsAnswer({"t": Topic(1, [{"b"}])}), NOW)
         assert watch.change() == change
 
@@ -148,12 +150,60 @@ def test_a_look_that_failed_is_tried_again_with_growing_pauses() -> None:
     watch = leading({"t": 2})
     now, pauses = NOW, []
     for _ in range(5):
-        assert watch.start(now)
-        assert not watch.start(now)
+        assert watch.start(None, now)
+        assert not watch.start(None, now)
         watch.missing(now)
-        assert not watch.start(now)
+        assert not watch.start(None, now)
         assert not watch.fresh(now)
         pauses.append(watch.next_at - now)
         now = watch.next_at
 
     assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
+
+
+# --- Errors of a subscription's topics ------------------------------------------------------------------
+
+
+def test_each_error_is_reported_once_until_it_has_passed() -> None:
+    errors, selection = TopicErrors(), read_selection(["t", "u"])
+    both, one = answer({"t": 1, "u": 1}), answer({"t": 1})
+
+    assert errors.found(selection, one) == [("u", 3)]
+    assert errors.found(selection, one) == []
+    assert errors.found(selection, answer({"t": 1}, refused=frozenset({"u"}))) == [("u", 29)]
+    assert errors.found(selection, both) == []
+    assert errors.found(selection, one) == [("u", 3)]
+
+
+def test_the_same_subscription_again_repeats_no_error_and_another_in_between_does() -> None:
+    errors, selection = TopicErrors(), read_selection(["t", "u"])
+    one = answer({"t": 1})
+    errors.found(selection, one)
+
+    errors.subscribed()
+    assert errors.found(selection, one) == []
+    errors.subscribed()
+    assert errors.found(read_selection(["t"]), one) == []
+    errors.subscribed()
+    assert errors.found(selection, one) == [("u", 3)]
+
+
+def test_a_topic_that_may_no_longer_be_seen_is_reported_although_it_is_kept() -> None:
+    errors, selection = TopicErrors(), read_selection(["t"])
+
+    assert errors.found(selection, answer({"t": 1}, refused=frozenset({"t"}))) == [("t", 29)]
+
+
+def test_an_expression_is_reported_by_its_text_and_a_topic_that_had_matched_by_its_name() -> None:
+    errors, selection = TopicErrors(), read_selection(["^t.", "^u."])
+
+    assert errors.found(selection, answer({"t1": 1, "t2": 1})) == [("^u.", 3)]
+    assert errors.found(selection, answer({"t2": 1})) == [("t1", 3)]
+    assert errors.found(selection, answer({})) == [("t2", 3)]
+    assert errors.found(selection, answer({"t1": 1, "t2": 1, "u1": 1})) == []
+
+
+def test_ignored_topics_have_no_errors() -> None:
+    selection = read_selection(["t", "^u"], (re.compile("t|u"),))
+
+    assert TopicErrors().found(selection, answer({"t": 1, "u": 1})) == [("^u", 3)]

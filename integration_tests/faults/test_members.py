@@ -197,9 +197,12 @@ class Crowd:
         while not self._stop.is_set():
             for consumer in consumers:
                 try:
-                    consumer.poll(0.005)
+                    message = consumer.poll(0.005)
                 except KafkaException as error:
                     self.errors.append(error)
+                else:
+                    cause = None if message is None else message.error()
+                    self.errors += [] if cause is None else [KafkaException(cause)]
 
     def __enter__(self) -> Self:
         return self

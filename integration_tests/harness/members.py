@@ -6,7 +6,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance
 
@@ -46,7 +46,14 @@ class RunningMember:
             except KafkaException as error:
                 self.errors.append(error)
                 continue
-            if message is not None and message.error() is None:
+            if message is None:
+                continue
+            cause = message.error()
+            if cause is not None:
+                # The group's own; a topic's are what a test about topics does on purpose.
+                if message.topic() is None and cause.code() != KafkaError._MAX_POLL_EXCEEDED:
+                    self.errors.append(KafkaException(cause))
+            else:
                 topic, partition, offset = message.topic(), message.partition(), message.offset()
                 assert topic is not None
                 assert partition is not None

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
-from groupwright.consumer import Consumer, GroupError
+from groupwright.consumer import Consumer
 from harness.members import PATIENCE
 
 
@@ -32,11 +32,20 @@ def take(consumer: Consumer, count: int) -> list[Message]:
 
 def polls_in_peace(consumer: Consumer) -> bool:
     """Poll once; return whether the consumer is a member, and its group has not refused it."""
-    try:
-        consumer.poll(0)
-    except GroupError:
-        return False
-    return consumer.memberid() is not None
+    message = consumer.poll(0)
+    return (message is None or message.error() is None) and consumer.memberid() is not None
+
+
+def refusal(consumer: Consumer) -> KafkaError:
+    """Poll until the consumer hands an error out; return it."""
+    errors: list[KafkaError] = []
+
+    def has_error(messages: list[Message]) -> bool:
+        errors.extend(filter(None, (message.error() for message in messages)))
+        return bool(errors)
+
+    poll_until(consumer, has_error, "a refusal")
+    return errors[0]
 
 
 def values(messages: list[Message]) -> list[int]:

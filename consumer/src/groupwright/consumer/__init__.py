@@ -18,9 +18,7 @@ from groupwright.consumer.errors import (
     ConcurrentAccessError,
     ConfigurationError,
     ConsumerError,
-    FencedInstanceError,
     GroupError,
-    InconsistentGroupProtocolError,
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
 from groupwright.consumer.rebalance import (
@@ -45,9 +43,7 @@ __all__ = [
     "ConsumerError",
     "ConsumerInterceptor",
     "DeserializingConsumer",
-    "FencedInstanceError",
     "GroupError",
-    "InconsistentGroupProtocolError",
     "Kind",
     "Leadership",
     "Listener",

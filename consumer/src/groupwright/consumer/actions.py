@@ -110,11 +110,13 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Tell the application why it cannot be a member; the driver words it, and delivers `Failed`."""
+    """Tell the application why it cannot be a member; the driver words it, and delivers `Reported` or `Failed`."""
 
     error: int
     detail: str
     timeline: Timeline | None
+    repeated: bool = False
+    """Whether the application has been told the same already."""
 
 
 Action = (

@@ -135,10 +135,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def poll(self, timeout: float = -1) -> Message | None:
         """Return the next message or None after `timeout` seconds (-1: wait for ever).
 
-        Rebalances are dealt with here. As with confluent-kafka, a message may be an error: test its `error()`.
+        Rebalances are dealt with here. As with confluent-kafka, a message may be an error: test its `error()`. So come
+        what the coordinator says of this member, and topics of the subscription that are not available.
 
         Raises:
-            GroupError: the coordinator refuses this member, or its assignor failed.
+            GroupError: this member leads the group, and its assignor failed.
             ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
@@ -194,10 +195,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait for ever).
 
-        It returns early, with what it has, when a rebalance waits: the next call deals with that.
+        It returns early, with what it has, when a rebalance waits: the next call deals with that. An error comes alone, as a
+        list of one message.
 
         Raises:
-            GroupError: the coordinator refuses this member, or its assignor failed.
+            GroupError: this member leads the group, and its assignor failed.
             ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """

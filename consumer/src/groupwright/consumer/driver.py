@@ -18,7 +18,7 @@ from groupwright.consumer.commit_sender import CommitSender
 from groupwright.consumer.commits import CommitResult
 from groupwright.consumer.errors import GroupError
 from groupwright.consumer.events import Closed, Failed, Inbox
-from groupwright.consumer.leading import Leader, TopicsRefusedError
+from groupwright.consumer.leading import Leader
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import AccessError, Network, Timer
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer
@@ -255,7 +255,8 @@ class Driver:
                 self._found()
             else:
                 refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
-                self._feed(member.coordinator_missing, code if refused else None, message)
+                detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
+                self._feed(member.coordinator_missing, code if refused else None, detail)
 
     def _warn(self, message: str, reason: DisconnectedError) -> None:
         """Log a request that failed, unless it failed because this member ends its connections."""
@@ -288,8 +289,6 @@ class Driver:
                 generation=member.identity.generation,
                 skip=action.skip,
             )
-        except TopicsRefusedError as error:
-            self._feed(member.plan_failed, action.attempt, ErrorCode.TOPIC_AUTHORIZATION_FAILED, str(error))
         except AccessError as error:
             self._feed(member.plan_failed, action.attempt, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - a user's code; the error goes to who polls
@@ -311,9 +310,6 @@ class Driver:
             self._warn("the topics' metadata had no answer", error)
             self._feed(self._membership.topics_missing, None, "")
         else:
-            if topics.refused:
-                names = ", ".join(map(repr, sorted(topics.refused)))
-                self._log.warning("this member leads the group, and may no longer see the topics %s", names)
             self._feed(self._membership.topics_found, topics)
 
     async def _sync(self, action: act.SendSync) -> None:
@@ -378,5 +374,4 @@ class Driver:
         self._feed(self._membership.left, action.attempt)
 
     async def _refuse(self, action: act.Refuse) -> None:
-        error = await explain(action.error, action.detail, self._assignors, self._network)
-        self._inbox.put(Failed(error, action.timeline))
+        self._inbox.put(await explain(action, self._assignors, self._network))

@@ -14,9 +14,7 @@ __all__ = [
     "ConcurrentAccessError",
     "ConfigurationError",
     "ConsumerError",
-    "FencedInstanceError",
     "GroupError",
-    "InconsistentGroupProtocolError",
 ]
 
 
@@ -60,21 +58,9 @@ class ConfigurationError(ConsumerError):
 
 
 class GroupError(ConsumerError):
-    """The coordinator refused this member, and trying again unchanged would not help.
+    """The membership failed in a way that only this consumer knows; what the broker says is a message's `error()`.
 
-    Raised by `Consumer.poll` and `Consumer.consume`. The next poll tries to join again, so an application
-    may wait for the cause to be mended.
-    """
-
-
-class InconsistentGroupProtocolError(GroupError):
-    """No assignor is common to this member and the others (error 23); the message names theirs."""
-
-
-class FencedInstanceError(GroupError):
-    """Another member has taken over this consumer's ``group.instance.id`` (error 82, KIP-345).
-
-    It does not pass: every later poll raises it again. Close the consumer.
+    Raised by `Consumer.poll` and `Consumer.consume`. The next poll tries to join again.
     """
 
 

@@ -9,6 +9,8 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
+from confluent_kafka import KafkaError
+
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.protocol import Identity, Offsets, Partitions
 from groupwright.consumer.rebalance import Timeline
@@ -54,6 +56,25 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """Return `error` from poll as a message, as librdkafka hands out a group's errors."""
+
+    error: KafkaError
+    timeline: Timeline | None = None
+    """That of the rebalance that the error ended, if one was under way."""
+    repeated: bool = False
+    """Whether the application has had this error already, and is not given it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUnavailable:
+    """Return the error of a subscribed topic, or of a regular expression that matches none, from poll as a message."""
+
+    topic: str
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
 class PollExceeded:
     """The application did not poll for `max.poll.interval.ms`, and the member has left the group."""
 
@@ -65,7 +86,7 @@ class Closed:
     """The member is out of its group; nothing more will come."""
 
 
-Event = Revoke | Assign | Failed | PollExceeded | Closed
+Event = Revoke | Assign | Failed | Reported | TopicUnavailable | PollExceeded | Closed
 
 
 class Inbox:

@@ -26,7 +26,7 @@ from confluent_kafka import (
 from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.errors import ConsumerError
-from groupwright.consumer.events import Assign, Failed, Revoke
+from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
 from groupwright.consumer.rebalance import Clock, Kind, Listeners, Outcome, Phase, Rebalance, Timeline
@@ -156,10 +156,10 @@ class Handover:
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
         )
 
-    def failed(self, event: Failed) -> None:
-        """Report the rebalance that an error has ended."""
-        if event.timeline is not None:
-            self._report(event.timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), str(event.error))
+    def failed(self, timeline: Timeline | None, error: str) -> None:
+        """Report the rebalance that an error has ended, if one was under way."""
+        if timeline is not None:
+            self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
 
     # --- What the user may call in a callback -------------------------------------------------------
 

@@ -17,7 +17,6 @@ from groupwright.assignors import (
     AssignorError,
     CooperativeStickyAssignor,
     Group,
-    GroupwrightError,
     JoinedMember,
     lead,
     subscribed_topics,
@@ -30,10 +29,6 @@ from groupwright.consumer.rebalance import Leadership
 from groupwright.consumer.weighing import MadePlan, Weighed, change_of_members
 
 _PAUSE = 0.1  # seconds between two tries to fetch metadata
-
-
-class TopicsRefusedError(GroupwrightError):
-    """The leader may not see topics that members subscribe to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +73,10 @@ class Leader:
     ) -> LeadersPlan | None:
         """Return each member's assignment for this generation, or None once the plan is no longer `wanted`.
 
+        Topics that this client may not see are left out, with a warning.
         With `skip` the group keeps the plan that it has, and only its topics are looked at (KIP-814).
 
         Raises:
-            TopicsRefusedError: this client may not see a topic of the group; the message names it.
             Exception: whatever the assignor raised; `AssignorError` if its result is no assignment, or if this
                 member does not have the assignor that was chosen.
         """
@@ -123,10 +118,10 @@ class Leader:
                 await self._network.sleep(_PAUSE)
                 continue
             if topics.refused:
-                names = ", ".join(map(repr, sorted(topics.refused)))
-                raise TopicsRefusedError(
-                    f"this member leads the group, and may not see the topics {names} that are subscribed to: allow "
-                    "its principal to DESCRIBE them"
+                self._log.warning(
+                    "this member leads the group, and may not see the topics %s that members subscribe to: nobody is "
+                    "assigned their partitions. Allow its principal to DESCRIBE them",
+                    ", ".join(map(repr, sorted(topics.refused))),
                 )
             return topics
         return None

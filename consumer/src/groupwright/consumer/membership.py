@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, PollExceeded
+from groupwright.consumer.events import Assign, PollExceeded, TopicUnavailable
 from groupwright.consumer.protocol import (
     ErrorCode,
     Identity,
@@ -43,7 +43,8 @@ class Membership(Rounds):
             first = self.subscription is None
             self._selection = selection
             self.subscription = selection.named
-            self._watch.forget()
+            self._watch.subscribed(now)
+            self._topic_errors.subscribed()
             self._request_rejoin("the consumer subscribed" if first else "the subscription changed", now)
         return self._advance(now)
 
@@ -152,7 +153,7 @@ class Membership(Rounds):
             plans.append(self._heartbeat.next_at)
         if self._needs_coordinator and self.coordinator.wanted:
             plans.append(self.coordinator.next_at)
-        if self._watches_topics and self.coordinator.known and self._watch.idle:
+        if self._looks_at_topics and self.coordinator.known and self._watch.idle:
             plans.append(self._watch.next_at)
         if self._rejoin is not None and self._matches_topics and self._watch.idle:
             plans.append(self._watch.retry_at)
@@ -185,19 +186,25 @@ class Membership(Rounds):
     def coordinator_found(self, now: float) -> list[act.Action]:
         """Note that the coordinator is known and can be reached."""
         self.coordinator.found()
+        self._refused_lookup = None
         # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in a loop.
         self._heartbeat.soon(max(now, self._retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Note that the look-up failed; with a `refusal` (an error code), trying again will not mend it."""
+        """Note that the look-up failed; with a `refusal` (an error code), trying again will not mend it.
+
+        As in librdkafka, the application is told of a refusal once, until the coordinator was found or the error is another.
+        """
         self.coordinator.missing(now)
-        if refusal is not None and self.state is State.STABLE and self._rejoin is None:
-            # What it owns is its own until the session ends. It asks again when the application polls again.
-            self._gated = True
-            self._out.append(act.Refuse(refusal, detail, None))
-        elif refusal is not None:
-            self._refuse(refusal, detail, now)
+        if refusal is not None:
+            repeated, self._refused_lookup = refusal == self._refused_lookup, refusal
+            if self.state is State.STABLE and self._rejoin is None:
+                # What it owns is its own until the session ends. It asks again when the application polls again.
+                self._gated = True
+                self._out.append(act.Refuse(refusal, detail, None, repeated))
+            else:
+                self._refuse(refusal, detail, now, repeated=repeated)
         return self._advance(now)
 
     def disconnected(self, attempt: int, now: float) -> list[act.Action]:
@@ -237,16 +244,23 @@ class Membership(Rounds):
     def topics_found(self, answer: TopicsAnswer, now: float) -> list[act.Action]:
         """Take a look at the topics: those that match, and those that this member leads the group of."""
         self._watch.found(answer, now)
-        if self._selection is not None and self._matches_topics:
-            topics = self._selection.among(self._watch.seen)
-            if topics != self.subscription:
-                self.subscription = topics
-                self._request_rejoin("other topics match the subscription now", now)
+        if self._selection is not None and not self._watch.covers(self._selection):
+            self._watch.subscribed(now)  # the look was at the topics of the subscription before
+        elif self._selection is not None:
+            self._take_topics(self._selection, now)
         if self._watches_topics:
             change = self._watch.change()
             if change is not None:
                 self._request_rejoin(change, now)
         return self._advance(now)
+
+    def _take_topics(self, selection: TopicSelection, now: float) -> None:
+        for topic, error in self._topic_errors.found(selection, self._watch.seen):
+            self._out.append(act.Deliver(TopicUnavailable(topic, error)))
+        topics = selection.among(self._watch.seen)
+        if selection.patterns and topics != self.subscription:
+            self.subscription = topics
+            self._request_rejoin("other topics match the subscription now", now)
 
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
         """Note that a look failed; with a `refusal` (an error code), trying again will not mend it."""

@@ -14,8 +14,17 @@ from groupwright.consumer.callbacks import RebalanceCallback, guard_native_callb
 from groupwright.consumer.committing import Committer
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
-from groupwright.consumer.errors import ConsumerError, FencedInstanceError
-from groupwright.consumer.events import Assign, Closed, Event, Failed, PollExceeded, Revoke
+from groupwright.consumer.errors import ConsumerError
+from groupwright.consumer.events import (
+    Assign,
+    Closed,
+    Event,
+    Failed,
+    PollExceeded,
+    Reported,
+    Revoke,
+    TopicUnavailable,
+)
 from groupwright.consumer.handover import Handover, HeldRevoke
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
@@ -26,6 +35,7 @@ from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
 from groupwright.consumer.protocol import Identity, TopicPartitionKey
 from groupwright.consumer.rebalance import Kind
+from groupwright.consumer.refusals import explain_topic
 from groupwright.consumer.revival import Revival
 from groupwright.consumer.selection import TopicSelection, read_selection
 from groupwright.consumer.snapshot import MembershipSnapshot, snapshot_of
@@ -107,7 +117,6 @@ class OwnMember:
         self._identity = Identity()
         """Who the member was when it was assigned what it has been consuming since."""
         self._held: HeldRevoke | None = None
-        self._fatal: ConsumerError | None = None
         self._resume = False
         self._subscribed = False
         self._closing = self._left = False
@@ -332,8 +341,6 @@ class OwnMember:
         error = self.take_error()
         if error is not None:
             raise error
-        if self._fatal is not None:
-            raise self._fatal.with_traceback(None)  # else it would grow with every poll
         now = time.monotonic()
         if now >= self._committer.clock.next_due:
             self._committer.auto_commit(consumer)
@@ -375,7 +382,13 @@ class OwnMember:
             case PollExceeded():
                 self._driver.call(self._membership.resume)
                 self._inbox.done(event)
-                return Message(error=KafkaError(KafkaError._MAX_POLL_EXCEEDED, event.message))  # noqa: SLF001 - public code
+                return _error(KafkaError(KafkaError._MAX_POLL_EXCEEDED, event.message))  # noqa: SLF001 - public code
+            case TopicUnavailable():
+                self._inbox.done(event)
+                return _error(explain_topic(event.topic, event.error), event.topic)
+            case Reported():
+                self._inbox.done(event)
+                return self._report(event)
             case Failed():
                 self._inbox.done(event)
                 self._fail(event)
@@ -384,11 +397,17 @@ class OwnMember:
         self._inbox.done(event)
         return None
 
+    def _report(self, event: Reported) -> Message | None:
+        self._handover.failed(event.timeline, event.error.str())
+        if self._closing:
+            return None
+        self._resume = True
+        return None if event.repeated else _error(event.error)
+
     def _fail(self, event: Failed) -> None:
-        self._handover.failed(event)
+        self._handover.failed(event.timeline, str(event.error))
         if not self._closing:
             self._resume = True
-            self._fatal = event.error if isinstance(event.error, FencedInstanceError) else None
             raise event.error
 
     def _start_revoke(self, consumer: Any, event: Revoke) -> None:
@@ -433,6 +452,11 @@ class OwnMember:
                 self._inbox.wait(remaining)
         if self._held is not None:
             self._finish_revoke(consumer, self._held.event)
+
+
+def _error(error: KafkaError, topic: str | None = None) -> Message:
+    """Return an error as librdkafka hands it out: a message whose value is the error's text."""
+    return Message(topic=topic, partition=0, value=error.str().encode(), error=error)
 
 
 def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:

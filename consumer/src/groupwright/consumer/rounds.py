@@ -38,7 +38,7 @@ class Rounds(Standing):
             if self._may_beat and self.coordinator.known and self._heartbeat.due(now):
                 self._heartbeat.sent(now)
                 self._out.append(act.SendHeartbeat(self.identity))
-            if self._watches_topics and self.coordinator.known and now >= self._watch.next_at:
+            if self._looks_at_topics and self.coordinator.known and now >= self._watch.next_at:
                 self._look_at_topics(now)
             self._take_step(now)
         out, self._out = self._out, []
@@ -63,8 +63,9 @@ class Rounds(Standing):
             self._gain(self._incoming, now)
 
     def _look_at_topics(self, now: float) -> None:
-        if self._watch.start(now):
-            wanted = None if self._matches_topics else tuple(sorted(self._watch.planned_for or ()))
+        own = self._selection.names if self._selection is not None else frozenset()
+        wanted = None if self._matches_topics else tuple(sorted(own | (self._watch.planned_for or own)))
+        if self._watch.start(wanted, now):
             self._out.append(act.FetchTopics(wanted))
 
     # --- Joining ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from groupwright.consumer.rebalance import OTHERS, Timeline
 from groupwright.consumer.selection import TopicSelection  # noqa: TC001 - as all imports here
 from groupwright.consumer.timing import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer.verdicts import Api, Verdict, verdict
-from groupwright.consumer.watch import TopicWatch
+from groupwright.consumer.watch import TopicErrors, TopicWatch
 
 
 class State(Enum):
@@ -127,11 +127,13 @@ class Standing:
         self._closing = False
         self._commits_sent = False
         self._fenced = False
+        self._refused_lookup: int | None = None
         self._wants_coordinator = False
 
         # Clocks.
         self._heartbeat = Heartbeat(timing)
         self._watch = TopicWatch(timing, jitter, racks=racks)
+        self._topic_errors = TopicErrors()
         self._backoff = Backoff(timing, jitter)
         self._retry_at = 0.0
         self._last_poll = 0.0
@@ -173,8 +175,14 @@ class Standing:
 
     @property
     def _watches_topics(self) -> bool:
+        """Whether a change of topics calls for a rebalance now."""
         settled = self.state is State.STABLE and self._rejoin is None and not self._leaving
         return settled and (self._matches_topics or self._watch.planned_for is not None)
+
+    @property
+    def _looks_at_topics(self) -> bool:
+        barred = self._leaving or self._fenced or self._gated
+        return self._selection is not None and not barred
 
     # --- Steps --------------------------------------------------------------------------------------
 
@@ -208,7 +216,10 @@ class Standing:
     # --- Verdicts -----------------------------------------------------------------------------------
 
     def _judge_answer(self, api: Api, error: int, now: float) -> None:
-        self._judge(verdict(api, error), f"{api.value} was answered with {error_name(error)}", error, now)
+        found = verdict(api, error)
+        refused = found is Verdict.REFUSED
+        reason = f"{api.value} failed" if refused else f"{api.value} was answered with {error_name(error)}"
+        self._judge(found, reason, error, now)
 
     def _judge_from_aside(self, api: Api, error: int, now: float) -> None:
         """Judge an answer that came beside the steps."""
@@ -258,10 +269,10 @@ class Standing:
         self._give_step_up()
         self._request_rejoin(reason, now)
 
-    def _refuse(self, error: int, detail: str, now: float) -> None:
+    def _refuse(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
         """Tell the application; join again only when it polls after that."""
         timeline = self._stop_joining(now)
-        self._out.append(act.Refuse(error, detail, timeline))
+        self._out.append(act.Refuse(error, detail, timeline, repeated))
 
     def _stop_joining(self, now: float) -> Timeline | None:
         """Wait for the application before joining again; return the timeline of the rebalance that this ends."""

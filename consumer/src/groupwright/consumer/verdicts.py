@@ -75,11 +75,8 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, Verdict], Verdict]] = {
     # The Java client has no branch for a loading coordinator here, and fails.
     Api.SYNC_GROUP: (_MEMBERS, Verdict.REFUSED),
     # What is unknown here is tried again: if it stays, the session ends, and JoinGroup's answer says why. The Java client
-    # keeps silent about an authorization that was withdrawn, too.
-    Api.HEARTBEAT: (
-        {**_MEMBERS, ErrorCode.GROUP_AUTHORIZATION_FAILED: Verdict.REFUSED},
-        Verdict.LATER,
-    ),
+    # and librdkafka keep silent about an authorization that was withdrawn, too.
+    Api.HEARTBEAT: (_MEMBERS, Verdict.LATER),
     Api.OFFSET_FETCH: (
         {
             **_EVERYWHERE,

@@ -1,7 +1,8 @@
 """What the group must know of its topics: when to look at them, and whether what is seen asks for a rebalance.
 
-Two kinds of members look. The leader watches the topics of the whole group, and compares them with what its plan was
-made from. One that subscribes by regular expressions watches all topics for names that match.
+Every member looks at the topics of its own subscription, and reports those that are not available; one that subscribes
+by regular expressions looks at all topics, for names that match. The leader looks at the topics of the whole group besides, and
+compares them with what its plan was made from.
 
 Brokers learn of changes one after the other, so two of them may tell different things for a while. What appears or
 grows is believed at once. What vanishes or shrinks is believed when it was seen twice: else a broker that lags behind
@@ -16,7 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from groupwright.assignors import Topic
-from groupwright.consumer.protocol import TopicsAnswer
+from groupwright.consumer.protocol import ErrorCode, TopicsAnswer
+from groupwright.consumer.selection import TopicSelection
 from groupwright.consumer.timing import Backoff, Jitter, Timing
 
 _NEVER = float("inf")
@@ -39,6 +41,7 @@ class TopicWatch:
         self._racks = racks
         self._backoff = Backoff(timing, jitter)
         self._under_way = False
+        self._asked: frozenset[str] | None = frozenset()
         self._looked_at = -_NEVER
         self._not_before = -_NEVER
         self._doubted: frozenset[str] = frozenset()
@@ -47,13 +50,18 @@ class TopicWatch:
 
     # --- When to look -------------------------------------------------------------------------------
 
-    def start(self, now: float) -> bool:
-        """Start a look, unless one is under way or has just failed; return whether it was started."""
+    def start(self, topics: Iterable[str] | None, now: float) -> bool:
+        """Start a look at these topics, or at all, unless one is under way or has just failed; return whether it was started."""
         if self._under_way or now < self._not_before:
             return False
         self._under_way = True
+        self._asked = None if topics is None else frozenset(topics)
         self._looked_at = now
         return True
+
+    def covers(self, selection: TopicSelection) -> bool:
+        """Whether the last look was at all that this subscription may select."""
+        return self._asked is None or (not selection.patterns and selection.names <= self._asked)
 
     @property
     def idle(self) -> bool:
@@ -69,9 +77,10 @@ class TopicWatch:
         """Whether the last look was so short ago that another one would say the same."""
         return not self._under_way and now - self._looked_at < self._timing.retry_backoff_max
 
-    def forget(self) -> None:
-        """Take no look that was started until now for fresh: other topics are wanted."""
+    def subscribed(self, now: float) -> None:
+        """Look at once, and take no look that was started until now for fresh: other topics are wanted."""
         self._looked_at = -_NEVER
+        self.next_at = now
 
     def soon(self, now: float) -> None:
         """Look before long: something has hinted at a change."""
@@ -107,7 +116,9 @@ class TopicWatch:
         worse = {
             name
             for name, topic in before.items()
-            if name not in answer.refused and answer.topics.get(name, Topic(0)).partitions < topic.partitions
+            if (self._asked is None or name in self._asked)
+            and name not in answer.refused
+            and answer.topics.get(name, Topic(0)).partitions < topic.partitions
         }
         kept = {name: before[name] for name in worse - self._doubted}
         kept |= {name: before[name] for name in answer.refused if name in before}
@@ -151,3 +162,41 @@ class TopicWatch:
     def _period(self) -> float:
         # Never later than configured, and not at the same time in the whole group.
         return self._timing.metadata_refresh * (0.8 + 0.2 * self._jitter())
+
+
+class TopicErrors:
+    """The errors of a member's own subscription, each of which the application is told once. Pure."""
+
+    def __init__(self) -> None:
+        """Start with nothing reported."""
+        self._reported: dict[str, ErrorCode] = {}
+        self._matched: frozenset[str] = frozenset()
+
+    def subscribed(self) -> None:
+        """Forget which topics have matched: the subscription is another."""
+        self._matched = frozenset()
+
+    def found(self, selection: TopicSelection, seen: TopicsAnswer) -> list[tuple[str, ErrorCode]]:
+        """Return (topic, error) pairs that are new; an error that passes and comes back is new again.
+
+        As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that one has
+        matched and that was deleted by its name.
+        """
+        # One that may no longer be seen is still in `seen.topics`.
+        missing = [name for name in selection.named if name in seen.refused or name not in seen.topics]
+        matched = frozenset(filter(selection.matches, seen.topics))
+        gone = frozenset(filter(selection.matches, self._matched)) - matched - selection.names
+        self._matched = matched | gone
+        missing += gone
+        missing += [
+            pattern.pattern for pattern in selection.patterns if not any(map(pattern.match, self._matched))
+        ]
+        errors = {name: _error_of(name, seen) for name in sorted(missing)}
+        before, self._reported = self._reported, errors
+        return [(name, error) for name, error in errors.items() if before.get(name) != error]
+
+
+def _error_of(topic: str, seen: TopicsAnswer) -> ErrorCode:
+    if topic in seen.refused:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -106,8 +106,11 @@ class _Member:
             with consumer:
                 consumer.subscribe([topic])
                 while not self.leaving.is_set():
-                    if consumer.consume(100, _SLICE):
+                    errors = [message.error() for message in consumer.consume(100, _SLICE)]
+                    if None in errors:
                         self._consuming.set()
+                    for error in filter(None, errors):
+                        _log.warning("%s: %s", self._name, error)
         except (GroupwrightError, KafkaException) as error:
             self._error = error
             self._consuming.set()
