@@ -146,7 +146,7 @@ def test_a_callback_that_assigns_chooses_the_offsets(stage: Stage) -> None:
 
 def test_a_callback_may_take_less(stage: Stage) -> None:
     def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.incremental_assign(partitions[:1])
+        consumer.assign(partitions[:1])
 
     stage.handover.on_assign = on_assign
     stage.gain({"t": (0, 1)})
@@ -224,17 +224,17 @@ def test_a_callback_that_revokes_still_owns_what_it_gives_up(stage: Stage) -> No
     assert stage.assigned() == {}
 
 
-@pytest.mark.parametrize("incremental", [False, True])
-def test_a_callback_may_give_up_by_itself(stage: Stage, *, incremental: bool) -> None:
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_a_callback_may_give_up_by_itself(stage: Stage, *, cooperative: bool) -> None:
     def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if incremental:
+        if cooperative:
             consumer.incremental_unassign(partitions[:1])
         else:
             consumer.unassign()
 
     stage.handover.on_revoke = on_revoke
-    stage.gain({"t": (0, 1)})
-    stage.give_up({"t": (0, 1)})
+    stage.gain({"t": (0, 1)}, cooperative=cooperative)
+    stage.give_up({"t": (0, 1)}, cooperative=cooperative)
 
     assert stage.assigned() == {}
     assert stage.handover.take_error() is None
@@ -276,11 +276,48 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
     error = stage.handover.take_error()
     assert isinstance(error, ConsumerError)
     assert error.code == KafkaError._STATE
-    assert f"call incremental_{call}(partitions)" in str(error)
+    assert f"incremental_{call}(partitions)" in str(error)
 
     stage.give_up({"t": (1,)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0)}
     assert isinstance(stage.handover.take_error(), ConsumerError)
+
+
+@pytest.mark.parametrize("call", ["incremental_assign", "incremental_unassign"])
+def test_an_eager_callback_that_changes_a_part_is_an_error(stage: Stage, call: str) -> None:
+    """As in librdkafka (_STATE). The default is done instead."""
+    stage.handover.on_assign = lambda consumer, partitions: getattr(consumer, call)(partitions)
+    stage.gain({"t": (0, 1)})
+
+    assert set(stage.assigned()) == {("t", 0), ("t", 1)}
+    error = stage.handover.take_error()
+    assert isinstance(error, ConsumerError)
+    assert error.code == KafkaError._STATE
+    assert str(error).startswith(
+        "Changes to the current assignment must be made using assign() when rebalance protocol type is EAGER"
+    )
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_calls_by_hand_keep_to_the_groups_protocol_from_its_first_assignment_on(
+    stage: Stage, *, cooperative: bool
+) -> None:
+    mine = [TopicPartition("mine", 0, 5)]
+    consumer = stage.consumer
+    whole = {"assign": (mine,), "unassign": ()}
+    parts = {"incremental_assign": (mine,), "incremental_unassign": (mine,)}
+
+    for name, arguments in [*whole.items(), *parts.items()]:
+        getattr(consumer, name)(*arguments)
+    stage.gain({"t": (0,)}, cooperative=cooperative)
+    refused, allowed = (whole, parts) if cooperative else (parts, whole)
+    for name, arguments in refused.items():
+        with pytest.raises(ConsumerError) as caught:
+            getattr(consumer, name)(*arguments)
+        assert caught.value.code == KafkaError._STATE
+    assert set(stage.assigned()) == {("t", 0)}
+    for name, arguments in allowed.items():
+        getattr(consumer, name)(*arguments)
 
 
 def test_a_cooperative_callback_chooses_the_offsets_incrementally(stage: Stage) -> None:

@@ -103,11 +103,25 @@ def test_nothing_is_sent_before_a_subscription(player: "Player") -> None:
     assert player.member.next_tick(player.now) is None
 
 
-def test_the_same_subscription_again_changes_nothing(stable: "Player") -> None:
+def test_the_same_subscription_again_is_another_rebalance_of_an_eager_member(stable: "Player") -> None:
+    """As in librdkafka, which gives the former subscription up first."""
     stable.subscribe("t")
+    event = stable.serve()
 
-    assert stable.asked == []
-    assert not stable.inbox
+    assert isinstance(event, Revoke)
+    assert (event.partitions, event.lost) == ({"t": (0, 1)}, False)
+    stable.settle({"t": (0, 1)})
+
+
+def test_the_same_subscription_again_changes_nothing_for_a_cooperative_member(
+    new_player: Callable[..., "Player"],
+) -> None:
+    player = new_player(cooperative=True)
+    player.join({"t": (0,)})
+    player.subscribe("t")
+
+    assert player.asked == []
+    assert not player.inbox
 
 
 def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:

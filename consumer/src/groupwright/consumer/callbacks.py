@@ -63,7 +63,7 @@ def check_callbacks(**callbacks: object) -> None:
     """
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
-            raise TypeError(f"{name} takes a function, not {callback!r}")
+            raise TypeError(f"{name} expects a callable, not {callback!r}")
 
 
 def check_topics(topics: object) -> None:
@@ -71,12 +71,20 @@ def check_topics(topics: object) -> None:
 
     Raises:
         TypeError: it is no list of strings.
-        ConsumerError: a name is empty.
+        ConsumerError: the list or a name is empty, or a name is in it twice.
     """
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
-        raise TypeError(f"subscribe takes a list of topic names, not {topics!r}")
-    if "" in topics:
-        raise ConsumerError(KafkaError._INVALID_ARG, "a topic's name is empty")  # noqa: SLF001 - public code
+        raise TypeError(f"expected list of topic unicode strings, not {topics!r}")
+    if not topics:
+        mistake = "the list of topics is empty; unsubscribe() leaves the group"
+    elif "" in topics:
+        mistake = "a topic's name is empty"
+    elif len(set(topics)) < len(topics):
+        mistake = f"a topic is in the list more than once: {topics!r}"
+    else:
+        return
+    words = f"Failed to set subscription: Local: Invalid argument or configuration: {mistake}"
+    raise ConsumerError(KafkaError._INVALID_ARG, words)  # noqa: SLF001 - librdkafka's public code
 
 
 def merge_config(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,6 +105,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
     ) -> None:
         """Join the group with these topics; they replace earlier ones, and the callbacks earlier ones too.
 
+        A member that rebalances eagerly does so even if the topics are the same.
+
         Args:
             topics: names of topics (one that does not exist yet is no error), and regular expressions, which begin
                 with ``^``.
@@ -116,7 +118,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         Raises:
             TypeError: `topics` is not a list of strings, or a callback is no function.
-            ConsumerError: a topic's name is empty, or a regular expression is none.
+            ConsumerError: there is no topic, a name is empty or given twice, or a regular expression is none
+                (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id`` (``_FATAL``).
         """
         check_topics(topics)
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
@@ -307,22 +310,38 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     @inside
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Assign partitions by hand; in `on_assign`, choose the offsets of those that were gained."""
+        """Assign partitions by hand; in `on_assign`, choose the offsets of those that were gained.
+
+        Raises:
+            ConsumerError: this member rebalances cooperatively (``_STATE``).
+        """
         self._member.assign(self, partitions)
 
     @inside
     def unassign(self) -> None:
-        """Give up all partitions assigned by hand, or in a callback."""
+        """Give up all partitions assigned by hand, or in a callback.
+
+        Raises:
+            ConsumerError: this member rebalances cooperatively (``_STATE``).
+        """
         self._member.unassign(self)
 
     @inside
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        """Add partitions to the assignment."""
+        """Add partitions to the assignment.
+
+        Raises:
+            ConsumerError: this member rebalances eagerly (``_STATE``).
+        """
         self._member.incremental_assign(self, partitions)
 
     @inside
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """Take partitions out of the assignment."""
+        """Take partitions out of the assignment.
+
+        Raises:
+            ConsumerError: this member rebalances eagerly (``_STATE``).
+        """
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:

@@ -19,13 +19,11 @@ from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
     OFFSET_STORED,
-    KafkaError,
     TopicPartition,
 )
 
 from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.commits import PendingCommit
-from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
@@ -70,6 +68,9 @@ class Handover:
         self.listeners = Listeners(log)
         self.error: BaseException | None = None
         """What the first callback that failed has raised, until it is taken."""
+        self.cooperative: bool | None = None
+        """Whether the group's last assignment was cooperative (KIP-429), which decides what calls may change it; None before
+        the first."""
 
         self._group_id = group_id
         self._client_id = client_id
@@ -85,7 +86,6 @@ class Handover:
         self._introduced: set[str] = set()
         self._found: set[str] = set()
         self._applied = False
-        self._cooperative = False
         # An event comes a second time if Ctrl-C has cut the first short.
         self._done = 0
 
@@ -95,10 +95,11 @@ class Handover:
         """Gain the event's partitions. A cooperative on_assign is called even if there are none, as in librdkafka."""
         if event.ticket == self._done:
             return
+        self.cooperative = event.cooperative
         self._starts = event.offsets
         gained = keys(event.gained)
         self._offsets.assigned(gained, event.offsets)
-        seconds = self._call(self.on_assign, consumer, gained, cooperative=event.cooperative)
+        seconds = self._call(self.on_assign, consumer, gained)
         if not self._applied and event.cooperative:
             self._natively(self.incremental_assign, consumer, self._unassigned(consumer, gained))
         elif not self._applied:
@@ -139,7 +140,7 @@ class Handover:
         given_up = keys(event.partitions)
         # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
         callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
-        seconds = self._call(callback, consumer, given_up, cooperative=event.cooperative)
+        seconds = self._call(callback, consumer, given_up)
         owned = self._assigned(consumer)
         left = [key for key in given_up if key in owned]
         if left:
@@ -169,30 +170,12 @@ class Handover:
         return self._in_callback
 
     def assign_in_callback(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Replace the assignment, each partition from its committed offset unless another is given.
-
-        Raises:
-            ConsumerError: the rebalance is cooperative.
-        """
-        self.check_may_replace("assign(partitions)", "incremental_assign(partitions)")
+        """Replace the assignment, each partition from its committed offset unless another is given."""
         current = Native.assignment(consumer)
         if current:
             Native.incremental_unassign(consumer, current)
             self._ahead.drop((p.topic, p.partition) for p in current)
         self.incremental_assign(consumer, partitions)
-
-    def check_may_replace(self, call: str, instead: str) -> None:
-        """Check that a callback may replace the whole assignment: a cooperative one has parts of it only (KIP-429).
-
-        Raises:
-            ConsumerError: it may not; librdkafka refuses the call with the same code.
-        """
-        if self._in_callback and self._cooperative:
-            raise ConsumerError(
-                KafkaError._STATE,  # noqa: SLF001 - librdkafka's public code
-                f"{call} in a rebalance callback concerns the whole assignment, and this member rebalances cooperatively: "
-                f"call {instead}, with what the callback was given, or leave that to the consumer",
-            )
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
@@ -265,12 +248,9 @@ class Handover:
         callback: Callback | None,
         consumer: Native,
         partitions: list[TopicPartitionKey],
-        *,
-        cooperative: bool,
     ) -> float:
         """Run a user's callback; return the seconds it took."""
         self._applied = False
-        self._cooperative = cooperative
         if callback is None:
             return 0.0
         started = self._clock()

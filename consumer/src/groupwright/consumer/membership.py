@@ -38,13 +38,15 @@ class Membership(Rounds):
     # --- The application's wishes -------------------------------------------------------------------
 
     def subscribe(self, selection: TopicSelection, now: float) -> list[act.Action]:
-        """Be a member that subscribes to these topics; the same ones again change nothing."""
-        if selection != self._selection and not self._closing:
+        """Be a member that subscribes to these topics; an eager one rebalances even if they are the same as before."""
+        again = selection == self._selection
+        if not self._closing and not (again and self._cooperative):
             first = self.subscription is None
             self._selection = selection
             self.subscription = selection.named
             self._watch.subscribed(now)
-            self._topic_errors.subscribed()
+            if not again:
+                self._topic_errors.subscribed()
             self._request_rejoin("the consumer subscribed" if first else "the subscription changed", now)
         return self._advance(now)
 

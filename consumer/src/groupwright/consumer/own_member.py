@@ -42,6 +42,15 @@ from groupwright.consumer.snapshot import MembershipSnapshot, snapshot_of
 from groupwright.consumer.subscription import read_assignment, subscription_encoder
 
 _STOP_TIMEOUT = 2.0
+_EAGER = (
+    "Changes to the current assignment must be made using assign() when rebalance protocol type is EAGER, as this "
+    "member's is: its partition.assignment.strategy is not cooperative"
+)
+_COOPERATIVE = (
+    "Local: Erroneous state: this member rebalances cooperatively, so its assignment is changed with "
+    "incremental_assign(partitions) and incremental_unassign(partitions)"
+)
+_FATAL = "Local: Fatal error: another consumer has taken this one's group.instance.id; close this one"
 _PATIENCE = 5.0
 """Seconds in which librdkafka connects, apart from its backoff."""
 
@@ -195,30 +204,35 @@ class OwnMember:
 
     def subscribe(
         self,
-        consumer: Any,
+        _consumer: Any,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
         on_lost: RebalanceCallback | None,
     ) -> None:
-        """Join the group with these topics, or, without any, leave it."""
+        """Join the group with these topics."""
+        self._check_not_fenced("Failed to set subscription")
         selection = _read_topics(topics, self._config)
         handover = self._handover
         handover.on_assign, handover.on_revoke, handover.on_lost = on_assign, on_revoke, on_lost
-        if topics:
-            self._subscribed = True
-            self._driver.call(self._membership.subscribe, selection)
-        else:
-            self.unsubscribe(consumer)
+        self._subscribed = True
+        self._driver.call(self._membership.subscribe, selection)
 
     def unsubscribe(self, _consumer: Any) -> None:
         """Leave the group; the next poll gives the partitions up."""
+        self._check_not_fenced("Failed to remove subscription")
         if self._subscribed:
             self._subscribed = False
             self._driver.call(self._membership.unsubscribe)
 
+    def _check_not_fenced(self, words: str) -> None:
+        if self._membership.fenced:
+            raise ConsumerError(KafkaError._FATAL, f"{words}: {_FATAL}")  # noqa: SLF001 - librdkafka's public code
+
     def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Assign by hand; in a callback, choose offsets."""
+        if not self._may_change(consumer, "Failed to set assignment", whole=True):
+            return
         if self._handover.in_callback:
             self._handover.assign_in_callback(consumer, partitions)
             return
@@ -231,15 +245,13 @@ class OwnMember:
 
     def unassign(self, consumer: Any) -> None:
         """Give up all that was assigned by hand, or in a callback."""
-        self._handover.check_may_replace("unassign()", "incremental_unassign(partitions)")
-        before = _keys(Native.assignment(consumer))
-        self._commit_by_hand(consumer)
-        Native.unassign(consumer)
-        self._forget(before)
-        self._handover.note_applied()
+        if self._may_change(consumer, "Failed to remove assignment", whole=True):
+            self._unassign(consumer)
 
     def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Add to the assignment."""
+        if not self._may_change(consumer, _EAGER, whole=False):
+            return
         if self._handover.in_callback:
             self._handover.incremental_assign(consumer, partitions)
         else:
@@ -249,6 +261,8 @@ class OwnMember:
 
     def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Take out of the assignment."""
+        if not self._may_change(consumer, _EAGER, whole=False):
+            return
         self._commit_by_hand(consumer)
         Native.incremental_unassign(consumer, partitions)
         self._forget(_keys(partitions))
@@ -273,6 +287,33 @@ class OwnMember:
         before = self._committer.positions(consumer, [partition])
         Native.seek(consumer, partition)
         self._offsets.seek((partition.topic, partition.partition), partition.offset, before[0])
+
+    def _may_change(self, consumer: Any, words: str, *, whole: bool) -> bool:
+        """Check that the assignment may be changed so; where librdkafka means to unassign everything, do that instead.
+
+        From its first assignment on, also after `unsubscribe`, an eager member replaces the whole assignment, and a
+        cooperative one changes parts of it (KIP-429).
+
+        Returns:
+            Whether the change is still to be made.
+
+        Raises:
+            ConsumerError: it may not, with librdkafka's code and words.
+        """
+        if self._closing or self._membership.fenced:
+            self._unassign(consumer)
+            return False
+        if whole is self._handover.cooperative:
+            hint = f"{words}: {_COOPERATIVE}" if whole else words
+            raise ConsumerError(KafkaError._STATE, hint)  # noqa: SLF001 - librdkafka's public code
+        return True
+
+    def _unassign(self, consumer: Any) -> None:
+        before = _keys(Native.assignment(consumer))
+        self._commit_by_hand(consumer)
+        Native.unassign(consumer)
+        self._forget(before)
+        self._handover.note_applied()
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
@@ -468,4 +509,5 @@ def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSelection:
     try:
         return read_selection(topics, config.ignored_topics)
     except ValueError as error:
-        raise ConsumerError(KafkaError._INVALID_ARG, str(error)) from error  # noqa: SLF001 - librdkafka's public code
+        words = f"Failed to set subscription: Local: Invalid argument or configuration: {error}"
+        raise ConsumerError(KafkaError._INVALID_ARG, words) from error  # noqa: SLF001 - librdkafka's public code
