@@ -24,6 +24,7 @@ from groupwright.consumer.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.handover import Handover
+from groupwright.consumer.member import Native
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.protocol import Identity, Offset, Partitions
@@ -73,7 +74,8 @@ class Stage:
             self.handover.revoke(self.consumer, Revoke(next(self.tickets), partitions, lost, ME, cooperative))
 
     def assigned(self) -> dict[tuple[str, int], int]:
-        return {(p.topic, p.partition): p.offset for p in self.consumer.assignment()}
+        """Return where librdkafka was told to begin."""
+        return {(p.topic, p.partition): p.offset for p in Native.assignment(self.consumer)}
 
     def tell(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
         def callback(consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -142,6 +144,20 @@ def test_a_callback_that_assigns_chooses_the_offsets(stage: Stage) -> None:
     stage.gain({"t": (0, 1, 2)}, {("t", 0): 7, ("t", 1): 7, ("t", 2): 7})
 
     assert stage.assigned() == {("t", 0): 100, ("t", 1): OFFSET_END, ("t", 2): 7}
+
+
+def test_an_assignment_shows_the_offsets_that_the_application_chose(stage: Stage) -> None:
+    """As librdkafka does; where each partition really begins is the consumer's business."""
+
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        partitions[0].offset = 100
+        consumer.assign(partitions)
+
+    stage.gain({"t": (0, 1)}, {("t", 0): 7})
+    assert {p.offset for p in stage.consumer.assignment()} == {OFFSET_STORED}
+    stage.handover.on_assign = on_assign
+    stage.gain({"t": (0, 1)}, {("t", 0): 7})
+    assert {p.partition: p.offset for p in stage.consumer.assignment()} == {0: 100, 1: OFFSET_STORED}
 
 
 def test_a_callback_may_take_less(stage: Stage) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
     from groupwright.consumer import Consumer
+from groupwright.consumer.member import Native
 
 pytestmark = pytest.mark.kafka
 
@@ -35,7 +36,7 @@ def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
 
     gain(scene, consumer, topic)
 
-    assert [p.offset for p in consumer.assignment()] == [10]
+    assert [p.offset for p in Native.assignment(consumer)] == [10]
     scene.produce(topic, 1, first=10)
     assert scene.take(consumer, 1) == [10]
 
@@ -54,6 +55,6 @@ def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
 
     gain(scene, consumer, topic)
 
-    assert [p.offset for p in consumer.assignment()] == [3]
+    assert [p.offset for p in Native.assignment(consumer)] == [3]
     producer.commit_transaction(30)
     assert scene.take(consumer, 1) == [3]

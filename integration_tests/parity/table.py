@@ -43,7 +43,51 @@ class Row:
         return any(fnmatch(scenario, pattern) for pattern in self.scenarios)
 
 
-ROWS: tuple[Row, ...] = ()
+ROWS: tuple[Row, ...] = (
+    Row(
+        name="unassign-in-on-assign",
+        subject="`unassign()` in an eager `on_assign`",
+        original="the member waits for an `assign` for ever: rebalances pass it by, and `close` calls no `on_revoke`",
+        ours="as `assign([])`: nothing is assigned, and the member goes on",
+        reason="a member that takes part in no rebalance holds the group up, and is expelled from it",
+        scenarios=("unassigning_in_an_eager_on_assign",),
+        pairs=((r"", r"on_revoke t1\[0\]"),),
+    ),
+    Row(
+        name="refused-in-on-assign",
+        subject="`on_assign` whose call to assign was refused",
+        original="nothing is assigned",
+        ours="the partitions are assigned from their committed offsets, as without a callback",
+        reason="the group has given them to this member: nobody else would read them",
+        scenarios=("a_refused_call_in_on_assign_*",),
+        pairs=(
+            (r"assigned nothing", r"assigned t1\[0\]"),
+            (r"", r"on_revoke t1\[0\]"),
+        ),
+    ),
+    Row(
+        name="joins-without-topics",
+        subject="a subscription of which no topic exists",
+        original="the member does not join before one does",
+        ours="it joins, and `on_assign` is called with nothing; a static member stays until its session ends",
+        reason="the leader sees new topics for all, as in the Java client",
+        scenarios=("a_subscription_of_which_nothing_exists",),
+        pairs=(
+            (r"", r"on_assign nothing"),
+            (r"", r"on_revoke nothing"),
+            (r"members: 0", r"members: 1"),
+        ),
+    ),
+    Row(
+        name="lost-when-fenced",
+        subject="`on_lost` of a fenced member",
+        original="no callback is called",
+        ours="called",
+        reason="the application learns that its partitions are another's, as in the Java client",
+        scenarios=("a_fenced_static_member_has_lost_its_partitions",),
+        pairs=((r"", r"on_lost t1\[0\]"),),
+    ),
+)
 
 
 def as_markdown(rows: Sequence[Row] = ROWS) -> str:

@@ -107,14 +107,16 @@ def test_another_subscription_is_another_assignment(
         assert alone.callbacks == [("revoke", first), ("assign", sorted(all_of(both) + all_of(after)))]
 
 
-def test_the_same_subscription_again_changes_nothing(
-    member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic
+def test_the_same_subscription_again_is_a_rebalance_of_an_eager_member_alone(
+    member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
+    """As in librdkafka."""
     topic = new_kafka_topic(partitions=2)
     alone = member("alone", [topic])
     settle(1, alone)
 
     alone.subscribe([topic])
-    settle(1, alone)
+    settle(1 if cooperative else 2, alone)
 
-    assert alone.callbacks == [("assign", all_of(topic))]
+    again = [] if cooperative else [("revoke", all_of(topic)), ("assign", all_of(topic))]
+    assert alone.callbacks == [("assign", all_of(topic)), *again]

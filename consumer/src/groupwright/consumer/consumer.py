@@ -356,12 +356,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- librdkafka's own ---------------------------------------------------------------------------
 
-    assignment = beside(Native.assignment)
     cluster_id = beside(Native.cluster_id)
     committed = beside(Native.committed)
     get_watermark_offsets = beside(Native.get_watermark_offsets)
     list_topics = beside(Native.list_topics)
     offsets_for_times = beside(Native.offsets_for_times)
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return what is assigned, each partition with the offset that it was assigned with, or OFFSET_STORED."""
+        self._polling.check_usable()
+        return self._member.assignment(self)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offset after the last message that was returned of each partition."""

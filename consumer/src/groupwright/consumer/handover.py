@@ -83,6 +83,7 @@ class Handover:
         self._kind = kind
         self._starts: Offsets = {}
         self._in_callback = False
+        self._chosen: dict[TopicPartitionKey, int] = {}
         self._introduced: set[str] = set()
         self._found: set[str] = set()
         self._applied = False
@@ -147,6 +148,7 @@ class Handover:
             self._natively(Native.incremental_unassign, consumer, _partitions(left))
         self._offsets.dropped(given_up)
         self._ahead.drop(given_up)
+        self.forget(given_up)
         # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent. Looked up last: a
         # thread that pauses looks afterwards whether the partition is still there.
         paused = [key for key in given_up if key in self._ahead.paused]
@@ -182,8 +184,23 @@ class Handover:
         starts = [self._with_start(partition) for partition in partitions]
         starts = self._resolved(consumer, starts)
         Native.incremental_assign(consumer, starts)
+        self._chosen.update(
+            {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
+        )
         self._offsets.begin(starts)
         self._applied = True
+
+    def assignment(self, consumer: Native) -> list[TopicPartition]:
+        """Return what is assigned, with the offsets that the application has chosen, as librdkafka does; any thread may ask."""
+        return [
+            TopicPartition(p.topic, p.partition, self._chosen.get((p.topic, p.partition), p.offset))
+            for p in Native.assignment(consumer)
+        ]
+
+    def forget(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Forget which offsets were chosen for partitions that are no longer assigned."""
+        for key in keys:
+            self._chosen.pop(key, None)
 
     def note_applied(self) -> None:
         """Note that the user's callback took the assignment into its own hands."""

@@ -84,6 +84,9 @@ class Member(Protocol):
     def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Take partitions out."""
 
+    def assignment(self, consumer: Any) -> list[TopicPartition]:
+        """Return what is assigned; any thread may ask."""
+
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Stop delivering partitions."""
 

@@ -175,6 +175,11 @@ class NativeMember:
         """Take out natively."""
         Native.incremental_unassign(consumer, partitions)
 
+    def assignment(self, consumer: Any) -> list[TopicPartition]:
+        """Return what is assigned."""
+        with self._polling.beside():
+            return Native.assignment(consumer)
+
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Pause natively."""
         with self._polling.beside():

@@ -268,6 +268,11 @@ class OwnMember:
         self._forget(_keys(partitions))
         self._handover.note_applied()
 
+    def assignment(self, consumer: Any) -> list[TopicPartition]:
+        """Return what is assigned; a partition that was given no offset is at OFFSET_STORED."""
+        with self._polling.beside():
+            return self._handover.assignment(consumer)
+
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Stop delivering; a pause ends with the assignment, also with one that ends at this moment."""
         owned = [p for p in partitions if self._offsets.owns((p.topic, p.partition))]
@@ -318,6 +323,7 @@ class OwnMember:
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
         self._ahead.drop(keys)
+        self._handover.forget(keys)
 
     def _commit_by_hand(self, consumer: Any) -> None:
         """Do what librdkafka does before partitions are given up by hand: commit what was consumed of them."""
