@@ -1,13 +1,16 @@
 """What the tests share: a player that stands for everything around a membership, and a scene on a real broker."""
 
 import contextlib
+import dis
 import gc
+import sys
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, TypeVar
 
 import confluent_kafka
@@ -518,3 +521,61 @@ def no_thread_stays() -> Iterator[None]:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     assert not [thread.name for thread in threads if thread.is_alive()]
+
+
+# --- Signal handlers ------------------------------------------------------------------------------------
+
+_CHECKED_AFTER = frozenset({"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
+"""CPython runs signal handlers after these bytecodes only."""
+
+
+class HandlerError(BaseException):
+    """What a signal handler raises."""
+
+
+class _Handler:
+    """A trace function that raises at the `place`-th bytecode of the consumer's code at which a signal handler may run."""
+
+    def __init__(self, place: int) -> None:
+        self.raised = False
+        self._left = place
+        self._last: dict[FrameType, str] = {}
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
+        if "groupwright/consumer/" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            last, self._last[frame] = self._last.get(frame), operation
+            # An exception after a function's last call is that call's, inside its `try`; raised here it would be outside.
+            ends = operation == "RETURN_VALUE" or (
+                last == "CALL_FUNCTION_EX" and frame.f_code.co_name == "call"
+            )
+            if last in _CHECKED_AFTER and not ends:
+                self._left -= 1
+                if self._left == 0:
+                    self.raised = True
+                    raise HandlerError
+        return self
+
+
+@pytest.fixture
+def interrupted() -> Callable[[int, Callable[[], Any]], tuple[bool, Any]]:
+    """Call a function with a signal handler that raises at some place of the consumer's code.
+
+    Returns whether there is such a place, and what the function has returned.
+    """
+
+    def call(place: int, function: Callable[[], Any]) -> tuple[bool, Any]:
+        handler, result = _Handler(place), None
+        sys.settrace(handler)
+        try:
+            result = function()
+        except HandlerError:
+            pass
+        finally:
+            sys.settrace(None)
+        return handler.raised, result
+
+    return call

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
 from groupwright.consumer.ahead import HANDFUL, Ahead
 
@@ -18,10 +18,12 @@ class Queue:
         self.messages = list(messages)
         self.asked: list[int] = []
         self.position: dict[int, int] = {}
+        self.handed_over: list[Message] = []
 
     def consume(self, count: int, _timeout: float) -> list[Message]:
         self.asked.append(count)
         taken, self.messages = self.messages[:count], self.messages[count:]
+        self.handed_over += taken
         for message in taken:
             partition, offset = message.partition(), message.offset()
             if partition is not None and offset is not None:
@@ -44,6 +46,17 @@ def running(ahead: Ahead, queue: Queue) -> Message | None:
     """Take the first two messages as a caller does that keeps up: the second is the first of a handful."""
     ahead.next(queue.consume, 100.0)
     return ahead.next(queue.consume, 100.01)
+
+
+def taken(ahead: Ahead, most: int = 10) -> list[Message]:
+    """Take what waits, and nothing of librdkafka."""
+    messages: list[Message] = []
+    ahead.gather(messages, most, lambda *_: [], 0.0)
+    return messages
+
+
+def end_of(partition: int, offset: int) -> Message:
+    return Message(topic="t", partition=partition, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF))
 
 
 def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
@@ -80,7 +93,7 @@ def test_a_position_is_that_of_what_was_taken() -> None:
 
     assert [(p.partition, p.offset) for p in queue.positions()] == [(0, 3), (1, 9)]
     assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 7)]
-    assert len(ahead.take(10)) == 3
+    assert len(taken(ahead)) == 3
     assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 3), (1, 9)]
 
 
@@ -91,7 +104,7 @@ def test_what_is_given_up_is_not_returned() -> None:
 
     ahead.drop([("t", 0)])
 
-    assert offsets(ahead.take(10)) == [(1, 7)]
+    assert offsets(taken(ahead)) == [(1, 7)]
 
 
 def test_what_is_paused_waits_and_keeps_its_place() -> None:
@@ -102,12 +115,12 @@ def test_what_is_paused_waits_and_keeps_its_place() -> None:
     ahead.pause([("t", 0)])
     assert ahead.unsorted
     ahead.sort_out()
-    assert offsets(ahead.take(10)) == [(1, 7)]
+    assert offsets(taken(ahead)) == [(1, 7)]
     assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 8)]
 
     ahead.resume([("t", 0)])
     ahead.sort_out()
-    assert offsets(ahead.take(10)) == [(0, 2), (0, 3)]
+    assert offsets(taken(ahead)) == [(0, 2), (0, 3)]
 
 
 def test_what_is_paused_and_given_up_does_not_come_back() -> None:
@@ -121,18 +134,117 @@ def test_what_is_paused_and_given_up_does_not_come_back() -> None:
     ahead.resume([("t", 0)])
     ahead.sort_out()
 
-    assert ahead.take(10) == []
+    assert taken(ahead) == []
 
 
 def test_an_error_says_nothing_of_a_position() -> None:
-    end = Message(topic="t", partition=0, offset=1, error=KafkaError(KafkaError._PARTITION_EOF))
-    queue = Queue(message(0), message(1), end)
+    queue = Queue(message(0), message(1), end_of(0, 1))
     ahead = Ahead()
     running(ahead, queue)
 
     assert [(p.partition, p.offset) for p in ahead.positions(lambda: [TopicPartition("t", 0, 2)])] == [(0, 2)]
+    assert ahead.first_offsets() == {}
+
+
+def test_an_error_of_a_partition_goes_with_it() -> None:
+    """As in librdkafka: the end of a partition that was sought elsewhere since is no longer its end."""
+    down = Message(error=KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    queue = Queue(message(0), message(1), end_of(0, 2), end_of(1, 5), down)
+    ahead = Ahead()
+    running(ahead, queue)
+
     ahead.drop([("t", 0)])
-    assert ahead.take(10) == [end]
+
+    assert taken(ahead) == [queue.handed_over[3], down]
+
+
+def test_an_error_of_a_paused_partition_waits_with_it() -> None:
+    queue = Queue(message(0), message(1), end_of(0, 2), end_of(1, 5))
+    ahead = Ahead()
+    running(ahead, queue)
+    ahead.pause([("t", 0)])
+    ahead.sort_out()
+    assert offsets(taken(ahead)) == [(1, 5)]
+
+    ahead.resume([("t", 0)])
+    ahead.sort_out()
+
+    assert offsets(taken(ahead)) == [(0, 2)]
+
+
+# --- Exceptions -----------------------------------------------------------------------------------------
+
+
+def test_what_is_put_back_is_what_comes_next() -> None:
+    queue = Queue(*map(message, range(5)))
+    ahead = Ahead()
+    running(ahead, queue)
+    messages = taken(ahead, 2)
+
+    ahead.put_back(messages)
+
+    assert messages == []
+    assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2)]
+    assert offsets(taken(ahead)) == [(0, 2), (0, 3), (0, 4)]
+
+
+def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> None:
+    queue = Queue(*map(message, range(3)))
+    ahead = Ahead()
+    running(ahead, queue)
+    messages = taken(ahead)
+    ahead.pause([("t", 0)])
+    ahead.sort_out()
+
+    ahead.put_back(messages)
+    assert ahead.unsorted
+    ahead.sort_out()
+
+    assert taken(ahead) == []
+
+
+def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_again() -> None:
+    """confluent-kafka frees the messages of a call in which a signal handler raises; librdkafka counts them as consumed."""
+    queue = Queue(*map(message, range(4)), message(7, partition=1), message(4), message(8, partition=1))
+    ahead = Ahead()
+    ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
+    for number in range(2):
+        ahead.next(lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
+        taken(ahead)
+    assert ahead.lost(queue.positions()) == []
+
+    queue.consume(3, 0.0)  # of which nothing comes back
+
+    lost = ahead.lost(queue.positions())
+    assert [(p.partition, p.offset) for p in lost] == [(0, 4), (1, 7)]
+    sought = [TopicPartition("t", partition, OFFSET_INVALID) for partition in (0, 1)]
+    assert [p.offset for p in ahead.positions(lambda: sought)] == [4, 7]
+
+
+def test_what_is_put_back_was_not_lost() -> None:
+    queue = Queue(*map(message, range(5)))
+    ahead = Ahead()
+    running(ahead, queue)
+    messages = taken(ahead, 2)
+    ahead.put_back(messages)
+
+    assert ahead.lost(queue.positions()) == []
+
+
+def test_gaps_between_offsets_lose_nothing() -> None:
+    """A handful that only seems to be of one partition leaves the others behind, which then come twice."""
+    queue = Queue(
+        message(0), message(5), message(7, partition=1), message(7), message(8), message(8, partition=1)
+    )
+    ahead = Ahead()
+    ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
+    ahead.next(queue.consume, 100.0)
+    ahead.next(lambda *_: queue.consume(3, 0.0), 100.01)
+    taken(ahead)
+
+    queue.consume(2, 0.0)
+
+    assert [(p.partition, p.offset) for p in ahead.lost(queue.positions())] == [(0, 8), (1, 7)]
 
 
 # --- With a real broker ---------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """One thread polls; what the others may do meanwhile, and what they are told."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
+from groupwright.consumer.membership import Membership
 from groupwright.consumer.polling_thread import PollingThread, inside
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -183,7 +185,9 @@ def test_a_callback_may_call_what_its_thread_may() -> None:
         deadline = time.monotonic() + PATIENCE
         while not refused and time.monotonic() < deadline:
             consumer.poll(0.05)
-        assert str(refused[0]) == "close() cannot be called from a callback; return from it first"
+        assert "is inside another method of the consumer, such as a callback or a signal handler" in str(
+            refused[0]
+        )
         assert len(consumer.assignment()) == 1
 
 
@@ -267,3 +271,100 @@ def test_the_thread_inside_does_not_wait_for_itself() -> None:
     with Consumer(NOWHERE) as consumer:
         outer(consumer)
         assert consumer._polling.ident == 0
+
+
+def test_an_exception_leaves_no_thread_behind_that_seems_to_want_the_handle(
+    interrupted: Callable[[int, Callable[[], Any]], tuple[bool, Any]],
+) -> None:
+    """A poll would wait 50 ms for it each time, for ever."""
+    polling = PollingThread()
+
+    def use() -> None:
+        with polling.beside():
+            pass
+
+    places = 1
+    while interrupted(places, use)[0]:
+        places += 1
+        assert not polling.wanted
+
+    assert places > 5
+
+
+def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
+    """As in librdkafka: max.poll.interval.ms is about the time between two polls, callbacks are part of one."""
+    polling = PollingThread()
+    polling.last = 100.0
+    assert polling.polled(200.0) == 100.0
+
+    polling.ident = threading.get_ident()
+
+    assert polling.polled(200.0) == 200.0
+
+
+# --- Messages in hand -----------------------------------------------------------------------------------
+
+
+def messages(consumer: Consumer, *offsets: int) -> None:
+    """Have messages wait that librdkafka has handed over, and nothing due."""
+    consumer._ahead.waiting.extend(Message(topic="t", partition=0, offset=offset) for offset in offsets)
+    consumer._polling.quiet_until = math.inf
+
+
+def test_a_close_by_another_thread_does_not_take_the_messages_in_hand() -> None:
+    consumer = Consumer(NOWHERE)
+    consumer.poll(0)
+    messages(consumer, 5, 6)
+    returned: list[Message] = []
+    thread = threading.Thread(target=lambda: returned.extend(consumer.consume(3, PATIENCE)))
+    thread.start()
+    deadline = time.monotonic() + PATIENCE
+    while consumer._polling.ident != thread.ident or consumer._ahead.waiting:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
+
+    consumer.close()
+
+    thread.join(PATIENCE)
+    assert [message.offset() for message in returned] == [5, 6]
+
+
+def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_from_it() -> None:
+    with Consumer(NOWHERE) as consumer, ThreadPoolExecutor(1) as pool:
+        consumer.poll(0)
+        messages(consumer, 5, 6)
+        gathering = pool.submit(consumer.consume, 3, 1.0)
+        deadline = time.monotonic() + PATIENCE
+        while not consumer._polling.ident or consumer._ahead.waiting:
+            assert time.monotonic() < deadline
+        while not gathering.done():
+            with suppress(ConcurrentAccessError):
+                assert consumer.consume(3, 0) == []
+        assert [message.offset() for message in gathering.result()] == [5, 6]
+
+
+@pytest.mark.parametrize("method", ["poll", "consume"])
+def test_what_others_may_own_by_now_is_not_handed_out(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """A process that was stopped inside the native call, beyond its session. If the session holds, nothing is lost."""
+    with Consumer(NOWHERE) as consumer:
+        consumer.poll(0)
+        owned_until = [math.inf]
+        monkeypatch.setattr(Membership, "owned_until", property(lambda _: owned_until[0]))
+
+        def stopped_inside(*_: object) -> list[Message]:
+            owned_until[0] = 0.0
+            consumer._polling.quiet_until = 0.0
+            return [Message(topic="t", partition=0, offset=5)]
+
+        monkeypatch.setattr(consumer, "_native_consume", stopped_inside, raising=False)
+        consumer._polling.quiet_until = math.inf
+        call = (lambda: consumer.consume(1, 0)) if method == "consume" else (lambda: consumer.poll(0))
+        assert not call()
+        assert not call()
+
+        owned_until[0] = math.inf
+        found = call()
+
+        (message,) = found if isinstance(found, list) else [found]
+        assert message is not None
+        assert message.offset() == 5

@@ -1,6 +1,8 @@
 """Threads that share a consumer, on a real broker."""
 
 import asyncio
+import contextlib
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -267,3 +269,35 @@ def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> Non
     assert asyncio.run(asyncio.wait_for(run(), 60)) == [2, 3, 4, 5]
     assert told == ["assigned 1", "revoked 1"]
     assert scene.committed(topic) == [6]
+
+
+def test_a_poll_that_is_cancelled_loses_no_message(scene: "Scene") -> None:
+    """Its thread goes on for a moment, and may take a message for it: that is the next call's."""
+    topic = scene.topic(messages=300)
+
+    async def run() -> list[int | None]:
+        consumer = AIOConsumer(config(scene))
+        await consumer.subscribe([topic])
+        seen: list[int | None] = []
+        delays = itertools.cycle(range(5))
+        while len(seen) < 300:
+            take = consumer.consume(2, TIMEOUT) if len(seen) % 2 else consumer.poll(TIMEOUT)
+            waiting = asyncio.ensure_future(take)
+            for _ in range(next(delays)):
+                await asyncio.sleep(0.0001)
+            if next(delays):
+                waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                result = await waiting
+                taken = result if isinstance(result, list) else [result]
+                seen += [message.offset() for message in taken if message is not None]
+        # Nor does one without an end keep the next from its turn.
+        endless = asyncio.ensure_future(consumer.poll())
+        await asyncio.sleep(0.1)
+        endless.cancel()
+        assert await consumer.poll(0.1) is None
+        await consumer.close()
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == list(range(300))
+    assert scene.committed(topic) == [300]

@@ -66,7 +66,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.handover.introduce(self.consumer, event.gained)
+            self.handover.introduce(self.consumer, event)
             self.handover.assign(self.consumer, event)
 
     def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:

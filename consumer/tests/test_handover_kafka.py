@@ -5,12 +5,13 @@ back meanwhile. Found by the soak: a process that had been stopped lost its firs
 same again, and half a second later went elsewhere. So librdkafka is given offsets.
 """
 
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
-from groupwright.consumer.events import Assign
+from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.protocol import Identity
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ pytestmark = pytest.mark.kafka
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     """Assign a partition as the membership does, of a group that has committed nothing."""
     handover = scene.member_of(consumer)._handover
-    handover.introduce(consumer, [topic])
     partitions = {topic: (0,)}
-    handover.assign(consumer, Assign(1, partitions, partitions, {}, Identity(3, "m-1", "range"), None))
+    event = Assign(1, partitions, partitions, {}, Identity(3, "m-1", "range"), None)
+    handover.introduce(consumer, event)
+    handover.assign(consumer, event)
 
 
 def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
@@ -58,3 +60,72 @@ def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
     assert [p.offset for p in Native.assignment(consumer)] == [3]
     producer.commit_transaction(30)
     assert scene.take(consumer, 1) == [3]
+
+
+def test_the_beginning_of_a_log_is_an_offset(scene: "Scene") -> None:
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+
+    gain(scene, consumer, topic)
+
+    assert [p.offset for p in consumer.assignment()] == [0]
+    assert scene.member_of(consumer).snapshot.begins == {(topic, 0): 0}
+
+
+def test_a_seek_right_after_the_assignment_is_not_undone(scene: "Scene") -> None:
+    """librdkafka moved the partition to the beginning once the answer to its own question came: all came again."""
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+
+    gain(scene, consumer, topic)
+    consumer.seek(TopicPartition(topic, 0, 8))
+    assert scene.member_of(consumer).snapshot.begins == {(topic, 0): 8}
+
+    assert scene.take(consumer, 2) == [8, 9]
+    assert consumer.poll(0.7) is None  # librdkafka asks again half a second later
+
+
+def test_a_seek_in_on_assign_goes_where_it_says(scene: "Scene") -> None:
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+
+    def on_assign(consumer: "Consumer", partitions: list[TopicPartition]) -> None:
+        consumer.assign(partitions)
+        consumer.seek(TopicPartition(topic, 0, 8))
+
+    consumer.subscribe([topic], on_assign=on_assign)
+
+    assert scene.take(consumer, 2) == [8, 9]
+
+
+def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> None:
+    topic = scene.topic(messages=10)
+    consumer = scene.consumer()
+    handover = scene.member_of(consumer)._handover
+    gone = {f"gone-{number}": (0,) for number in range(8)}
+    event = Assign(1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, Identity(3, "m-1", "range"), None)
+    handover.introduce(consumer, event)
+    handover.assign(consumer, event)
+
+    assert {p.topic: p.offset for p in consumer.assignment()} == {topic: 0} | dict.fromkeys(
+        gone, OFFSET_BEGINNING
+    )
+
+
+def test_a_topic_that_could_not_be_looked_up_is_looked_up_again(scene: "Scene") -> None:
+    consumer = scene.consumer()
+    handover = scene.member_of(consumer)._handover
+    topic = f"topic-{uuid.uuid4().hex[:8]}"
+    identity = Identity(3, "m-1", "range")
+    early = Assign(1, {topic: (0,)}, {topic: (0,)}, {}, identity, None)
+    handover.introduce(consumer, early)
+    handover.assign(consumer, early)
+    assert [p.offset for p in consumer.assignment()] == [OFFSET_BEGINNING]
+    handover.revoke(consumer, Revoke(2, {topic: (0,)}, lost=False))
+    scene.kafka.create_topic(topic, 1)
+
+    again = Assign(3, {topic: (0,)}, {topic: (0,)}, {}, identity, None)
+    handover.introduce(consumer, again)
+    handover.assign(consumer, again)
+
+    assert [p.offset for p in consumer.assignment()] == [0]

@@ -194,3 +194,20 @@ def test_a_clients_errors_are_counted_by_name(
 
     assert value("groupwright_client_errors_total", error="_TRANSPORT") == 2
     assert value("groupwright_client_errors_total", error="_ALL_BROKERS_DOWN") == 1
+
+
+def test_a_partition_of_which_nothing_was_taken_lags_from_where_it_began(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    """Statistics tell where its log ends; where it began, a consumer that assigns offsets by itself."""
+    ends = {"orders": {0: 12, 1: 5, 2: 7}}
+    signals = Signals(
+        lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {3: 1}}, {"orders": {3: 4}}, ends)
+    )
+    signals.take_statistics("")
+    begins = {("orders", 0): 2, ("orders", 1): 9, ("orders", 3): 0, ("gone", 0): 0}
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(begins=begins))
+    Metrics.of(registry).watch(consumer, Options(lag_by_partition=True), signals)
+
+    lag = [value("groupwright_partition_lag", topic="orders", partition=str(number)) for number in range(4)]
+    assert lag == [10, 0, None, 1]

@@ -173,3 +173,14 @@ def test_statistics_come_every_15_s_unless_the_application_says_otherwise() -> N
 class KafkaErrorLike:
     def name(self) -> str:
         return "_ALL_BROKERS_DOWN"
+
+
+def test_the_end_of_a_log_is_told_where_nothing_was_taken_and_the_lag_is_not_known(statistics: Text) -> None:
+    """Of a consumer that assigns offsets by itself, which then knows the lag."""
+    everything = json.loads(statistics("consumer"))
+    everything["topics"]["orders"]["partitions"]["0"]["query_offset"] = 3
+
+    read = read_consumer(json.dumps(everything))
+
+    assert 0 not in read.lag["orders"]
+    assert read.ends["orders"] == {0: 10}

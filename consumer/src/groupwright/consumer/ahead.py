@@ -5,11 +5,16 @@ call has brought. All that says how far the application has come must then say i
 does, for commits too. What is given up, sought elsewhere or paused leaves the handful before the next message is taken.
 
 A caller that takes its time gets each message by a call of its own, as without this module.
+
+Messages move from librdkafka to a list or a queue here within one call into C: CPython runs signal handlers between two
+bytecodes, and a message that only the interpreter's stack holds is lost if a handler raises. One that runs inside the native
+call makes confluent-kafka throw the whole handful away; `lost` tells then where to fetch it again.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice, repeat, starmap
 
 from confluent_kafka import Message, TopicPartition
 
@@ -31,9 +36,13 @@ class Ahead:
         """Whether a pause or its end has to be heeded by `sort_out` first."""
         self.paused: frozenset[TopicPartitionKey] = frozenset()
         """What is kept back: all that the application, or a revocation under way, has paused."""
+        self.cut_short = False
+        """Whether an exception has ended a native call, so that messages may be `lost`."""
         self._handful = handful
         self._held: list[Message] = []
         self._carried: dict[TopicPartitionKey, TopicPartition] = {}
+        self._reached: dict[TopicPartitionKey, int] = {}
+        """Where each partition goes on after all that was ever here of it."""
         self._last_fill = 0.0
         # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
         self._lock = threading.RLock()
@@ -47,12 +56,82 @@ class Ahead:
         wanted = self._handful if now - self._last_fill < _KEEPS_UP else 1
         self._last_fill = now
         with self._lock:
-            self.waiting.extend(consume(wanted, 0.0))
+            self._fill(self.waiting, consume, wanted, 0.0)
         return self.waiting.popleft() if self.waiting else None
 
-    def take(self, most: int) -> list[Message]:
-        """Take up to so many."""
-        return [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
+    def gather(
+        self,
+        messages: list[Message],
+        most: int,
+        consume: Callable[[int, float], list[Message]],
+        timeout: float,
+    ) -> None:
+        """Append up to `most` messages: those that wait here, or without any, what librdkafka has within `timeout`."""
+        if self.waiting and most > 0:
+            messages.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
+        else:
+            self._fill(messages, consume, most, timeout)
+
+    def _fill(
+        self,
+        messages: "deque[Message] | list[Message]",
+        consume: Callable[[int, float], list[Message]],
+        most: int,
+        timeout: float,
+    ) -> None:
+        before = len(messages)
+        try:
+            # All of it runs in C, without a bytecode between.
+            messages.extend(chain.from_iterable(map(consume, (most,), (timeout,))))
+        except BaseException:
+            self.cut_short = self._handful > 0
+            raise
+        self._note(messages, before)
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note where partitions begin, where that is an offset."""
+        self._reached.update({(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0})
+
+    def taken(self, message: Message) -> None:
+        """Note a message that librdkafka has handed over past this object."""
+        self._note((message,))
+
+    def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return where partitions go on that librdkafka has handed more of than came here; positions are so from now on."""
+        with self._lock:
+            self.cut_short = False
+            for message in (*self._held, *self.waiting):
+                self._note((message,))
+            lost = [
+                TopicPartition(p.topic, p.partition, reached)
+                for p in positions
+                if (reached := self._reached.get((p.topic, p.partition), p.offset)) < p.offset
+            ]
+            self.carry(lost)
+        return lost
+
+    def _note(self, messages: Sequence[Message], begin: int = 0) -> None:
+        """Note how far partitions have come with these messages, of `begin` on."""
+        if len(messages) > begin:
+            first, last = messages[begin], messages[-1]
+            key, count = _key(last), len(messages) - begin
+            if key is not None and last.error() is None and key == _key(first):
+                offset, from_offset = last.offset(), first.offset()
+                # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may name an
+                # earlier offset of the others, and messages come twice: but none is lost.
+                if offset is not None and from_offset is not None and offset - from_offset == count - 1:
+                    self._reached[key] = max(offset + 1, self._reached.get(key, 0))
+                    return
+            for message in islice(messages, begin, None):
+                key, offset = _key(message), message.offset()
+                if key is not None and offset is not None and message.error() is None:
+                    self._reached[key] = max(offset + 1, self._reached.get(key, 0))
+
+    def put_back(self, messages: list[Message]) -> None:
+        """Take back messages that the application does not get now; they are the next ones. For the polling thread."""
+        with self._lock:
+            self.waiting.extendleft(starmap(messages.pop, repeat((), len(messages))))
+            self.unsorted = True  # a partition may have been paused since they were taken
 
     def positions(self, read: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
         """Return librdkafka's positions, as `read` reads them, set back to what was taken."""
@@ -62,7 +141,7 @@ class Ahead:
         first: dict[TopicPartitionKey, Message] = {}
         for message in messages:
             key = _key(message)
-            if key is not None:
+            if key is not None and message.error() is None:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
@@ -76,7 +155,7 @@ class Ahead:
         first: dict[TopicPartitionKey, int] = {}
         for message in (*self._held, *self.waiting.copy()):
             key, offset = _key(message), message.offset()
-            if key is not None and offset is not None:
+            if key is not None and offset is not None and message.error() is None:
                 first[key] = min(offset, first.get(key, offset))
         return first
 
@@ -88,6 +167,7 @@ class Ahead:
             self._held = [message for message in self._held if _key(message) not in gone]
             for key in gone:
                 self._carried.pop(key, None)
+                self._reached.pop(key, None)
 
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Keep these back, once `sort_out` was called."""
@@ -117,9 +197,9 @@ class Ahead:
 
 
 def _key(message: Message) -> TopicPartitionKey | None:
-    """Return a message's partition; None of an error, which is about no position."""
+    """Return the partition of a message, or of an error such as the partition's end; None if it is of none."""
     topic, partition = message.topic(), message.partition()
-    return None if message.error() is not None or topic is None or partition is None else (topic, partition)
+    return None if topic is None or partition is None else (topic, partition)
 
 
 def _set_back(position: TopicPartition, first: Message | None) -> TopicPartition:

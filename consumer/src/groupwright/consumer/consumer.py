@@ -24,7 +24,7 @@ from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
 from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.polling_thread import PollingThread, beside, inside
+from groupwright.consumer.polling_thread import PollingThread, beside, inside, never
 
 _SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
@@ -155,9 +155,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
             polling.ident = get_ident()
             try:
                 message = self._fetch(_SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
+                polling.last = ended = monotonic()
+                polling.inside_seconds += ended - now
+                if message is not None and ended >= polling.quiet_until and self._take_back([message]):
+                    message = None
+            except BaseException:
+                self._keep([])
+                raise
             finally:
                 polling.ident = 0
-                polling.inside_seconds += monotonic() - now
             if message is not None or 0.0 <= timeout <= _SLICE:
                 return message
         return self._poll(math.inf if timeout < 0 else now + timeout)
@@ -165,28 +171,72 @@ class Consumer(Observable, confluent_kafka.Consumer):
     @inside
     def _poll(self, deadline: float) -> Message | None:
         self._check_not_in_callback()
-        while True:
-            with self._polling.timed():
-                error_message = self._serve()
-                if error_message is not None:
-                    return error_message
-                now = monotonic()
-                remaining = deadline - now
-                if not self._member.hold(min(_SLICE, remaining)):
-                    message = self._fetch(max(0.0, min(_SLICE, remaining)), now)
-                    if message is not None and self._interceptors:
-                        message = next(iter(self._interceptors.on_consume([message])), None)
-                    if message is not None:
-                        return message
-            if remaining <= _SLICE:
-                return None
+        taken: list[Message] = []
+        try:
+            while True:
+                with self._polling.timed():
+                    error_message = self._serve()
+                    if error_message is not None:
+                        return error_message
+                    now = monotonic()
+                    remaining = deadline - now
+                    if not self._member.hold(min(_SLICE, remaining)):
+                        message = self._fetch(max(0.0, min(_SLICE, remaining)), now)
+                        if message is not None:
+                            taken.append(message)
+                        if not self._take_back(taken):
+                            for shown in self._interceptors.on_consume(taken):
+                                return shown
+                            taken.clear()
+                if remaining <= _SLICE or self._polling.abandoned():
+                    return None
+        except BaseException:
+            self._keep(taken)
+            raise
+
+    @inside
+    def _poll_unless(self, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
+        """Return what `poll` does, a call of `poll` or `consume`; once it is `abandoned`, the next call returns that instead."""
+        self._polling.abandoned = abandoned
+        try:
+            result = poll()
+        finally:
+            self._polling.abandoned = never
+        if result is not None and abandoned():
+            self._return(result)
+            return None
+        return result
+
+    @inside
+    def _return(self, result: Message | list[Message]) -> None:
+        """Keep what `poll` or `consume` has returned for the next call."""
+        self._keep(result if isinstance(result, list) else [result])
+
+    def _take_back(self, messages: list[Message]) -> bool:
+        """Keep messages for later if others may own their partitions by now; return whether that is so."""
+        lapsed = self._member.lapsed
+        if lapsed:
+            self._ahead.put_back(messages)
+        return lapsed
+
+    def _keep(self, messages: list[Message]) -> None:
+        """Have the next call return what this one does not, such as when the exception of a signal handler ends it."""
+        # What librdkafka's own membership has handed over may be revoked and committed by it.
+        if not self._config.broker_assigned:
+            self._ahead.put_back(messages)
+            if self._ahead.cut_short:
+                for partition in self._ahead.lost(Native.position(self, Native.assignment(self))):
+                    Native.seek(self, partition)
+            self._polling.disturb()
 
     def _fetch(self, timeout: float, now: float) -> Message | None:
         message = self._ahead.next(self._native_consume, now)
         if message is None:
             message = self._native_poll(timeout)
-            if message is not None and self._notices is not None:
-                self._notice([message])
+            if message is not None:
+                self._ahead.taken(message)
+                if self._notices is not None:
+                    self._notice([message])
         return message
 
     def _notice(self, messages: list[Message]) -> None:
@@ -209,46 +259,69 @@ class Consumer(Observable, confluent_kafka.Consumer):
         polling = self._polling
         polling.last = now = monotonic()
         messages: list[Message] = []
+        deadline = math.inf if timeout < 0 else now + timeout
         if now < polling.quiet_until and not polling.ident:
             # As in `poll`: what most calls find.
             polling.ident = get_ident()
             try:
                 seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
-                messages = self._ahead.take(num_messages) or self._native_consume(num_messages, seconds)
+                self._ahead.gather(messages, num_messages, self._native_consume, seconds)
+                polling.last = ended = monotonic()
+                polling.inside_seconds += ended - now
+                if self._notices is not None:
+                    self._notice(messages)
+                if ended >= polling.quiet_until:
+                    self._take_back(messages)
+                if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
+                    return messages
+                if messages:
+                    # Still inside, so that no other thread comes between, to close or to poll.
+                    return self._gather(num_messages, deadline, messages)
+            except BaseException:
+                self._keep(messages)
+                raise
             finally:
                 polling.ident = 0
-                polling.inside_seconds += monotonic() - now
-            if self._notices is not None:
-                self._notice(messages)
-            if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
-                return messages
-        return self._consume(num_messages, math.inf if timeout < 0 else now + timeout, messages)
+        return self._consume(num_messages, deadline)
 
     @inside
-    def _consume(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
+    def _consume(self, num_messages: int, deadline: float) -> list[Message]:
         self._check_not_in_callback()
+        messages: list[Message] = []
+        try:
+            return self._gather(num_messages, deadline, messages)
+        except BaseException:
+            self._keep(messages)
+            raise
+
+    def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
+        """Add to `messages` until there are so many or the time is over; return what interceptors make of them."""
         while True:
             with self._polling.timed():
-                # What is due waits until the messages in hand have been returned: their partitions may be given up by
-                # it, and what it raises would lose them.
-                if not messages:
+                if messages:
+                    self._polling.give_way()
+                else:
                     error_message = self._serve()
                     if error_message is not None:
                         return [error_message]
-                elif self._member.due or self._polling.closing:
-                    return messages
-                now = self._polling.last = monotonic()
-                remaining = deadline - now
-                if not self._member.hold(min(_SLICE, remaining)):
-                    wanted = num_messages - len(messages)
-                    batch = self._ahead.take(wanted)
-                    if not batch:
-                        batch = self._native_consume(wanted, max(0.0, min(_SLICE, remaining)))
-                        if self._notices is not None:
-                            self._notice(batch)
-                    messages += self._interceptors.on_consume(batch) if self._interceptors else batch
-            if len(messages) >= num_messages or remaining <= _SLICE:
-                return messages
+                remaining = deadline - monotonic()
+                if not self._must_return(messages) and not self._member.hold(min(_SLICE, remaining)):
+                    before = len(messages)
+                    seconds = max(0.0, min(_SLICE, remaining))
+                    self._ahead.gather(messages, num_messages - before, self._native_consume, seconds)
+                    if self._notices is not None:
+                        self._notice(messages[before:])
+                self._take_back(messages)
+                over = remaining <= _SLICE or self._polling.abandoned()
+                if over or len(messages) >= num_messages or self._must_return(messages):
+                    shown = self._interceptors.on_consume(messages)
+                    if shown or over:
+                        return shown
+                    messages.clear()  # interceptors have left them all out
+
+    def _must_return(self, messages: list[Message]) -> bool:
+        """Return whether what is due waits for the messages in hand: it may give up their partitions, or raise."""
+        return bool(messages) and (self._member.due or self._polling.closing)
 
     def _check_not_in_callback(self) -> None:
         if self._member.in_callback:
@@ -378,6 +451,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Go on at another offset; the partition must be assigned."""
         self._member.seek(self, partition)
         self._ahead.drop([(partition.topic, partition.partition)])
+        self._ahead.begin([partition])
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Authenticate with these whenever a connection must from now on."""
@@ -418,7 +492,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
             self._polling.closed = True
             return
         if self._polling.ident == get_ident():
-            raise RuntimeError("close() cannot be called from a callback; return from it first")
+            raise RuntimeError(
+                "close() cannot be called by a thread that is inside another method of the consumer, such as a callback or a "
+                "signal handler that interrupts poll(): return from it first. A handler may set a flag, or raise an exception"
+            )
         with self._close_lock:
             if not self._polling.closed:
                 self._polling.end(_CLOSE_TIMEOUT)

@@ -38,6 +38,10 @@ class PollClock:
         """Start as if it had polled now."""
         self.last = time.monotonic()
 
+    def polled(self, now: float) -> float:  # noqa: ARG002 - a polling thread may be inside a poll at this time
+        """Return when the application last polled, as of `now`."""
+        return self.last
+
 
 class Driver:
     """Runs one `Membership` on one `Network`."""
@@ -158,7 +162,7 @@ class Driver:
     def _tick(self) -> None:
         self._timer = None
         self._commits.expire(time.monotonic())
-        self._feed(lambda now: self._membership.tick(now, self._poll_clock.last))
+        self._feed(lambda now: self._membership.tick(now, self._poll_clock.polled(now)))
 
     def _tell_silence(self, now: float) -> None:
         """Warn if the thread did not run for long; what it does first afterwards need not be the tick that is overdue."""

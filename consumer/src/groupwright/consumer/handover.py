@@ -40,9 +40,9 @@ _RESETS = {
     "latest": OFFSET_END,
     "end": OFFSET_END,
 }
-_MANY_TOPICS = 10
-"""More than these are looked up with all that the cluster has, in one request."""
 _LOOK_UP = 1.0
+"""Seconds for each of the two look-ups of an assignment, at most."""
+_LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
 
@@ -84,8 +84,9 @@ class Handover:
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
-        self._introduced: set[str] = set()
-        self._found: set[str] = set()
+        self._introduced = 0
+        """The ticket of the last assignment whose partitions were looked up."""
+        self._brokers_answer = True
         self._applied = False
         # An event comes a second time if Ctrl-C has cut the first short.
         self._done = 0
@@ -114,18 +115,13 @@ class Handover:
             who = event.identity
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
 
-    def introduce(self, consumer: Native, topics: Iterable[str]) -> None:
-        """Have librdkafka look topics up before they are assigned: by itself it looks for new ones once a second."""
-        new = set(topics) - self._introduced
-        self._introduced |= new
-        wanted = [{}] if len(new) > _MANY_TOPICS else [{"topic": topic} for topic in new]
-        try:
-            for which in wanted:
-                Native.list_topics(consumer, timeout=_LOOK_UP, **which)
-        except confluent_kafka.KafkaException as error:
-            self._log.debug("topics could not be looked up, and will be by librdkafka: %s", error)
-        else:
-            self._found |= new
+    def introduce(self, consumer: Native, event: Assign) -> None:
+        """Have librdkafka find the leaders of what is about to be gained: by itself it looks for new ones once a second."""
+        if event.gained and event.ticket != self._introduced:
+            self._introduced = event.ticket
+            gained = keys(event.gained)
+            beginnings = [TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in gained]
+            self._brokers_answer = self._look_up(consumer, beginnings) is not None
 
     def hold(self, consumer: Native, event: Revoke) -> None:
         """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
@@ -181,13 +177,17 @@ class Handover:
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
-        starts = [self._with_start(partition) for partition in partitions]
-        starts = self._resolved(consumer, starts)
+        starts = self._resolved(consumer, [self._with_start(partition) for partition in partitions])
         Native.incremental_assign(consumer, starts)
         self._chosen.update(
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
         self._offsets.begin(starts)
+        self._ahead.begin(starts)
+        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may be.
+        paused = [p for p in starts if (p.topic, p.partition) in self._ahead.paused]
+        if paused:
+            Native.pause(consumer, paused)
         self._applied = True
 
     def assignment(self, consumer: Native) -> list[TopicPartition]:
@@ -241,24 +241,29 @@ class Handover:
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
 
     def _resolved(self, consumer: Native, starts: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the starts with offsets instead of "end", as far as brokers answer.
+        """Return the starts with offsets instead of "beginning" and "end", as far as brokers answer.
 
-        librdkafka would ask for them by itself. But an answer that comes after the partition was given up has it asked again
-        half a second later, and the partition goes on from there, wherever it was assigned meanwhile
-        (`rd_kafka_toppar_handle_Offset`, seen in 2.16): what lies between would never come. The same holds for "beginning",
-        where messages come twice; that is left to librdkafka, whose statistics tell such a partition's lag.
+        librdkafka would ask for them by itself. But its answer moves the partition whenever it comes: a seek that came first
+        is undone. And an answer that comes after the partition was given up has it asked again half a second later, and the
+        partition goes on from there, wherever it was assigned meanwhile (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
         """
-        ends = [p for p in starts if p.offset == OFFSET_END and p.topic in self._found]
-        if not ends:
+        logical = [p for p in starts if p.offset in _LOGICAL]
+        if not logical or not self._brokers_answer:
             return starts
+        found = self._look_up(consumer, logical) or {}
+        return [found.get((p.topic, p.partition), p) if p.offset in _LOGICAL else p for p in starts]
+
+    def _look_up(
+        self, consumer: Native, wanted: list[TopicPartition]
+    ) -> dict[TopicPartitionKey, TopicPartition] | None:
+        """Return the offsets of "beginning" and "end", where there are any; None if a broker does not answer in time."""
         try:
-            # As a timestamp, it is ListOffsets' name of the same.
-            answers = Native.offsets_for_times(consumer, ends, timeout=_LOOK_UP)
+            # As timestamps, they are ListOffsets' names of the same.
+            answers = Native.offsets_for_times(consumer, wanted, timeout=_LOOK_UP)
         except confluent_kafka.KafkaException as error:
             self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
-            return starts
-        found = {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
-        return [found.get((p.topic, p.partition), p) if p.offset == OFFSET_END else p for p in starts]
+            return None
+        return {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
 
     def _call(
         self,

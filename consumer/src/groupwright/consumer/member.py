@@ -37,6 +37,10 @@ class Member(Protocol):
         """Whether a rebalance callback is running."""
 
     @property
+    def lapsed(self) -> bool:
+        """Whether other members may own this one's partitions by now; asked before messages are handed out."""
+
+    @property
     def due(self) -> bool:
         """Whether anything waits to be served; asked while messages are in hand."""
 

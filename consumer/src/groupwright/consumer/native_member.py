@@ -99,6 +99,11 @@ class NativeMember:
             raise error
         return None
 
+    @property
+    def lapsed(self) -> bool:
+        """That is librdkafka's to know."""
+        return False
+
     def hold(self, _seconds: float) -> bool:
         """Hold nothing back."""
         return False

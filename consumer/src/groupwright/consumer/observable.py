@@ -34,8 +34,9 @@ class Observable:
 
     @property
     def poll_age(self) -> float | None:
-        """Seconds since the application was last inside `poll` or `consume`, None once closed."""
-        return None if self._polling.closed else monotonic() - self._polling.last
+        """Seconds since the application was last inside `poll` or `consume`: 0 while it is, None once closed."""
+        now = monotonic()
+        return None if self._polling.closed else max(0.0, now - self._polling.polled(now))
 
     @property
     def membership_snapshot(self) -> MembershipSnapshot:

@@ -56,6 +56,12 @@ class OffsetTracker:
                 {(p.topic, p.partition): (p.offset, None) for p in partitions if p.offset >= 0}
             )
 
+    @property
+    def begins(self) -> dict[TopicPartitionKey, int]:
+        """Where partitions were last sent to of which nothing was consumed since, where that is an offset."""
+        with self._lock:
+            return {key: offset for key, (offset, _) in self._begun.items() if offset >= 0}
+
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
         """Note where a partition was sought, and its `position` before.
 

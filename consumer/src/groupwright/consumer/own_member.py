@@ -154,7 +154,12 @@ class OwnMember:
     def snapshot(self) -> MembershipSnapshot:
         """The membership at this moment."""
         return snapshot_of(
-            self._membership, self._network.traffic, self._polling, self._ahead, self._config.timing
+            self._membership,
+            self._network.traffic,
+            self._polling,
+            self._ahead,
+            self._offsets.begins,
+            self._config.timing,
         )
 
     @property
@@ -179,10 +184,15 @@ class OwnMember:
         if self._held is not None and self._held.stops_all:
             self._held.wait(seconds)
             return True
-        if self._overslept or time.monotonic() >= self._membership.owned_until:
+        if self._overslept or self.lapsed:
             self._inbox.wait(seconds, but_for_gains=True)
             return True
         return False
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the session may be over: the process was stopped, say, and the membership's thread has yet to notice."""
+        return time.monotonic() >= self._membership.owned_until
 
     @property
     def _overslept(self) -> bool:
@@ -333,6 +343,7 @@ class OwnMember:
     def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
         self._offsets.begin(partitions)
+        self._ahead.begin(partitions)
         if not self._subscribed:
             self._identity = Identity()  # what is consumed from now on was assigned by no group
 
@@ -411,7 +422,7 @@ class OwnMember:
         """Prepare for what comes next, and return whether it may be taken. The process may be stopped meanwhile."""
         coming = self._inbox.next_gains
         if coming is not None and not self._closing:
-            self._handover.introduce(consumer, coming.gained)
+            self._handover.introduce(consumer, coming)
         return not self._overslept
 
     def _serve_event(self, consumer: Any, event: Event) -> Message | None:

@@ -36,10 +36,10 @@ class PollingThread(PollClock):
     __slots__ = (
         "__weakref__",
         "_alone",
-        "_asked",
         "_changed",
         "_pid",
-        "_served",
+        "_wanting",
+        "abandoned",
         "closed",
         "closing",
         "ident",
@@ -58,9 +58,12 @@ class PollingThread(PollClock):
         """Time that the application has spent inside `poll` and `consume`; what needed no look at librdkafka left out."""
         self.closing = self.closed = False
         """Whether a thread closes the consumer, or has."""
+        self.abandoned: Callable[[], bool] = never
+        """Whether nobody waits any more for the `poll` or `consume` under way, which then ends as if its time were over."""
         self._pid = os.getpid()
         self._changed = threading.Condition()
-        self._asked = self._served = 0
+        self._wanting: set[object] = set()
+        """One token for each thread that uses the handle beside the polling one, or waits to."""
         self._alone = False
         # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
         os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
@@ -76,7 +79,12 @@ class PollingThread(PollClock):
         try:
             yield
         finally:
-            self.inside_seconds += time.monotonic() - began
+            self.last = ended = time.monotonic()
+            self.inside_seconds += ended - began
+
+    def polled(self, now: float) -> float:
+        """Return when the application last polled: `now` as long as it is inside, callbacks included (as in librdkafka)."""
+        return now if self.ident else self.last
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -84,42 +92,45 @@ class PollingThread(PollClock):
         if self.ident == get_ident():
             yield
             return
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone)
-            self._asked += 1
-        # After the count, since `poll` sets the time before it looks at the count: one of both sees the other.
-        self.disturb()
+        token = object()
         try:
+            with self._changed:
+                while not self._changed.wait_for(lambda: not self._alone, _TURN):
+                    pass
+                self._wanting.add(token)
+            # Afterwards, since `poll` sets the time before it looks for tokens: one of both sees the other.
+            self.disturb()
             yield
         finally:
+            # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
+            self._wanting.discard(token)
             with self._changed:
-                self._served += 1
                 self._changed.notify_all()
 
     @contextmanager
     def alone(self, timeout: float) -> Iterator[bool]:
         """Have the handle without any other thread; yields whether all have come out of it within `timeout` seconds."""
-        with self._changed:
-            self._alone = True
-            alone = self._changed.wait_for(lambda: self._served == self._asked, timeout)
         try:
+            with self._changed:
+                self._alone = True
+                alone = self._changed.wait_for(lambda: not self._wanting, timeout)
             yield alone
         finally:
+            self._alone = False
             with self._changed:
-                self._alone = False
                 self._changed.notify_all()
 
     @property
     def wanted(self) -> bool:
         """Whether another thread waits for the handle."""
-        return self._asked != self._served
+        return bool(self._wanting)
 
     def give_way(self) -> None:
         """Let the threads go first that want the handle now, for a turn at most."""
-        if self._asked != self._served:
+        if self._wanting:
             with self._changed:
-                asked = self._asked
-                self._changed.wait_for(lambda: self._served >= asked, _TURN)
+                asked = frozenset(self._wanting)
+                self._changed.wait_for(lambda: asked.isdisjoint(self._wanting), _TURN)
 
     # --- The end ------------------------------------------------------------------------------------
 
@@ -180,6 +191,11 @@ class PollingThread(PollClock):
                 f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback of this consumer, "
                 "or in a call without a time limit; end that first"
             )
+
+
+def never() -> bool:
+    """Return False: somebody waits."""
+    return False
 
 
 def _disturb(polling: "weakref.ref[PollingThread]") -> None:

@@ -47,10 +47,17 @@ class MembershipSnapshot:
     """``max.poll.interval.ms``."""
     ahead: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
     """Where messages of a partition were taken from librdkafka and not yet handed out: the offset of the first."""
+    begins: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
+    """Where partitions began, or were last sought, of which nothing was consumed since; where that is an offset."""
 
 
 def snapshot_of(
-    membership: Membership, traffic: Traffic, polling: PollingThread, ahead: Ahead, timing: Timing
+    membership: Membership,
+    traffic: Traffic,
+    polling: PollingThread,
+    ahead: Ahead,
+    begins: Mapping[TopicPartitionKey, int],
+    timing: Timing,
 ) -> MembershipSnapshot:
     """Return the snapshot of Groupwright's own membership; any thread may ask, and no lock is taken."""
     heard = traffic.heartbeat_answered
@@ -68,4 +75,5 @@ def snapshot_of(
         poll_seconds=polling.inside_seconds,
         max_poll_interval=timing.max_poll_interval,
         ahead=ahead.first_offsets(),
+        begins=begins,
     )

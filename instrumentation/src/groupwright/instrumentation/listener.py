@@ -319,8 +319,9 @@ class Instrumentation:
             return
         yield from readings.of_signals(STATISTICS_AGE, signals.age, CLIENT_ERRORS, dict(signals.errors))
         if signals.statistics is not None:
-            ahead = {} if snapshot is None else snapshot.ahead
-            yield from readings.of_lag(signals.statistics, ahead, by_partition=self._options.lag_by_partition)
+            yield from readings.of_lag(
+                signals.statistics, snapshot, by_partition=self._options.lag_by_partition
+            )
 
     def _read(self, what: str, read: Callable[[], Iterator[Reading]]) -> list[Reading]:
         try:

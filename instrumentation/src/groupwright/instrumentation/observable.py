@@ -125,6 +125,8 @@ class MembershipSnapshot:
     ahead: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """By topic and partition, where a consumer has taken messages from librdkafka and not yet handed them out: the first
     one's offset."""
+    begins: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """By topic and partition, where a consumer was told to begin: the lag of what nothing was consumed of is from there."""
 
 
 class ObservableConsumer(Protocol):

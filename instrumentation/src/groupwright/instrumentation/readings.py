@@ -63,17 +63,18 @@ def of_membership(snapshot: MembershipSnapshot) -> Iterator[Reading]:
 
 
 def of_lag(
-    statistics: ConsumerStatistics, ahead: Mapping[tuple[str, int], int], *, by_partition: bool
+    statistics: ConsumerStatistics, snapshot: MembershipSnapshot | None, *, by_partition: bool
 ) -> Iterator[Reading]:
     """Read the lag of what is fetched.
 
     Args:
         statistics: the newest ones.
-        ahead: where messages wait that librdkafka takes for taken, and the application has not: the first offset of
-            each partition.
+        snapshot: a consumer's own, which knows what statistics do not: which messages librdkafka takes for taken and
+            the application has not, and where partitions began of which nothing was taken.
         by_partition: whether each partition is read as well.
     """
-    for topic, lags in _with_ahead(statistics, ahead).items():
+    lag = statistics.lag if snapshot is None else _known_better(statistics, snapshot)
+    for topic, lags in lag.items():
         if lags:
             yield Reading(metrics.LAG, (topic,), sum(lags.values()))
             yield Reading(metrics.LAG_MAX, (topic,), max(lags.values()))
@@ -82,14 +83,18 @@ def of_lag(
                 yield Reading(metrics.PARTITION_LAG, (topic, str(partition)), lag)
 
 
-def _with_ahead(
-    statistics: ConsumerStatistics, ahead: Mapping[tuple[str, int], int]
+def _known_better(
+    statistics: ConsumerStatistics, snapshot: MembershipSnapshot
 ) -> Mapping[str, Mapping[int, int]]:
-    lag = dict(statistics.lag)
-    for (topic, partition), first in ahead.items():
+    lag = {topic: dict(lags) for topic, lags in statistics.lag.items()}
+    for (topic, partition), first in snapshot.ahead.items():
         position = statistics.positions.get(topic, {}).get(partition)
         if position is not None and first < position:
-            lag[topic] = {**lag[topic], partition: lag[topic][partition] + position - first}
+            lag[topic][partition] += position - first
+    for (topic, partition), begin in snapshot.begins.items():
+        end = statistics.ends.get(topic, {}).get(partition)
+        if end is not None:
+            lag[topic][partition] = max(0, end - begin)
     return lag
 
 

@@ -8,7 +8,7 @@ Sources: librdkafka's STATISTICS.md; rd_kafka_stats_emit_all.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING
 
@@ -67,6 +67,8 @@ class ConsumerStatistics:
     """Messages by topic and partition; of partitions that are being fetched, where it is known."""
     positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """The offsets that this lag is counted from, where messages were taken already."""
+    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Where the logs of fetched partitions end whose lag is not known here, since nothing was taken of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,15 @@ def read_consumer(text: str) -> ConsumerStatistics:
             state=_STATES.get(join_state),
             coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
             requests=sent,
-            lag={name: {number: lag for number, lag, _ in topic} for name, topic in lags.items()},
+            lag={
+                name: {one.number: one.lag for one in topic if one.lag >= 0} for name, topic in lags.items()
+            },
             positions={
-                name: {number: position for number, _, position in topic if position >= 0}
+                name: {one.number: one.position for one in topic if one.lag >= 0 and one.position >= 0}
+                for name, topic in lags.items()
+            },
+            ends={
+                name: {one.number: one.end for one in topic if one.lag < 0 <= one.end}
                 for name, topic in lags.items()
             },
         )
@@ -176,8 +184,18 @@ def _errors(broker: Mapping[str, Any]) -> int:
     return int(broker["txerrs"] + broker["rxerrs"] + broker["req_timeouts"])
 
 
-def _lags(partitions: Mapping[str, Any]) -> Iterator[tuple[int, int, int]]:
-    """Yield partitions, with their lag and the position that it is counted from (-1: nothing was taken yet)."""
+class _Lag(NamedTuple):
+    number: int
+    lag: int
+    """-1: not known."""
+    position: int
+    """What the lag is counted from; -1: nothing was taken yet."""
+    end: int
+    """Of the log; negative: not known."""
+
+
+def _lags(partitions: Mapping[str, Any]) -> Iterator[_Lag]:
+    """Yield the partitions that are fetched."""
     for partition in partitions.values():
         # Partition -1 is not one; and what was revoked keeps a lag that nobody works off here.
         if partition["fetch_state"] != "active" or partition["partition"] < 0:
@@ -193,8 +211,7 @@ def _lags(partitions: Mapping[str, Any]) -> Iterator[tuple[int, int, int]]:
         if lag < 0 and taken < 0 <= partition["lo_offset"] and partition["query_offset"] == OFFSET_BEGINNING:
             # Nothing was taken since it began at the log's beginning.
             lag, position = partition["ls_offset"] - partition["lo_offset"], -1
-        if lag >= 0:
-            yield partition["partition"], lag, position
+        yield _Lag(partition["partition"], lag, position, partition["ls_offset"])
 
 
 def _average(windows: list[Mapping[str, Any]]) -> float | None:
