@@ -2,9 +2,11 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import functools
 import queue
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,6 +31,8 @@ _INSIDE = frozenset(
     }
 )
 
+_POLLS = frozenset({"poll", "consume"})
+
 _Call = Callable[[], None]
 _inner: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
     "groupwright_inner_calls", default=None
@@ -43,6 +47,9 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     one thread at a time may make (`poll`, `consume`, `subscribe`, `assign`, `seek`, …) go to one thread, in order. The
     others (`commit`, `store_offsets`, `position`, `pause`, …) have threads of their own, so they do not wait for a poll's
     end. What a callback calls is done by the thread that waits for the callback.
+
+    A `poll` or `consume` that is cancelled ends at once, and loses nothing: what it has taken comes with the next call (not with
+    ``group.protocol=consumer``, where librdkafka counts it as consumed).
     """
 
     def __init__(
@@ -106,8 +113,29 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         inner = _inner.get()
         if inner is not None:
             return await asyncio.wrap_future(_made_by(inner, task))
+        if blocking_task.__name__ in _POLLS:
+            return await self._polled(task)
         executor = self._poller if blocking_task.__name__ in _INSIDE else self.executor
         return await loop.run_in_executor(executor, task)
+
+    async def _polled(self, poll: Callable[[], Any]) -> Any:
+        """Return what a poll takes; if this is cancelled meanwhile, leave that to the next."""
+        abandoned = threading.Event()
+        consumer, poller = self._consumer, self._poller
+        result = poller.submit(consumer._poll_unless, abandoned.is_set, poll)  # noqa: SLF001 - its own
+
+        def take_back(_: object) -> None:
+            # Its thread has handed it over before it could know.
+            if not result.cancelled() and result.exception() is None and result.result() is not None:
+                with contextlib.suppress(RuntimeError):  # closed meanwhile
+                    poller.submit(consumer._return, result.result())  # noqa: SLF001 - as above
+
+        try:
+            return await asyncio.wrap_future(result)
+        except asyncio.CancelledError:
+            abandoned.set()
+            result.add_done_callback(take_back)
+            raise
 
     def _with_self(self, callback: Callable[..., Awaitable[Any]], _consumer: Any, partitions: Any) -> Any:
         return callback(self, partitions)
