@@ -5,13 +5,12 @@ back meanwhile. Found by the soak: a process that had been stopped lost its firs
 same again, and half a second later went elsewhere. So librdkafka is given offsets.
 """
 
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
-from groupwright.consumer.events import Assign, Revoke
+from groupwright.consumer.events import Assign
 from groupwright.consumer.protocol import Identity
 
 if TYPE_CHECKING:
@@ -110,22 +109,3 @@ def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> 
     assert {p.topic: p.offset for p in consumer.assignment()} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING
     )
-
-
-def test_a_topic_that_could_not_be_looked_up_is_looked_up_again(scene: "Scene") -> None:
-    consumer = scene.consumer()
-    handover = scene.member_of(consumer)._handover
-    topic = f"topic-{uuid.uuid4().hex[:8]}"
-    identity = Identity(3, "m-1", "range")
-    early = Assign(1, {topic: (0,)}, {topic: (0,)}, {}, identity, None)
-    handover.introduce(consumer, early)
-    handover.assign(consumer, early)
-    assert [p.offset for p in consumer.assignment()] == [OFFSET_BEGINNING]
-    handover.revoke(consumer, Revoke(2, {topic: (0,)}, lost=False))
-    scene.kafka.create_topic(topic, 1)
-
-    again = Assign(3, {topic: (0,)}, {topic: (0,)}, {}, identity, None)
-    handover.introduce(consumer, again)
-    handover.assign(consumer, again)
-
-    assert [p.offset for p in consumer.assignment()] == [0]

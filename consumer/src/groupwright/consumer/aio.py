@@ -121,7 +121,8 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     async def _polled(self, poll: Callable[[], Any]) -> Any:
         """Return what a poll takes; if this is cancelled meanwhile, leave that to the next."""
         abandoned = threading.Event()
-        consumer, poller = self._consumer, self._poller
+        poller = self._poller
+        consumer: Consumer = self._consumer  # type: ignore[assignment] # the stub's is confluent-kafka's
         result = poller.submit(consumer._poll_unless, abandoned.is_set, poll)  # noqa: SLF001 - its own
 
         def take_back(_: object) -> None:

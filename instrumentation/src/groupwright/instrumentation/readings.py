@@ -73,8 +73,8 @@ def of_lag(
             the application has not, and where partitions began of which nothing was taken.
         by_partition: whether each partition is read as well.
     """
-    lag = statistics.lag if snapshot is None else _known_better(statistics, snapshot)
-    for topic, lags in lag.items():
+    lag_by_topic = statistics.lag if snapshot is None else _known_better(statistics, snapshot)
+    for topic, lags in lag_by_topic.items():
         if lags:
             yield Reading(metrics.LAG, (topic,), sum(lags.values()))
             yield Reading(metrics.LAG_MAX, (topic,), max(lags.values()))
