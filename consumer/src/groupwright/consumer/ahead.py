@@ -14,7 +14,7 @@ call makes confluent-kafka throw the whole handful away; `lost` tells then where
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice, repeat, starmap
+from itertools import islice, repeat, starmap
 
 from confluent_kafka import Message, TopicPartition
 
@@ -81,8 +81,8 @@ class Ahead:
     ) -> None:
         before = len(messages)
         try:
-            # All of it runs in C, without a bytecode between.
-            messages.extend(chain.from_iterable(map(consume, (most,), (timeout,))))
+            # One bytecode, CALL_FUNCTION_EX, makes the native call and keeps what it brings.
+            messages.extend(*map(consume, (most,), (timeout,)))
         except BaseException:
             self.cut_short = self._handful > 0
             raise

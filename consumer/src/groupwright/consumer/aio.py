@@ -14,6 +14,7 @@ from confluent_kafka import aio
 
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.observable import Observable
+from groupwright.consumer.polling_thread import inside, never
 
 _CALLBACKS = ("error_cb", "throttle_cb", "stats_cb", "on_commit")
 _REBALANCE_CALLBACKS = ("on_assign", "on_revoke", "on_lost")
@@ -123,13 +124,13 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         abandoned = threading.Event()
         poller = self._poller
         consumer: Consumer = self._consumer  # type: ignore[assignment] # the stub's is confluent-kafka's
-        result = poller.submit(consumer._poll_unless, abandoned.is_set, poll)  # noqa: SLF001 - its own
+        result = poller.submit(_poll_unless, consumer, abandoned.is_set, poll)
 
         def take_back(_: object) -> None:
             # Its thread has handed it over before it could know.
             if not result.cancelled() and result.exception() is None and result.result() is not None:
                 with contextlib.suppress(RuntimeError):  # closed meanwhile
-                    poller.submit(consumer._return, result.result())  # noqa: SLF001 - as above
+                    poller.submit(_put_back, consumer, result.result())
 
         try:
             return await asyncio.wrap_future(result)
@@ -161,6 +162,27 @@ class AIOConsumer(Observable, aio.AIOConsumer):
             return result.result()
 
         return call
+
+
+@inside
+def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
+    """Return what `poll` does, a call of poll or consume; once it is `abandoned`, the next call returns that instead."""
+    polling = consumer._polling  # noqa: SLF001 - its own
+    polling.abandoned = abandoned
+    try:
+        result = poll()
+    finally:
+        polling.abandoned = never
+    if result is not None and abandoned():
+        _put_back(consumer, result)
+        return None
+    return result
+
+
+@inside
+def _put_back(consumer: Consumer, result: Any) -> None:
+    """Keep what poll or consume has returned for the next call."""
+    consumer._keep(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own
 
 
 def _made_by(

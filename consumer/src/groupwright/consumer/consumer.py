@@ -24,7 +24,7 @@ from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
 from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.polling_thread import PollingThread, beside, inside, never
+from groupwright.consumer.polling_thread import PollingThread, beside, inside
 
 _SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
@@ -193,24 +193,6 @@ class Consumer(Observable, confluent_kafka.Consumer):
         except BaseException:
             self._keep(taken)
             raise
-
-    @inside
-    def _poll_unless(self, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
-        """Return what `poll` does, a call of `poll` or `consume`; once it is `abandoned`, the next call returns that instead."""
-        self._polling.abandoned = abandoned
-        try:
-            result = poll()
-        finally:
-            self._polling.abandoned = never
-        if result is not None and abandoned():
-            self._return(result)
-            return None
-        return result
-
-    @inside
-    def _return(self, result: Message | list[Message]) -> None:
-        """Keep what `poll` or `consume` has returned for the next call."""
-        self._keep(result if isinstance(result, list) else [result])
 
     def _take_back(self, messages: list[Message]) -> bool:
         """Keep messages for later if others may own their partitions by now; return whether that is so."""
