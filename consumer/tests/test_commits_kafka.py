@@ -1,5 +1,6 @@
 """What a real coordinator stores, from whom, and when."""
 
+import threading
 import time
 import uuid
 from typing import TYPE_CHECKING
@@ -200,6 +201,31 @@ def test_partitions_assigned_by_hand_need_no_group(scene: "Scene") -> None:
     scene.take(consumer, 6)
     consumer.close()
     assert scene.committed(topic, partitions=2) == [7, 6]
+
+
+def test_a_commit_of_another_thread_ends_when_a_static_member_closes(scene: "Scene") -> None:
+    topic = scene.topic()
+    consumer = scene.consumer(enable_auto_commit=False, group_instance_id="me")
+    consumer.subscribe([topic])
+    scene.own(consumer, 1)
+    committed, ended = threading.Event(), threading.Event()
+
+    def commit_for_ever() -> None:
+        while True:
+            consumer.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+            committed.set()
+
+    def work() -> None:
+        with pytest.raises((CommitError, RuntimeError)):
+            commit_for_ever()
+        ended.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert committed.wait(TIMEOUT)
+    consumer.close()
+    thread.join(TIMEOUT)
+    assert ended.is_set()
 
 
 # --- Transactions ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from groupwright.assignors import (
     Group,
@@ -377,6 +378,43 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
 
     assert len(told) == 1
     assert "DESCRIBE" in told[0]
+
+
+# --- Commits when the consumer is closed ----------------------------------------------------------------
+
+
+def test_commits_that_have_not_ended_end_with_the_thread(
+    rig: Rig, script: Script, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """A thread that waited for one hung until its deadline."""
+    script.hold("commit")
+    results: list[CommitResult] = []
+    far = time.monotonic() + 1000
+    rig.driver.commit({("t", 0): Offset(5)}, far, results.append)
+    eventually(lambda: rig.driver._commits._sending, "the commit in flight")
+    rig.driver.commit({("t", 0): Offset(6)}, far, results.append)
+    rig.driver.stop(PATIENCE)
+    rig.driver.commit({("t", 0): Offset(7)}, far, results.append)
+
+    assert [(dict(result.errors), result.message) for result in results] == [
+        ({("t", 0): KafkaError._DESTROY}, "the consumer is closed")
+    ] * 3
+
+
+def test_closing_outside_of_any_group_sends_what_waits(
+    rig: Rig, script: Script, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """Nothing waited for it where no LeaveGroup was sent."""
+    answer = script.hold("commit")
+    results: list[CommitResult] = []
+    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
+    rig.driver.call(rig.member.close)
+    eventually(lambda: rig.driver._commits._sending, "the commit in flight")
+    assert not rig.inbox
+
+    answer(CommitAnswer({("t", 0): 0}))
+    eventually(lambda: bool(rig.inbox), "Closed")
+    assert [dict(result.errors) for result in results] == [{("t", 0): 0}]
 
 
 # --- Commits of a cooperative member that joins ---------------------------------------------------------

@@ -37,11 +37,31 @@ def test_what_was_consumed_and_not_committed_is_pending() -> None:
     assert tracker.pending(lambda: at(7, 4)) == {B: Offset(4)}
 
 
-def test_going_back_is_pending_too() -> None:
+def test_going_back_is_pending_at_the_end_alone() -> None:
+    """As in librdkafka, which stores the lower offset when the partition is given up."""
     tracker = OffsetTracker(by_hand=False)
     tracker.assigned([A], {A: Offset(5)})
 
-    assert tracker.pending(lambda: at(2)) == {A: Offset(2)}
+    assert tracker.pending(lambda: at(2)) == {}
+    assert tracker.pending(lambda: at(2), last=True) == {A: Offset(2)}
+    assert tracker.pending(lambda: at(5), last=True) == {}
+
+
+@pytest.mark.parametrize(("epoch", "pending"), [(3, {}), (4, {}), (5, {A: Offset(2, 5)}), (-1, {})])
+def test_going_back_in_a_later_epoch_is_pending(epoch: int, pending: dict[tuple[str, int], Offset]) -> None:
+    """Truncation after an unclean election."""
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A], {A: Offset(5, 4)})
+
+    assert tracker.pending(lambda: [TopicPartition("t", 0, 2, leader_epoch=epoch)]) == pending
+
+
+def test_a_partition_that_begins_before_its_committed_offset_is_pending() -> None:
+    tracker = OffsetTracker(by_hand=False)
+    tracker.assigned([A, B], {A: Offset(5), B: Offset(5)})
+    tracker.begin(at(2, 5))
+
+    assert tracker.pending(lambda: at(3, 4)) == {A: Offset(3)}
 
 
 def test_a_partition_that_stands_where_it_began_was_not_consumed() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from groupwright.consumer.actions import Action
-from groupwright.consumer.commits import Commit, CommitQueue, CommitResult
+from groupwright.consumer.commits import DESTROYED, Commit, CommitQueue, CommitResult
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Identity, Offsets
@@ -51,7 +51,7 @@ class CommitSender:
         if ended is None:
             self._network.call_soon(self._admit)
         else:
-            commit.fail(ended)
+            commit.fail(ended, DESTROYED)
 
     def end(self, reason: str) -> None:
         """Settle all commits, whatever their state; those that come later fail at once."""
@@ -59,9 +59,9 @@ class CommitSender:
             self._ended = reason
             late, self._submitted = self._submitted, deque()
         held, self._held = self._held, []
-        self._queue.expire(math.inf, reason)
+        self._queue.expire(math.inf, reason, DESTROYED)
         for commit in (*held, *late):
-            commit.fail(reason)
+            commit.fail(reason, DESTROYED)
 
     def _admit(self) -> None:
         """Queue what was submitted; a member that may not commit is refused at once."""

@@ -33,6 +33,9 @@ NO_ANSWER = -185
 """The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's `_TIMED_OUT`,
 which no broker sends."""
 
+DESTROYED = -197
+"""The code of a commit that the end of the consumer has overtaken: librdkafka's `_DESTROY`."""
+
 _GRACE = 1.0
 
 
@@ -87,9 +90,9 @@ class Commit:
     answer: Mapping[TopicPartitionKey, int] | None = None
     """The broker's last answer, which asked for a retry."""
 
-    def fail(self, message: str) -> None:
-        """End it with the broker's last answer, if there was any, and else with none."""
-        self.done(CommitResult(self.answer or dict.fromkeys(self.offsets, NO_ANSWER), message))
+    def fail(self, message: str, code: int = NO_ANSWER) -> None:
+        """End it with the broker's last answer, if there was any, and else with this code."""
+        self.done(CommitResult(self.answer or dict.fromkeys(self.offsets, code), message))
 
 
 @dataclass(slots=True)
@@ -151,7 +154,7 @@ class CommitQueue:
         self.waiting.extendleft(reversed(again))
         return bool(again)
 
-    def expire(self, now: float, message: str) -> None:
+    def expire(self, now: float, message: str, code: int = NO_ANSWER) -> None:
         """End the commits whose deadline has passed. An answer that comes later is ignored."""
         commits = [*self.under_way, *self.waiting]
         self.under_way = [commit for commit in self.under_way if now < commit.deadline]
@@ -160,7 +163,7 @@ class CommitQueue:
         self.next_deadline = min(kept, default=math.inf)
         for commit in commits:
             if now >= commit.deadline:
-                commit.fail(message)
+                commit.fail(message, code)
 
     def _landed(self) -> list[Commit]:
         landed, self.under_way, self._in_flight = self.under_way, [], False

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, 
 
 from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.auto_commit import AutoCommitClock, BusyCommits
-from groupwright.consumer.commits import NO_ANSWER, CommitResult, PendingCommit
+from groupwright.consumer.commits import DESTROYED, NO_ANSWER, CommitResult, PendingCommit
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
 from groupwright.consumer.errors import CommitError
@@ -197,16 +197,16 @@ class Committer:
     def auto_commit(self, consumer: Any) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
-        self._commit_consumed(consumer, self._config.network.request_timeout)
+        self._commit_consumed(consumer, self._config.network.request_timeout, last=False)
 
     def last_commit(self, consumer: Any, timeout: float) -> PendingCommit | None:
         """Commit what was consumed before it is given up; None if there is nothing to wait for."""
-        return self._commit_consumed(consumer, timeout)
+        return self._commit_consumed(consumer, timeout, last=True)
 
-    def _commit_consumed(self, consumer: Any, timeout: float) -> PendingCommit | None:
+    def _commit_consumed(self, consumer: Any, timeout: float, *, last: bool) -> PendingCommit | None:
         if not self._config.auto_commit:
             return None
-        partitions, offsets = self._all_pending(consumer)
+        partitions, offsets = self._all_pending(consumer, last=last)
         return self._send(partitions, offsets, timeout) if offsets else None
 
     # --- Results ------------------------------------------------------------------------------------
@@ -260,9 +260,11 @@ class Committer:
         with self._polling.beside():
             return self._ahead.positions(read)
 
-    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+    def _all_pending(
+        self, consumer: Any, *, last: bool = False
+    ) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
-        offsets = self._offsets.pending(lambda: self.positions(consumer))
+        offsets = self._offsets.pending(lambda: self.positions(consumer), last=last)
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
 
@@ -295,7 +297,7 @@ def _error_of(result: CommitResult) -> KafkaError | None:
     if not failed:
         return None
     (topic, number), code = next(iter(failed.items()))
-    where = f"{topic} [{number}]" if topic and code != NO_ANSWER else ""
+    where = f"{topic} [{number}]" if topic and code not in {NO_ANSWER, DESTROYED} else ""
     detail = ": ".join(filter(None, (where, result.message)))
     return KafkaError(code, _words(code, detail, prefix=""))
 

@@ -339,11 +339,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
         thread may commit, and does not wait for a poll's end.
 
         Returns:
-            None if asynchronous (the ``on_commit`` of the configuration hears of it in a later poll), else the
-            offsets that were committed.
+            None if asynchronous: ``on_commit`` is called in a later poll, synchronous commit or close. Else the partitions
+            that were asked for, or all that are assigned, with the offsets that were committed.
 
         Raises:
             CommitError: a synchronous commit failed, or there was nothing to commit.
+            TypeError: `message` is no message, or `offsets` is no list of partitions.
             ValueError: both `message` and `offsets` are given.
         """
         self._polling.check_usable()

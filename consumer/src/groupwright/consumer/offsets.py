@@ -24,7 +24,7 @@ class OffsetTracker:
         self._lock = threading.Lock()
         self._assigned: set[TopicPartitionKey] = set()
         self._stored: dict[TopicPartitionKey, Offset] = {}
-        self._committed: dict[TopicPartitionKey, int] = {}
+        self._committed: dict[TopicPartitionKey, Offset] = {}
         self._sought: dict[TopicPartitionKey, int] = {}
         # Where each partition was last sent to, and how far the application had come in it before.
         self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
@@ -42,7 +42,7 @@ class OffsetTracker:
         with self._lock:
             self._forget(gained)
             self._assigned |= gained
-            self._committed.update({key: start.offset for key, start in starts.items() if start.offset >= 0})
+            self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
 
     def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Forget partitions: an offset stored under a former assignment must not be committed under a later."""
@@ -50,11 +50,15 @@ class OffsetTracker:
             self._forget(set(keys))
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note the offsets at which assigned partitions begin: a position there says that nothing was consumed."""
+        """Note the offsets at which assigned partitions begin: a position there says that nothing was consumed.
+
+        Of one that the application has begin elsewhere than at its committed offset, any offset is new.
+        """
         with self._lock:
-            self._begun.update(
-                {(p.topic, p.partition): (p.offset, None) for p in partitions if p.offset >= 0}
-            )
+            for key, offset in from_partitions(partitions).items():
+                self._begun[key] = (offset.offset, None)
+                if key in self._committed and self._committed[key].offset != offset.offset:
+                    del self._committed[key]
 
     @property
     def begins(self) -> dict[TopicPartitionKey, int]:
@@ -82,19 +86,23 @@ class OffsetTracker:
     def committed(self, offsets: Offsets) -> None:
         """Note a commit that succeeded; of a partition that went meanwhile it says nothing."""
         with self._lock:
-            self._committed.update(
-                {key: offset.offset for key, offset in offsets.items() if key in self._assigned}
-            )
+            self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
 
-    def pending(self, position: Callable[[], list[TopicPartition]]) -> dict[TopicPartitionKey, Offset]:
-        """Return what has not been committed yet; `position` reads the handle's positions."""
+    def pending(
+        self, position: Callable[[], list[TopicPartition]], *, last: bool = False
+    ) -> dict[TopicPartitionKey, Offset]:
+        """Return what has not been committed yet; `position` reads the handle's positions.
+
+        As in librdkafka, what is behind the committed offset, after a seek back, is committed with the `last` commit alone,
+        before the partitions are given up.
+        """
         positions = [] if self.by_hand else position()
         with self._lock:
             offsets = self._stored if self.by_hand else self._consumed(positions)
             return {
                 key: offset
                 for key, offset in offsets.items()
-                if key in self._assigned and self._committed.get(key) != offset.offset
+                if key in self._assigned and _is_new(offset, self._committed.get(key), last=last)
             }
 
     @property
@@ -148,6 +156,14 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
         _partition(TopicPartition, key, offset.offset, offset.leader_epoch, offset.metadata)
         for key, offset in offsets.items()
     ]
+
+
+def _is_new(offset: Offset, committed: Offset | None, *, last: bool) -> bool:
+    if committed is None or last:
+        return committed is None or offset.offset != committed.offset
+    if -1 in {offset.leader_epoch, committed.leader_epoch}:
+        return offset.offset > committed.offset
+    return (offset.leader_epoch, offset.offset) > (committed.leader_epoch, committed.offset)
 
 
 class FailedPartition(TopicPartition):

@@ -1,0 +1,89 @@
+"""Automatic commits while the application does not poll."""
+
+import gc
+import threading
+from typing import Any
+
+import pytest
+
+from groupwright.consumer.auto_commit import PATIENCE, AutoCommitClock, BusyCommits
+from groupwright.consumer.polling_thread import PollingThread
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+
+class Committer:
+    """Notes for whom it has committed, and on which thread."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, str]] = []
+        self.done = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
+
+    def auto_commit(self, consumer: Any) -> None:
+        self.made.append((consumer, threading.current_thread().name))
+        self.done.set()
+        assert self.may_end.wait(10)
+
+
+class Consumer:
+    """Can be referred to weakly."""
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.clock = AutoCommitClock(5.0)
+        self.clock.restart(100.0)
+        self.committer = Committer()
+        self.polling = PollingThread()
+        self.busy = BusyCommits(self.clock, self.committer, self.polling)
+        self.consumer = Consumer()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_what_is_due_is_left_to_the_polling_thread_for_a_moment(scene: Scene) -> None:
+    scene.busy.attend(scene.consumer)
+    assert scene.busy.look(104.0) == 105.0 + PATIENCE
+    assert scene.busy.look(105.1) == 105.0 + PATIENCE
+    assert scene.committer.made == []
+
+
+def test_what_is_overdue_is_committed_by_a_thread_of_its_own(scene: Scene) -> None:
+    scene.busy.attend(scene.consumer)
+    assert scene.busy.look(105.0 + PATIENCE) == 105.0 + 2 * PATIENCE
+
+    assert scene.committer.done.wait(10)
+    assert scene.committer.made == [(scene.consumer, "groupwright-commit")]
+
+
+def test_one_thread_at_a_time_commits(scene: Scene) -> None:
+    """One may have to wait for librdkafka's handle."""
+    scene.busy.attend(scene.consumer)
+    scene.committer.may_end.clear()
+    scene.busy.look(106.0)
+    assert scene.committer.done.wait(10)
+    scene.busy.look(107.0)
+    assert len(scene.committer.made) == 1
+
+    scene.committer.may_end.set()
+    scene.busy.end(10)
+    assert scene.busy.look(108.0) == 168.0  # and none is due any more
+
+
+def test_nothing_is_committed_for_a_consumer_that_never_polled_closes_or_is_gone(scene: Scene) -> None:
+    scene.busy.look(106.0)
+    scene.busy.attend(scene.consumer)
+    scene.polling.closing = True
+    scene.busy.look(106.0)
+    scene.polling.closing = False
+    del scene.consumer
+    gc.collect()
+    scene.busy.look(106.0)
+    scene.busy.end(10)
+
+    assert scene.committer.made == []
