@@ -87,6 +87,39 @@ ROWS: tuple[Row, ...] = (
         scenarios=("a_fenced_static_member_has_lost_its_partitions",),
         pairs=((r"", r"on_lost t1\[0\]"),),
     ),
+    Row(
+        name="partly-failed-commit",
+        subject="`on_commit` of a commit that fails in part",
+        original="gives each partition an error, those that were stored too",
+        ours="gives it to those that failed",
+        reason="the application learns what was stored",
+        scenarios=(
+            "a_commit_that_fails_in_part_tells_on_commit_where",
+            "a_commit_of_an_unknown_topic_fails_soon",
+        ),
+        pairs=((r"on_commit UNKNOWN_TOPIC_OR_PART .*", r"on_commit UNKNOWN_TOPIC_OR_PART .*"),),
+    ),
+    Row(
+        name="last-commit",
+        subject="the commit before partitions are given up",
+        original="is sent, and told to `on_commit`, also if all is committed",
+        ours="is sent if there is anything new",
+        reason="no rebalance waits for a commit that changes nothing",
+        scenarios=(
+            "on_commit_hears_of_automatic_commits",
+            "consumed_before_a_seek_is_committed_while_paused",
+        ),
+        pairs=((r"on_commit None \[t1\[0\]@\d+(, t1\[1\])?\]", ""),),
+    ),
+    Row(
+        name="on-commit-first",
+        subject="`on_commit` of commits made before `commit(asynchronous=False)`",
+        original="is called by a later poll",
+        ours="has been called when it returns, if the polling thread commits",
+        reason="results come in the order of the commits, as Java's `commitSync` promises",
+        scenarios=("on_commit_has_run_before_a_later_commit_returns",),
+        pairs=((r"on_commit None \[t1\[0\]@4\]", ""), ("", r"on_commit None \[t1\[0\]@4\]")),
+    ),
 )
 
 
