@@ -166,6 +166,8 @@ def test_a_server_that_refuses_the_connection_is_named_once(
         rig.driver.call(rig.member.subscribe, read_selection(["t"]))
         eventually(lambda: len(attempts) >= 3, "some attempts")
 
+    manager = rig.network._manager  # whose own bootstrap would close connections that are in use
+    assert (manager._bootstrap_future, manager.cluster._refresh_loop_future) == (None, None)
     (line,) = caplog.messages
     assert "could not be looked up: KafkaConnectionError: 127.0.0.1:1 cannot be reached" in line
     assert "ECONNREFUSED" in line

@@ -10,11 +10,13 @@ LIBRARY = (
     "kafka.net.connection",
     "kafka.net.inet",
     "kafka.net.manager",
+    "kafka.net.sasl.oauth",
+    "kafka.net.sasl.plain",
+    "kafka.net.sasl.scram",
     "kafka.net.selector",
     "kafka.net.transport",
-    "kafka.net.wakeup_notifier",
+    "kafka.protocol",
     "kafka.protocol.parser",
-    "kafka.protocol.sasl",
 )
 """kafka-python's loggers with lines on a membership's thread."""
 

@@ -5,9 +5,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kafka.future import Future
-from kafka.net.selector import NetworkSelector
-
+from groupwright.consumer.library import Future, NetworkSelector
 from groupwright.consumer.log import demote_library
 
 
@@ -53,10 +51,16 @@ class Loop:
         self._net._stop = True  # noqa: SLF001 - its `stop` also waits for the thread, which here would be for itself
 
     def join_thread(self, timeout: float) -> None:
-        """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself."""
+        """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself.
+
+        A loop whose thread was never started is closed.
+        """
         # The collector may run a finalizer on any thread, this one too; after a fork the thread is the parent's.
         if threading.current_thread() is not self._thread and os.getpid() == self._pid:
-            self._thread.join(timeout)
+            if self._thread.ident is None:
+                self._net.close()
+            else:
+                self._thread.join(timeout)
 
     def call_soon(self, function: Callable[..., object], *args: object) -> None:
         """Run `function` on the loop; callable from any thread. Nothing happens once it is stopped."""

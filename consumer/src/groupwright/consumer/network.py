@@ -13,20 +13,21 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-import kafka.errors as kafka_errors
 from confluent_kafka import KafkaError
-from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.consumer import (
+
+from groupwright.assignors import JoinedMember, Topic
+from groupwright.consumer.library import (
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
+    MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
+    kafka_errors,
 )
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
-from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer.loop import Loop, Timer
 from groupwright.consumer.protocol import (
     PROTOCOL_TYPE,

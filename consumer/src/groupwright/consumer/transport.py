@@ -9,7 +9,7 @@ kafka-python's connections, changed where a member of a group needs more of them
   heartbeat;
 - passwords and tokens are not logged, as they would be at DEBUG.
 
-Together with `loop` and `network`, the only module that touches kafka-python.
+With `loop` and `network`, the only modules that use kafka-python, which `library` imports.
 """
 
 import contextlib
@@ -22,18 +22,22 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import kafka.errors as kafka_errors
 from confluent_kafka import KafkaError
-from kafka.future import Future
-from kafka.net.connection import KafkaConnection, SaslReauthenticator
-from kafka.net.inet import KafkaNetSocket
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
-from kafka.protocol.parser import KafkaProtocol
-from kafka.protocol.sasl import SaslAuthenticateRequest
 
 from groupwright.consumer.kerberos import KdcUnreachableError, NotLoggedInError, TicketError, fetch_ticket
+from groupwright.consumer.library import (
+    AbstractTokenProvider,
+    Future,
+    KafkaConnection,
+    KafkaConnectionManager,
+    KafkaNetSocket,
+    KafkaProtocol,
+    KafkaSSLTransport,
+    KafkaTCPTransport,
+    SaslAuthenticateRequest,
+    SaslReauthenticator,
+    kafka_errors,
+)
 from groupwright.consumer.tokens import Tokens, TokenUnavailableError
 
 _LONGEST_BACKOFF_MS = 250
@@ -117,10 +121,14 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         node_id: str | None,
         timeout_ms: float | None = None,
         pop_on_close: bool = True,  # noqa: FBT001, FBT002 - kafka-python's signature
-        refresh_metadata_on_err: bool = True,  # noqa: FBT001, FBT002 - as above
+        refresh_metadata_on_err: bool = True,  # noqa: ARG002, FBT001, FBT002 - as above; see below
         reset_backoff_on_connect: bool = True,  # noqa: FBT001, FBT002 - as above
     ) -> Any:
-        """Return the connection to a node, made if there is none; it connects on the loop."""
+        """Return the connection to a node, made if there is none; it connects on the loop.
+
+        An error never asks for new metadata: kafka-python would bootstrap by itself, and close the connection to a configured
+        server under whoever uses it.
+        """
         if node_id is None or self.connection_delay(node_id) > 0:
             raise kafka_errors.NodeNotReadyError(node_id)
         if node_id in self._conns:
@@ -136,8 +144,6 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             )
         if pop_on_close:
             connection.close_future.add_both(lambda _: self._forget(node_id, connection))
-        if refresh_metadata_on_err:
-            connection.close_future.add_errback(lambda _: self.cluster.request_update())
         deadline = (
             self._set_up_deadline(node_id) if timeout_ms is None else time.monotonic() + timeout_ms / 1000
         )

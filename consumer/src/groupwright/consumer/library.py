@@ -1,0 +1,55 @@
+"""kafka-python's parts that the membership's connections use: the only module that imports kafka-python.
+
+Its inner layers are not covered by its promise of stability. `consumer/tests/test_library.py` lists the private members
+that are overridden, called or replaced here, and names those that a new release has changed.
+"""
+
+import warnings
+
+with warnings.catch_warnings():
+    # It reads its schemas with them, at import: an application under ``python -W error`` could not import this package.
+    warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
+    import kafka.errors as kafka_errors
+    from kafka.future import Future
+    from kafka.net.connection import KafkaConnection, SaslReauthenticator
+    from kafka.net.inet import KafkaNetSocket
+    from kafka.net.manager import KafkaConnectionManager
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+    from kafka.net.selector import NetworkSelector
+    from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+    from kafka.protocol.admin import DescribeGroupsRequest
+    from kafka.protocol.consumer import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+        SyncGroupRequest,
+    )
+    from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+    from kafka.protocol.parser import KafkaProtocol
+    from kafka.protocol.sasl import SaslAuthenticateRequest
+
+__all__ = [
+    "AbstractTokenProvider",
+    "DescribeGroupsRequest",
+    "FindCoordinatorRequest",
+    "Future",
+    "HeartbeatRequest",
+    "JoinGroupRequest",
+    "KafkaConnection",
+    "KafkaConnectionManager",
+    "KafkaNetSocket",
+    "KafkaProtocol",
+    "KafkaSSLTransport",
+    "KafkaTCPTransport",
+    "LeaveGroupRequest",
+    "MetadataRequest",
+    "NetworkSelector",
+    "OffsetCommitRequest",
+    "OffsetFetchRequest",
+    "SaslAuthenticateRequest",
+    "SaslReauthenticator",
+    "SyncGroupRequest",
+    "kafka_errors",
+]

@@ -1,0 +1,211 @@
+"""kafka-python's private layers, as this package uses them: each test names what a new release has changed."""
+
+import inspect
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from groupwright.consumer import library, transport
+from groupwright.consumer.log import LIBRARY
+
+OVERRIDDEN = {
+    "KafkaConnectionManager.__init__": "(self, net, **configs)",
+    "KafkaConnectionManager._build_transport": "(self, node, timeout_at=None)",
+    "KafkaConnectionManager.get_connection": "(self, node_id, timeout_ms=None, pop_on_close=True, "
+    "refresh_metadata_on_err=True, reset_backoff_on_connect=True)",
+    "KafkaConnectionManager.least_used_connections": "(self)",
+    "KafkaConnectionManager.maybe_raise_auth_failure": "(self, node_id)",
+    "KafkaConnectionManager.reset_backoff": "(self, node_id)",
+    "KafkaConnection._send_request": "(self, request, future=None, timeout_at=None)",
+    "KafkaConnection.connection_made": "(self, transport)",
+    "KafkaProtocol.send_bytes": "(self)",
+    "KafkaTCPTransport._read_from_sock": "(self)",
+    "KafkaSSLTransport._read_from_sock": "(self)",
+    "SaslReauthenticator.__init__": "(self, conn)",
+    "SaslReauthenticator._run": "(self)",
+    "AbstractTokenProvider.__init__": "(self, **config)",
+    "AbstractTokenProvider.token": "(self)",
+    "AbstractTokenProvider.extensions": "(self)",
+}
+"""Methods that this package replaces in subclasses: kafka-python calls ours instead."""
+
+CALLED = {
+    "KafkaConnectionManager._connect": "(self, node, conn, reset_backoff_on_connect=True, timeout_at=None)",
+    "KafkaConnectionManager.close": "(self, node_id=None, timeout_ms=None)",
+    "KafkaConnectionManager.connection_delay": "(self, node_id)",
+    "KafkaConnectionManager.least_loaded_node": "(self)",
+    "KafkaConnectionManager.send": "(self, request, node_id=None, request_timeout_ms=None)",
+    "KafkaConnectionManager.socket_connection_setup_timeout_ms": "(self, node_id)",
+    "KafkaConnectionManager.update_backoff": "(self, node_id)",
+    "KafkaConnectionManager.wait_for": "(self, future, timeout_ms)",
+    "KafkaConnection.__init__": "(self, net, node_id=None, broker_version_data=None, **configs)",
+    "KafkaConnection.close": "(self, error=None)",
+    "KafkaNetSocket.sock_connect": "(self, net, sock, sockaddr, timeout_at=None)",
+    "KafkaProtocol.__init__": "(self, **config)",
+    "KafkaTCPTransport.__init__": "(self, net, sock, host=None)",
+    "KafkaTCPTransport._sock_recv": "(self)",
+    "KafkaTCPTransport.abort": "(self, error=None)",
+    "KafkaSSLTransport.__init__": "(self, net, sock, host=None, **configs)",
+    "KafkaSSLTransport._sock_recv": "(self)",
+    "ClusterMetadata.add_coordinator": "(self, response, key_type, key, synthesize_node_id=True)",
+    "ClusterMetadata.bootstrap_brokers": "(self)",
+    "ClusterMetadata.broker_metadata": "(self, broker_id)",
+    "ClusterMetadata.update_metadata": "(self, metadata)",
+    "NetworkSelector.__init__": "(self, **configs)",
+    "NetworkSelector.call_at": "(self, when, task)",
+    "NetworkSelector.call_soon": "(self, task)",
+    "NetworkSelector.call_soon_threadsafe": "(self, callback)",
+    "NetworkSelector.cancel": "(self, task)",
+    "NetworkSelector.close": "(self)",
+    "NetworkSelector.run_forever": "(self)",
+    "NetworkSelector.sleep": "(self, delay)",
+    "NetworkSelector.wait_read": "(self, fileobj, timeout_at=None)",
+    "NetworkSelector.wait_write": "(self, fileobj, timeout_at=None)",
+    "Future.failure": "(self, e)",
+    "Future.success": "(self, value)",
+    "Future.add_both": "(self, f, *args, **kwargs)",
+}
+"""Methods that this package calls."""
+
+SETTINGS = {
+    "KafkaConnectionManager": {
+        "bootstrap_servers",
+        "client_dns_lookup",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "connections_max_idle_ms",
+        "receive_message_max_bytes",
+        "reconnect_backoff_max_ms",
+        "reconnect_backoff_ms",
+        "request_timeout_ms",
+        "sasl_kerberos_service_name",
+        "sasl_mechanism",
+        "sasl_oauth_token_provider",
+        "sasl_plain_password",
+        "sasl_plain_username",
+        "security_protocol",
+        "socket_connection_setup_timeout_max_ms",
+        "socket_connection_setup_timeout_ms",
+        "socket_options",
+        "ssl_context",
+    },
+    "NetworkSelector": {"client_id", "slow_task_threshold_secs"},
+}
+"""Settings by name: one that is not there any more would be passed over in silence."""
+
+
+def classes() -> dict[str, Any]:
+    """Return kafka-python's classes by their names."""
+    found = {name: getattr(library, name) for name in library.__all__}
+    net = library.NetworkSelector()
+    manager = library.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
+    found["ClusterMetadata"] = type(manager.cluster)
+    manager.close()
+    net.close()
+    return found
+
+
+@pytest.mark.parametrize(("member", "signature"), [*OVERRIDDEN.items(), *CALLED.items()])
+def test_a_method_has_the_parameters_that_it_had(member: str, signature: str) -> None:
+    owner, name = member.split(".")
+
+    assert str(inspect.signature(getattr(classes()[owner], name))) == signature
+
+
+def overriding() -> Iterator[str]:
+    """Yield each method of ours that takes the place of one of kafka-python's."""
+    bases = {getattr(library, name) for name in library.__all__} - {library.kafka_errors}
+    for ours in vars(transport).values():
+        if isinstance(ours, type) and ours.__module__ == transport.__name__:
+            mine = [cls for cls in ours.__mro__ if cls.__module__ == transport.__name__]
+            for base in bases.intersection(ours.__mro__):
+                names = {name for cls in mine for name in vars(cls) if callable(vars(cls)[name])}
+                yield from (f"{base.__name__}.{name}" for name in names if hasattr(base, name))
+
+
+def test_the_table_of_overridden_methods_is_whole() -> None:
+    """Else a release could add a method of the same name, which would then be ours by chance."""
+    own = {"_HeedingReads", "__repr__", "__str__"}
+
+    assert {name for name in overriding() if name.split(".")[1] not in own} == set(OVERRIDDEN)
+
+
+@pytest.mark.parametrize("owner", SETTINGS)
+def test_each_setting_is_known(owner: str) -> None:
+    assert SETTINGS[owner] - set(classes()[owner].DEFAULT_CONFIG) == set()
+
+
+def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> None:
+    net = library.NetworkSelector()
+    manager = library.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
+    connection = library.KafkaConnection(net, node_id="bootstrap-0")
+    try:
+        assert (net._stop, net._closed) == (False, False)
+        assert (manager._net, manager._conns, manager._backoff) == (net, {}, {})
+        assert manager.broker_version_data is None
+        assert not manager.ssl_enabled
+        assert not connection.in_flight_requests
+        assert (connection.closed, connection.connected, connection.net) == (False, False, net)
+        assert isinstance(connection._reauth, library.SaslReauthenticator)
+        assert (connection._reauth._conn, connection._reauth._task) == (connection, None)
+        assert not connection.close_future.is_done
+        assert [broker.node_id for broker in manager.cluster.bootstrap_brokers()] == ["bootstrap-0"]
+        assert (manager.cluster._refresh_loop_future, manager._bootstrap_future) == (None, None)
+    finally:
+        connection.close()
+        manager.close()
+        net.close()
+
+
+def test_a_failed_connection_waits_longer_up_to_its_limit() -> None:
+    net = library.NetworkSelector()
+    manager = transport.Connections(
+        net, bootstrap_servers="127.0.0.1:1", reconnect_backoff_ms=100, reconnect_backoff_max_ms=10_000
+    )
+    try:
+        pauses = [manager.update_backoff("bootstrap-0") for _ in range(100)]
+        assert 80 <= pauses[0] <= 120
+        assert all(200 <= pause <= 300 for pause in pauses[2:])
+        assert 0 < manager.connection_delay("bootstrap-0") <= 0.3
+        manager.reset_backoff("bootstrap-0")  # of a connection that is none: a failure
+        assert manager.connection_delay("bootstrap-0") > 0
+    finally:
+        manager.close()
+        net.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "longest", "served"), [(100, 10_000, 250), (100, 200, 200), (2000, 10_000, 2000), (500, 50, 50)]
+)
+def test_a_user_may_have_connections_made_more_often_or_less(first: int, longest: int, served: int) -> None:
+    net = library.NetworkSelector()
+    manager = transport.Connections(
+        net,
+        bootstrap_servers="127.0.0.1:1",
+        reconnect_backoff_ms=first,
+        reconnect_backoff_max_ms=longest,
+    )
+    manager.close()
+    net.close()
+
+    assert manager.config["reconnect_backoff_max_ms"] == served
+
+
+def test_every_logger_is_known() -> None:
+    """An unknown one would tell the same again, beside the membership's own lines."""
+    layers = ("kafka.cluster", "kafka.net.", "kafka.protocol")
+    unused = {
+        f"kafka.net.{name}"
+        for name in ("compat", "http_connect", "metrics", "sasl.msk", "sasl.sspi", "socks5")
+    }
+    found = {
+        module.log.name
+        for name, module in list(sys.modules.items())
+        if name.startswith(layers) and isinstance(getattr(module, "log", None), logging.Logger)
+    }
+
+    assert found - unused == set(LIBRARY)
