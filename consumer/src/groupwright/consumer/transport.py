@@ -43,6 +43,9 @@ from groupwright.consumer.tokens import Tokens, TokenUnavailableError
 _LONGEST_BACKOFF_MS = 250
 _LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket
 _TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
+_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
+_OUT_OF_DATE = frozenset({9, 10})
+_OTHER_NAME = frozenset({62, 64})
 
 
 class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
@@ -407,11 +410,7 @@ class _TlsTransport(_HeedingReads, KafkaSSLTransport):  # type: ignore[misc] # a
             except ssl.SSLWantWriteError:
                 await self._net.wait_write(self._sock, timeout_at=deadline)
             except ssl.SSLCertVerificationError as error:
-                raise _refused_tls(
-                    f"the certificate of the broker {address} is not accepted: {error.verify_message}. Is "
-                    "ssl.ca.location (or ssl.ca.pem) the authority that signed it, and is it for this name?",
-                    error,
-                ) from error
+                raise _unverified(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise HungUpError(
                     f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS is not "
@@ -433,14 +432,34 @@ def _words(error: ssl.SSLError) -> str:
     return (_reason_of(error) or str(error)).replace("_", " ").lower()
 
 
+def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
+    """Say what is wrong with a broker's certificate."""
+    match error.verify_code:
+        case code if code in _OTHER_NAME:
+            advice = (
+                "its addresses in bootstrap.servers and advertised.listeners must be names in the certificate, unless "
+                "ssl.endpoint.identification.algorithm is none"
+            )
+        case code if code in _OUT_OF_DATE:
+            advice = "renew it on the broker, and compare the clocks of both machines"
+        case code if code in _UNTRUSTED:
+            advice = "set ssl.ca.location (or ssl.ca.pem) to the authority that signed it"
+        case _:
+            advice = "see ssl.ca.location and ssl.crl.location"
+    reason = error.verify_message.rstrip(".")
+    message = f"the certificate of the broker {address} is not accepted: {reason}; {advice}"
+    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
+
+
 def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
+    """Say why the broker ended a TLS connection."""
     reason = _reason_of(error)
-    if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")):
-        message += (
-            "; it wants a certificate of this client: see ssl.certificate.location and ssl.key.location"
-        )
+    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
+        message += "; it wants a certificate of this client that it can use: set ssl.certificate.location and ssl.key.location"
+    elif "CERTIFICATE_EXPIRED" in reason:
+        message += "; the certificate in ssl.certificate.location has expired: renew it"
     # Java tells of one that has expired, and of one whose authority it does not know, as CERTIFICATE_UNKNOWN.
-    elif any(word in reason for word in ("CERTIFICATE_", "UNKNOWN_CA")):
+    elif "CERTIFICATE_" in reason or "UNKNOWN_CA" in reason:
         message += (
             "; it does not accept this client's certificate: has the one in ssl.certificate.location expired, or is it "
             "of an authority that the broker does not trust?"
