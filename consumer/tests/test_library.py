@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -107,6 +108,12 @@ def classes() -> dict[str, Any]:
     manager.close()
     net.close()
     return found
+
+
+def test_an_application_that_takes_warnings_for_errors_imports_the_package() -> None:
+    program = [sys.executable, "-W", "error", "-c", "import groupwright.consumer"]
+
+    assert subprocess.run(program, capture_output=True, text=True, check=False).stderr == ""
 
 
 @pytest.mark.parametrize(("member", "signature"), [*OVERRIDDEN.items(), *CALLED.items()])

@@ -18,7 +18,6 @@ PROGRAM = """
     import ctypes, logging, sys, time
     from groupwright.consumer import Consumer
     logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s", stream=sys.stderr)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     consumer = Consumer({{
         "bootstrap.servers": {servers!r}, "group.id": {group!r}, "auto.offset.reset": "earliest",
         "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "log_level": 0,
