@@ -7,18 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from confluent_kafka import KafkaError
-from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.consumer import (
+
+from groupwright.assignors import Subscription, encode_subscription
+from groupwright.consumer.library import (
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
+    KafkaProtocol,
     LeaveGroupRequest,
+    MetadataRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-from kafka.protocol.parser import KafkaProtocol
-
-from groupwright.assignors import Subscription, encode_subscription
 from harness.members import PATIENCE
 from harness.waiting import wait_until
 
