@@ -82,6 +82,22 @@ def test_membership_gets_its_timings_and_ids() -> None:
     assert config.network.rebalance_timeout == 60.0
 
 
+@pytest.mark.parametrize(
+    ("keys", "longest"),
+    [
+        ({}, 1000),
+        ({"reconnect_backoff_ms": 3000}, 3000),
+        ({"reconnect_backoff_max_ms": 10_000}, 10_000),
+        ({"reconnect_backoff_max_ms": 50}, 50),
+    ],
+)
+def test_librdkafka_waits_a_second_before_it_connects_anew_unless_told_otherwise(
+    keys: dict[str, int], longest: int
+) -> None:
+    """With its own default of 10 s, one consumer in twelve fetched again only 6 s after an outage."""
+    assert read(**keys).native["reconnect.backoff.max.ms"] == longest
+
+
 def test_librdkafka_never_commits_and_knows_nothing_of_assignors() -> None:
     """In no group, its commits would be refused; and every other key is its own to check."""
 
@@ -98,6 +114,7 @@ def test_librdkafka_never_commits_and_knows_nothing_of_assignors() -> None:
     assert config.native == {
         "bootstrap.servers": "127.0.0.1:9092",
         "group.id": "g",
+        "reconnect.backoff.max.ms": 1000,
         "enable.auto.commit": False,
         "fetch.min.bytes": 7,
         "no.such.key": "kept",

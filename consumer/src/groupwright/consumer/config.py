@@ -36,6 +36,7 @@ _FALSE = frozenset({"false", "f", "0"})
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _LOOK_UPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _NEVER_MS = 2_147_483_647
+_LONGEST_RECONNECT_MS = 1_000
 
 
 class _Reader:
@@ -287,6 +288,9 @@ def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     native = {key: value for key, value in config.items() if key not in _OURS}
     # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits.
     native["enable.auto.commit"] = False
+    # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly hastens it.
+    first = _Reader(config).number("reconnect.backoff.ms", 100)
+    native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
     if security.tokens is not None:
         native["oauth_cb"] = security.tokens.refresh
     return native

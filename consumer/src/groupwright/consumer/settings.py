@@ -136,8 +136,8 @@ _ALL = (
     Setting(
         "reconnect.backoff.max.ms",
         By.BOTH,
-        "the membership waits 250 ms at most, or reconnect.backoff.ms where that is longer; librdkafka too connects "
-        "more often while it needs its coordinator",
+        "librdkafka gets 1000 where it is not set; the membership waits 250 ms at most; either waits longer where "
+        "reconnect.backoff.ms is longer",
         (0, _HOUR),
     ),
     Setting("retry.backoff.ms", By.BOTH, "", (1, 300_000)),
