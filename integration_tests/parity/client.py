@@ -43,7 +43,7 @@ def show(lab: "Lab", value: object) -> str:  # noqa: PLR0911 - a case for each t
         case bytes():
             return "bytes"
         case str():
-            return repr(value.replace(f"{lab.id}.", "")) if lab.id in value else "text"
+            return repr(_short(lab, value)) if lab.id in value else "text"
         case None | bool() | int() | float():
             return repr(value)
     return type(value).__name__
@@ -61,7 +61,7 @@ def failure(error: BaseException) -> str:
 
 
 def _short(lab: "Lab", topic: str | None) -> str:
-    return "" if topic is None else topic.removeprefix(f"{lab.id}.")
+    return "" if topic is None else topic.replace(f"{lab.id}.", "").replace(f"{lab.id}[.]", "")
 
 
 def _partition(lab: "Lab", partition: TopicPartition) -> str:

@@ -4,6 +4,8 @@ A scenario is an ordinary program over `Lab`. It runs unchanged on confluent-kaf
 it has, it cannot tell.
 """
 
+import socket
+import struct
 import threading
 import time
 import uuid
@@ -24,6 +26,7 @@ from parity.trace import Trace
 
 _PATIENCE = 30.0
 _STORED = -1001
+_LEAVE_GROUP, _ALTER_CLIENT_QUOTAS = 13, 49
 
 
 class LabError(Exception):
@@ -255,6 +258,47 @@ class Lab:
         self.line("scenario", f"{what} = {show(self, result)}", time.monotonic() - began)
         return result
 
+    def together(self, *clients: Client, until: Callable[[], object], what: str) -> None:
+        """Poll several consumers in turn until a condition holds."""
+        began = time.monotonic()
+        while not until():
+            if time.monotonic() - began > _PATIENCE:
+                self.note(f"until {what} = not within {_PATIENCE:.0f} s")
+                return
+            for client in clients:
+                with suppress(KafkaException):  # it is in the trace
+                    client.poll(0.02)
+        self.line("scenario", f"until {what} = done", time.monotonic() - began)
+
+    def expel(self, client: Client) -> None:
+        """Remove a member from the group behind its back, as when its session has ended."""
+        answer = self._request(_LEAVE_GROUP, 1, _text(self.group) + _text(client.raw.memberid()))
+        (code,) = struct.unpack(">h", answer[4:6])
+        if code:
+            raise LabError(f"the coordinator keeps the member: error {code}")
+
+    def throttle(self, client_id: str, bytes_per_second: float) -> None:
+        """Limit what consumers of this client id may fetch."""
+        one, no = struct.pack(">i", 1), b"\0"
+        entity = one + _text("client-id") + _text(client_id)
+        limit = one + _text("consumer_byte_rate") + struct.pack(">d", bytes_per_second) + no
+        answer = self._request(_ALTER_CLIENT_QUOTAS, 0, one + entity + limit + no)
+        (code,) = struct.unpack(">h", answer[8:10])
+        if code:
+            raise LabError(f"there is no quota: error {code}")
+
+    def _request(self, key: int, version: int, body: bytes) -> bytes:
+        """Send what no client of ours has a method for; return the answer's body."""
+        request = struct.pack(">hhih", key, version, 1, -1) + body
+        host, _, port = self.bootstrap_servers.rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), _PATIENCE) as connection,
+            connection.makefile("rb") as read,
+        ):
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            (size,) = struct.unpack(">i", read.read(4))
+            return read.read(size)[4:]
+
     def members(self, group: str | None = None) -> int:
         """Return how many members the coordinator has in the group."""
         name = self.group if group is None else group
@@ -300,6 +344,10 @@ class Lab:
                 self.trace.add(
                     "stored", name if group == self.group else f"{name} of {group.removeprefix(self.id)}"
                 )
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
 
 
 def callbacks() -> dict[str, Callable[..., None]]:

@@ -23,6 +23,8 @@ USERS = {"limited": "limited-secret", "stranger": "stranger-secret"}
 _TRIES = 4
 """Runs of the original to learn what it may do, before ours is said to differ."""
 _GRACE = 30.0
+_QUICK = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heartbeat.interval.ms": 500}
+"""So that a KIP-848 member hears of a rebalance as soon as a classic one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class Broker:
 @contextmanager
 def shared_broker() -> Iterator[Broker]:
     """Start the broker that all scenarios share, but for those that break it."""
-    with LocalKafka(security=Security(users=USERS, authorize=True), heap="512m") as kafka:
+    security = Security(users=USERS, authorize=True)
+    with LocalKafka(security=security, config=_QUICK, heap="512m") as kafka:
         secured = {
             user: kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="PLAIN", user=user) for user in USERS
         }
