@@ -1,0 +1,367 @@
+"""Partitions assigned by hand: in every form, with a group beside them and without."""
+
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from parity.client import Client, record
+from parity.lab import Lab, callbacks, partitions
+from parity.scenarios import scenario
+
+
+def _consumer(lab: Lab, **settings: Any) -> Client:
+    return lab.consumer(**{"enable_auto_commit": False, **settings})
+
+
+def _commit(lab: Lab, topic: str, *offsets: int) -> None:
+    """Commit offsets for the scenario's group."""
+    lab.other_member().commit(offsets=partitions(topic, *offsets), asynchronous=False)
+
+
+@scenario()
+def by_hand_at_every_kind_of_offset(lab: Lab) -> None:
+    """A partition starts at a number, the beginning, the end, or where the group committed."""
+    topic = lab.topic(5, messages=5)
+    _commit(lab, topic, 1, 1, 1, 1, 1)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 3, -2, -1, -1000, -1001))
+    consumer.read(2 + 5 + 4 + 4)
+    lab.produce(topic, 1, 2)
+    consumer.until(lambda: len(consumer.messages) > 15, "a message after the end")
+    consumer.close()
+
+
+@scenario()
+def by_hand_without_a_committed_offset(lab: Lab) -> None:
+    """The stored offset is that of auto.offset.reset where none was committed."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, -1000, -1001))
+    consumer.read(10)
+    consumer.close()
+
+
+@scenario()
+def by_hand_out_of_range(lab: Lab) -> None:
+    """An offset beyond the end is reset as auto.offset.reset says."""
+    topic = lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 1000))
+    consumer.read(5)
+    consumer.close()
+
+
+@scenario()
+def by_hand_out_of_range_and_an_error(lab: Lab) -> None:
+    """With auto.offset.reset=error the application hears of it."""
+    topic = lab.topic(messages=5)
+    consumer = _consumer(lab, auto_offset_reset="error")
+    consumer.assign(partitions(topic, 1000))
+    consumer.until(lambda: consumer.errors, "an error")
+    consumer.idle(0.5)
+    consumer.close()
+
+
+@scenario()
+def by_hand_without_group_id(lab: Lab) -> None:
+    """A consumer needs a group.id."""
+    lab.attempt("make a consumer", lambda: lab.consumer(group_id=...).close())
+
+
+@scenario()
+def by_hand_replaces_what_was_assigned(lab: Lab) -> None:
+    """`assign` says what is assigned from then on."""
+    topic = lab.topic(3, messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 0, 0))
+    consumer.read(10)
+    consumer.assign([TopicPartition(topic, 1, 3), TopicPartition(topic, 2, 3)])
+    consumer.read(4)
+    consumer.idle(0.3)
+    consumer.assign([])
+    consumer.attempt("assignment")
+    consumer.idle(0.3)
+    consumer.assign(partitions(topic, 4))
+    consumer.read(1)
+    consumer.unassign()
+    consumer.attempt("assignment")
+    consumer.attempt("position", partitions(topic, -1001))
+    consumer.unassign()
+    consumer.close()
+
+
+@scenario()
+def by_hand_one_by_one(lab: Lab) -> None:
+    """Partitions are added and taken out."""
+    topic = lab.topic(3, messages=5)
+    consumer = _consumer(lab)
+    consumer.attempt("incremental_assign", partitions(topic, 0))
+    consumer.read(5)
+    consumer.attempt("incremental_assign", [TopicPartition(topic, 1, 2), TopicPartition(topic, 2, 4)])
+    consumer.read(4)
+    consumer.attempt("incremental_unassign", [TopicPartition(topic, 0), TopicPartition(topic, 2)])
+    lab.produce(topic, 2, 0)
+    lab.produce(topic, 2, 1)
+    consumer.read(2)
+    consumer.idle(0.3)
+    consumer.attempt("incremental_assign", [])
+    consumer.attempt("incremental_unassign", [])
+    consumer.close()
+
+
+@scenario()
+def by_hand_twice_the_same(lab: Lab) -> None:
+    """A partition that is named twice, or is assigned already."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab)
+    consumer.attempt("assign", [TopicPartition(topic, 0, 1), TopicPartition(topic, 0, 3)])
+    consumer.attempt("assign", partitions(topic, 0))
+    consumer.read(5)
+    consumer.attempt("incremental_assign", partitions(topic, 2))
+    consumer.attempt("incremental_assign", [TopicPartition(topic, 1, 3), TopicPartition(topic, 1, 3)])
+    consumer.attempt("incremental_unassign", [TopicPartition(topic, 1)])
+    consumer.idle(0.3)
+    consumer.close()
+
+
+@scenario()
+def by_hand_a_topic_that_does_not_exist(lab: Lab) -> None:
+    """The application hears of it, and the other partitions are read."""
+    topic = lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(lab.name_topic(), 0, 0)])
+    consumer.read(5)
+    consumer.until(lambda: consumer.errors, "an error")
+    consumer.close()
+
+
+@scenario()
+def by_hand_a_partition_that_does_not_exist(lab: Lab) -> None:
+    """As above."""
+    topic = lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 9, 0)])
+    consumer.read(5)
+    consumer.until(lambda: consumer.errors, "an error")
+    consumer.close()
+
+
+@scenario()
+def by_hand_a_negative_partition(lab: Lab) -> None:
+    """A partition's number is not negative."""
+    topic = lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.attempt("assign", [TopicPartition(topic, -1)])
+    consumer.attempt("assign", [TopicPartition(topic, -7, 0)])
+    consumer.close()
+
+
+@scenario()
+def by_hand_and_committed(lab: Lab) -> None:
+    """Offsets can be committed for the group without being its member."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 0, 0))
+    consumer.read(10)
+    consumer.commit(asynchronous=False)
+    consumer.attempt("committed", partitions(topic, -1001, -1001), timeout=10)
+    consumer.close()
+    again = _consumer(lab)
+    again.assign(partitions(topic, -1001, -1000))
+    lab.produce(topic, 2, 1)
+    again.read(2)
+    again.close()
+
+
+@scenario()
+def by_hand_assigned_again(lab: Lab) -> None:
+    """With auto commit, a partition that is assigned again goes on where it was."""
+    topic = lab.topic(messages=20)
+    consumer = lab.consumer()
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.idle(0.3)
+    consumer.close()
+
+
+@scenario()
+def by_hand_unassigned_and_assigned_again(lab: Lab) -> None:
+    """As above."""
+    topic = lab.topic(messages=20)
+    consumer = lab.consumer()
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.unassign()
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.idle(0.3)
+    consumer.close()
+
+
+@scenario()
+def by_hand_taken_out_and_added_again(lab: Lab) -> None:
+    """As above."""
+    topic = lab.topic(messages=20)
+    consumer = lab.consumer()
+    consumer.incremental_assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.incremental_unassign([TopicPartition(topic, 0)])
+    consumer.incremental_assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.idle(0.3)
+    consumer.close()
+
+
+@scenario()
+def by_hand_pause_and_seek(lab: Lab) -> None:
+    """Both work as in a group."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 0, 0))
+    consumer.read(10)
+    consumer.pause([TopicPartition(topic, 0)])
+    consumer.seek(TopicPartition(topic, 0, 3))
+    consumer.seek(TopicPartition(topic, 1, 3))
+    consumer.read(2)
+    consumer.idle(0.3)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(2)
+    consumer.close()
+
+
+@scenario()
+def by_hand_then_subscribed(lab: Lab) -> None:
+    """A subscription takes the place of what was assigned by hand."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(one, 0))
+    consumer.read(5)
+    consumer.subscribe([two], **callbacks())
+    consumer.until(lambda: any(m.topic() == two for m in consumer.messages), "the subscribed topic is read")
+    consumer.until_assigned(1)
+    consumer.close()
+
+
+@scenario()
+def subscribed_then_by_hand(lab: Lab) -> None:
+    """After unsubscribe, partitions can be assigned by hand."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = _consumer(lab)
+    consumer.subscribe([one], **callbacks())
+    consumer.read(5)
+    consumer.unsubscribe()
+    consumer.until_assigned(0)
+    consumer.assign(partitions(two, 2))
+    consumer.read(3)
+    consumer.close()
+
+
+@scenario()
+def by_hand_while_subscribed(lab: Lab) -> None:
+    """In an eager group `assign` outside a callback replaces what the group assigned."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="range")
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.attempt("assign", [TopicPartition(topic, 1, 3)])
+    consumer.read(2)
+    consumer.attempt("assignment")
+    consumer.close()
+
+
+@scenario()
+def by_hand_unassigned_while_subscribed(lab: Lab) -> None:
+    """In an eager group `unassign` outside a callback stops delivery."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="range")
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.attempt("unassign")
+    lab.produce(topic, 2)
+    consumer.idle(0.5)
+    consumer.close()
+
+
+@scenario()
+def by_hand_while_subscribed_in_a_cooperative_group(lab: Lab) -> None:
+    """In a cooperative group `assign` is refused."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="cooperative-sticky")
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.attempt("assign", [TopicPartition(topic, 1, 3)])
+    consumer.attempt("unassign")
+    lab.produce(topic, 2)
+    consumer.read(2)
+    consumer.attempt("assignment")
+    consumer.close()
+
+
+@scenario()
+def incremental_calls_while_subscribed_in_an_eager_group(lab: Lab) -> None:
+    """In an eager group the incremental calls are refused."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="range")
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.attempt("incremental_unassign", [TopicPartition(topic, 1)])
+    consumer.attempt("incremental_assign", [TopicPartition(topic, 1, 3)])
+    lab.produce(topic, 2)
+    consumer.read(2)
+    consumer.attempt("assignment")
+    consumer.close()
+
+
+@scenario()
+def incremental_calls_while_subscribed_in_a_cooperative_group(lab: Lab) -> None:
+    """In a cooperative group partitions may be taken out and added outside a callback."""
+    topic = lab.topic(2, messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="cooperative-sticky")
+    consumer.subscribe([topic], on_assign=record, on_revoke=record)
+    consumer.read(10)
+    consumer.attempt("incremental_unassign", [TopicPartition(topic, 1)])
+    consumer.attempt("incremental_assign", [TopicPartition(topic, 1, 3)])
+    consumer.read(2)
+    consumer.close()
+
+
+@scenario()
+def by_hand_beside_a_member(lab: Lab) -> None:
+    """Partitions assigned by hand are read whatever the group does; offsets of a group with members are its own."""
+    topic = lab.topic(2, messages=5)
+    member = lab.other_member(enable_auto_commit=False)
+    member.subscribe([topic])
+    member.read(10)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 0, 3))
+    consumer.read(7)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+    member.commit(asynchronous=False)
+
+
+@scenario()
+def by_hand_an_offset_before_the_log_s_start(lab: Lab) -> None:
+    """Records that were deleted are passed over."""
+    topic = lab.topic(messages=10)
+    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    consumer = _consumer(lab)
+    consumer.assign(partitions(topic, 2))
+    consumer.read(4)
+    consumer.close()
+
+
+@scenario()
+def by_hand_a_topic_grows(lab: Lab) -> None:
+    """A new partition can be assigned at once."""
+    topic = lab.topic(1, messages=5)
+    consumer = _consumer(lab, topic_metadata_refresh_interval_ms=500)
+    consumer.assign(partitions(topic, 0))
+    consumer.read(5)
+    lab.grow(topic, 2)
+    lab.produce(topic, 3, 1)
+    consumer.incremental_assign([TopicPartition(topic, 1, 0)])
+    consumer.until(lambda: len(consumer.messages) == 8, "the new partition is read")
+    consumer.close()
