@@ -1,0 +1,329 @@
+"""Users and their rights: refused topics and groups, rights that come and go, wrong passwords, new ones."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # as documented
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from parity.client import Client, record
+from parity.lab import Lab, callbacks, partitions
+from parity.scenarios import scenario
+
+_USER = "User:limited"
+
+
+def _acl(kind: ResourceType, name: str, operation: AclOperation, user: str = _USER) -> AclBinding:
+    return AclBinding(kind, name, ResourcePatternType.LITERAL, user, "*", operation, AclPermissionType.ALLOW)
+
+
+def _allow(lab: Lab, *bindings: AclBinding) -> None:
+    for future in lab.admin.create_acls([*bindings]).values():
+        future.result(30)
+
+
+def _forbid(lab: Lab, kind: ResourceType, name: str, user: str = _USER) -> None:
+    """Take away all rights of the user."""
+    found = AclBindingFilter(
+        kind, name, ResourcePatternType.LITERAL, user, "*", AclOperation.ANY, AclPermissionType.ANY
+    )
+    for future in lab.admin.delete_acls([found]).values():
+        future.result(30)
+
+
+def _reading(topic: str) -> AclBinding:
+    return _acl(ResourceType.TOPIC, topic, AclOperation.READ)
+
+
+def _group(lab: Lab) -> AclBinding:
+    return _acl(ResourceType.GROUP, lab.group, AclOperation.READ)
+
+
+def _closed_topic(lab: Lab, messages: int = 5) -> str:
+    """Make a topic whose only reader is somebody else."""
+    topic = lab.topic(messages=messages)
+    _allow(lab, _acl(ResourceType.TOPIC, topic, AclOperation.READ, "User:somebody"))
+    return topic
+
+
+def _close_group(lab: Lab) -> None:
+    _allow(lab, _acl(ResourceType.GROUP, lab.group, AclOperation.READ, "User:somebody"))
+
+
+def _limited(lab: Lab, **settings: Any) -> Client:
+    config = {
+        **lab.secured("limited"),
+        "enable_auto_commit": False,
+        "topic_metadata_refresh_interval_ms": 500,
+    }
+    return lab.consumer(**{**config, **settings})
+
+
+def _first(consumer: Client, condition: Callable[[], object] | None = None) -> None:
+    """Poll until the first error is handed out, or raised."""
+    deadline = time.monotonic() + 10
+    while not consumer.errors and time.monotonic() < deadline:
+        try:
+            consumer.poll(0.1)
+        except KafkaException:  # it is in the trace
+            return
+        if condition is not None and condition():
+            return
+
+
+@scenario()
+def a_user_with_rights(lab: Lab) -> None:
+    """A user with READ on topic and group reads and commits."""
+    topic = _closed_topic(lab)
+    _close_group(lab)
+    _allow(lab, _reading(topic), _group(lab))
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_to_the_topic(lab: Lab) -> None:
+    """The application hears of it."""
+    topic = _closed_topic(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    _first(consumer)
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_to_one_of_two_topics(lab: Lab) -> None:
+    """The other topic is read all the same."""
+    open_, closed = lab.topic(messages=5), _closed_topic(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([open_, closed])
+    consumer.until(lambda: len(consumer.messages) == 5, "the open topic is read", timeout=3)
+    lab.note(f"errors {sorted({error.name() for error in consumer.errors})}")
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_to_the_group(lab: Lab) -> None:
+    """The application hears of it."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    _first(consumer)
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_topic_come_later(lab: Lab) -> None:
+    """The topic is read once it may be."""
+    topic = _closed_topic(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([topic])
+    _first(consumer)
+    _allow(lab, _reading(topic))
+    consumer.until(lambda: len(consumer.messages) == 5, "it is read")
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_group_come_later(lab: Lab) -> None:
+    """The member joins once it may."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([topic])
+    _first(consumer)
+    _allow(lab, _group(lab))
+    consumer.until(lambda: len(consumer.messages) == 5, "it is read")
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_topic_are_taken_away(lab: Lab) -> None:
+    """A topic that may no longer be read, while it is."""
+    topic = _closed_topic(lab)
+    _allow(lab, _reading(topic))
+    consumer = _limited(lab, topic_metadata_refresh_interval_ms=60000)
+    consumer.subscribe([topic], on_assign=record)
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.TOPIC, topic)
+    lab.produce(topic, 2)
+    _first(consumer)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_group_are_taken_away(lab: Lab) -> None:
+    """A member that may no longer be one."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    _allow(lab, _group(lab))
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.GROUP, lab.group)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    _first(consumer, lambda: consumer.revoked)
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_assigns_by_hand(lab: Lab) -> None:
+    """Fetching is refused; so is a commit."""
+    topic = _closed_topic(lab)
+    _close_group(lab)
+    consumer = _limited(lab)
+    consumer.assign(partitions(topic, 0))
+    _first(consumer)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    consumer.attempt("committed", partitions(topic, -1001), timeout=2)
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_to_the_group_reads_by_hand(lab: Lab) -> None:
+    """Fetching from given offsets needs no group."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    consumer = _limited(lab)
+    consumer.assign(partitions(topic, 0))
+    consumer.read(5)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def a_user_without_rights_asks(lab: Lab) -> None:
+    """Each question is answered by an error."""
+    topic = _closed_topic(lab)
+    _close_group(lab)
+    consumer = _limited(lab)
+    consumer.attempt("committed", partitions(topic, -1001), timeout=5)
+    consumer.attempt("get_watermark_offsets", partitions(topic, -1001)[0], timeout=5)
+    consumer.attempt("offsets_for_times", partitions(topic, 1), timeout=5)
+    found = consumer.raw.list_topics(topic, timeout=10)
+    lab.note(f"{found.topics[topic].error.name()}")
+    consumer.close()
+
+
+@scenario()
+def a_regular_expression_finds_what_may_be_seen(lab: Lab) -> None:
+    """Topics that may not be seen do not match."""
+    open_, _ = lab.topic(messages=3), _closed_topic(lab)
+    consumer = _limited(lab)
+    consumer.subscribe([lab.pattern("t")], **callbacks())
+    consumer.read(3)
+    consumer.idle(0.3)
+    lab.note(f"{[p.topic == open_ for p in consumer.raw.assignment()]}")
+    consumer.close()
+
+
+@scenario()
+def two_members_of_whom_one_may_not_read_a_topic(lab: Lab) -> None:
+    """A topic that the leader may not see does not stop the others."""
+    open_, closed = lab.topic(2), _closed_topic(lab)
+    strategy = {"partition_assignment_strategy": "range"}
+    good = _limited(lab, client_id="a", **strategy)
+    good.subscribe([open_])
+    good.until_assigned(2)
+    bad = _limited(lab, client_id="b", **strategy)
+    bad.subscribe([open_, closed])
+    lab.together(
+        good,
+        bad,
+        until=lambda: len(good.raw.assignment()) == len(bad.raw.assignment()) == 1,
+        what="one and one are assigned",
+    )
+    lab.produce(open_, 3, 0)
+    good.read(3)
+    good.close()
+    bad.close()
+
+
+def _until_refused(lab: Lab, raw: Any, heard: list[str]) -> None:
+    """Poll until error_cb has heard that authentication failed; how often poll says so is left out."""
+    deadline = time.monotonic() + 10
+    raised: set[str] = set()
+    while "_AUTHENTICATION" not in heard and time.monotonic() < deadline:
+        try:
+            raw.poll(0.1)
+        except KafkaException as error:
+            raised.add(error.args[0].name())
+    lab.note(f"error_cb {'_AUTHENTICATION' in heard}, raised {sorted(raised)}")
+
+
+def _stranger(lab: Lab, heard: list[str]) -> Any:
+    """Make a consumer with a wrong password."""
+    config = lab.config(**{**lab.secured("limited"), "sasl_password": "wrong"})
+    return lab.consumer_class({**config, "error_cb": lambda error: heard.append(error.name())})
+
+
+@scenario()
+def a_wrong_password_calls_error_cb(lab: Lab) -> None:
+    """error_cb hears of failed authentication."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    raw = _stranger(lab, heard)
+    raw.subscribe([topic])
+    _until_refused(lab, raw, heard)
+    raw.close()
+
+
+@scenario()
+def a_wrong_password_by_hand(lab: Lab) -> None:
+    """As above with partitions assigned by hand."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    raw = _stranger(lab, heard)
+    raw.assign(partitions(topic, 0))
+    _until_refused(lab, raw, heard)
+    raw.close()
+
+
+@scenario()
+def a_wrong_password_is_corrected(lab: Lab) -> None:
+    """set_sasl_credentials gives the right ones, and the consumer goes on."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    raw = _stranger(lab, heard)
+    raw.assign(partitions(topic, 0))
+    _until_refused(lab, raw, heard)
+    raw.set_sasl_credentials("limited", lab.secured("limited")["sasl_password"])
+    lab.adopt(raw).read(5)
+
+
+@scenario()
+def credentials_are_replaced_by_the_same(lab: Lab) -> None:
+    """New credentials change nothing of a connection that stands."""
+    topic = lab.topic(messages=5)
+    consumer = _limited(lab)
+    consumer.subscribe([topic])
+    consumer.read(5)
+    consumer.attempt("set_sasl_credentials", "limited", lab.secured("limited")["sasl_password"])
+    lab.produce(topic, 2)
+    consumer.read(2)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def credentials_of_a_connection_without_any(lab: Lab) -> None:
+    """set_sasl_credentials on a plain connection; arguments that are none."""
+    consumer = lab.consumer()
+    consumer.attempt("set_sasl_credentials", "limited", "x")
+    consumer.attempt("set_sasl_credentials", None, "x")
+    consumer.attempt("set_sasl_credentials", "limited", None)
+    consumer.attempt("set_sasl_credentials", "limited")
+    consumer.close()
+    consumer.attempt("set_sasl_credentials", "limited", "x")
