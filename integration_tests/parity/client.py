@@ -3,7 +3,8 @@
 import builtins
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import confluent_kafka
@@ -104,18 +105,25 @@ class Client:
         return call
 
     def _call(self, method: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with self._written(method, args, kwargs) as results:
+            results.append(function(*args, **kwargs))
+        return results[0]
+
+    @contextmanager
+    def _written(self, method: str, args: Any, kwargs: Any) -> Iterator[list[Any]]:
+        """Write a call down with its outcome: the result that is put into the list, or what it raises."""
         given = [show(self._lab, each) for each in args]
         given += [f"{key}={show(self._lab, each)}" for key, each in kwargs.items() if key not in _CALLBACKS]
         words = f"{method}({', '.join(given)})"
         began = time.monotonic()
+        results: list[Any] = []
         try:
-            result = function(*args, **kwargs)
+            yield results
         except BaseException as error:
             self._line(f"{words} {show(self._lab, error)}", time.monotonic() - began)
             raise
-        shown = show(self._lab, result) if method != "memberid" else type(result).__name__
+        shown = show(self._lab, results[0]) if method != "memberid" else type(results[0]).__name__
         self._line(f"{words} = {shown}", time.monotonic() - began)
-        return result
 
     def attempt(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method that may raise: the trace says what, and the scenario goes on."""
@@ -158,7 +166,7 @@ class Client:
         try:
             message: Message | None = self.raw.poll(*args, **kwargs)
         except BaseException as error:
-            self._line(f"poll {show(self._lab, error)}")
+            self._failed("poll", error)
             raise
         if message is not None:
             self._take(message)
@@ -169,11 +177,14 @@ class Client:
         try:
             messages: list[Message] = self.raw.consume(*args, **kwargs)
         except BaseException as error:
-            self._line(f"consume {show(self._lab, error)}")
+            self._failed("consume", error)
             raise
         for message in messages:
             self._take(message)
         return messages
+
+    def _failed(self, method: str, error: BaseException) -> None:
+        self._line(f"{method} {show(self._lab, error)}")
 
     def _take(self, message: Message) -> None:
         error = message.error()

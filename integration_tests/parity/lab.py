@@ -11,22 +11,33 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition, aio
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from groupwright.testing import LocalKafka
 from groupwright.testing.proxy import Link
+from parity.aio_client import AIOClient
 from parity.client import Client, record, show
 from parity.trace import Trace
 
 _PATIENCE = 30.0
 _STORED = -1001
 _LEAVE_GROUP, _ALTER_CLIENT_QUOTAS = 13, 49
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes under test."""
+
+    consumer: type[confluent_kafka.Consumer]
+    deserializing: type[confluent_kafka.DeserializingConsumer[Any, Any]]
+    aio: type[aio.AIOConsumer]
 
 
 class LabError(Exception):
@@ -38,7 +49,7 @@ class Lab:
 
     def __init__(
         self,
-        consumer_class: type[confluent_kafka.Consumer],
+        classes: Classes,
         bootstrap_servers: str,
         secured: Mapping[str, Mapping[str, Any]],
         own_kafka: Callable[[], LocalKafka],
@@ -48,7 +59,7 @@ class Lab:
         self.trace = Trace()
         self.group = f"{self.id}.g"
         self.bootstrap_servers = bootstrap_servers
-        self._class = consumer_class
+        self._classes = classes
         self._secured = secured
         self._own_kafka = own_kafka
         self._clients: list[Client] = []
@@ -61,7 +72,7 @@ class Lab:
 
     def consumer(self, **settings: Any) -> Client:
         """Make a consumer of the side under test; keywords are settings, with ``_`` for each dot."""
-        return self._client("c", self._class, settings)
+        return self._client("c", self._classes.consumer, settings)
 
     def other_member(self, **settings: Any) -> Client:
         """Make a confluent-kafka consumer on either side: another member, which is not under test."""
@@ -70,7 +81,25 @@ class Lab:
     @property
     def consumer_class(self) -> type[confluent_kafka.Consumer]:
         """The class under test, for a scenario about construction or subclassing."""
-        return self._class
+        return self._classes.consumer
+
+    @property
+    def deserializing_class(self) -> type[confluent_kafka.DeserializingConsumer[Any, Any]]:
+        """The class under test that deserializes."""
+        return self._classes.deserializing
+
+    def aio_consumer(self, **settings: Any) -> AIOClient:
+        """Make an asyncio consumer of the side under test, in a running event loop; the scenario closes it."""
+        name = self._name("c")
+        config = self.config(**settings)
+        if (user := config.get("on_commit")) is not None:
+
+            async def on_commit(error: Any, partitions: list[TopicPartition]) -> None:
+                self.line(name, f"on_commit {show(self, error)} {show(self, partitions)}")
+                await user(error, partitions)
+
+            config["on_commit"] = on_commit
+        return AIOClient(self, self._classes.aio(config), name)
 
     def adopt(self, raw: Any, name: str = "c") -> Client:
         """Have the calls of a consumer written down that the scenario has made itself."""
@@ -303,6 +332,12 @@ class Lab:
         """Return how many members the coordinator has in the group."""
         name = self.group if group is None else group
         return len(self.admin.describe_consumer_groups([name])[name].result(30).members)
+
+    def note_members(self, expected: int) -> None:
+        """Wait a little until the group has so many members, and write down how many it has."""
+        with suppress(LabError):
+            self.wait(lambda: self.members() == expected, "members", seconds=3)
+        self.note(f"members: {self.members()}")
 
     def stored(self, topic: str, group: str | None = None, *, partitions: int = 1) -> list[int]:
         """Return the committed offsets of a topic, as the coordinator has them."""

@@ -14,18 +14,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import confluent_kafka
+import confluent_kafka.aio
 
-from groupwright.consumer import Consumer
+from groupwright.consumer import AIOConsumer, Consumer, DeserializingConsumer
 from groupwright.testing import LocalKafka
 from parity.fuzz.player import Player
 from parity.fuzz.programs import Program
-from parity.lab import Lab, LabError
+from parity.lab import Classes, Lab, LabError
 from parity.scenarios import all_scenarios
 from parity.trace import Trace
 
-SIDES: Mapping[str, type[confluent_kafka.Consumer]] = {
-    "original": confluent_kafka.Consumer,
-    "ours": Consumer,
+SIDES = {
+    "original": Classes(
+        confluent_kafka.Consumer, confluent_kafka.DeserializingConsumer, confluent_kafka.aio.AIOConsumer
+    ),
+    "ours": Classes(Consumer, DeserializingConsumer, AIOConsumer),
 }
 
 
@@ -34,7 +37,7 @@ class Worker:
 
     def __init__(self, side: str, bootstrap_servers: str, secured: Mapping[str, Mapping[str, Any]]) -> None:
         """Run on one side."""
-        self._class = SIDES[side]
+        self._classes = SIDES[side]
         self._bootstrap_servers = bootstrap_servers
         self._secured = secured
         self._answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
@@ -44,7 +47,7 @@ class Worker:
 
     def run(self, request: Mapping[str, Any]) -> None:
         """Run one scenario, and answer."""
-        lab = Lab(self._class, self._bootstrap_servers, self._secured, self._own_kafka)
+        lab = Lab(self._classes, self._bootstrap_servers, self._secured, self._own_kafka)
         watchdog = threading.Timer(request["seconds"], self._give_up, (lab,))
         watchdog.daemon = True
         watchdog.start()
