@@ -185,6 +185,15 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"close\(\) raises RuntimeError", r"close\(\) = None"),),
     ),
     Row(
+        name="close of a subclass",
+        subject="the end of `with` for a subclass that overrides `close`",
+        original="the subclass's `close` is not called",
+        ours="the subclass's `close` is called",
+        reason="it is what a reader of the subclass expects",
+        scenarios=("a_subclass_that_overrides_close",),
+        pairs=(("", "the subclass's close"),),
+    ),
+    Row(
         name="starvation",
         subject="calls beside a thread that polls without a pause, or is in `on_revoke`",
         original="may wait for ever: the polling thread takes the lock again before they get it, and callbacks run inside it",
