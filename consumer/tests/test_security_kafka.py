@@ -250,7 +250,9 @@ def test_a_client_without_a_certificate_where_one_is_wanted_comes_out_of_poll(ka
 
     error = refusal(config)
     assert error.code() == KafkaError._SSL
-    assert "it wants a certificate of this client that it can use: set ssl.certificate.location" in error.str()
+    assert (
+        "it wants a certificate of this client that it can use: set ssl.certificate.location" in error.str()
+    )
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,8 @@ ROWS: tuple[Row, ...] = (
         reason="results come in the order of the commits, as Java's `commitSync` promises",
         scenarios=("on_commit_has_run_before_a_later_commit_returns",),
         pairs=((r"on_commit None \[t1\[0\]@4\]", ""), ("", r"on_commit None \[t1\[0\]@4\]")),
+    ),
+    Row(
         name="dropped",
         subject="a consumer that is dropped, or whose interpreter ends, without `close`",
         original="its member stays in the group until the session ends",
