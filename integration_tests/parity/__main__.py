@@ -10,7 +10,7 @@ python -m parity table               the table of differences, as the consumer's
 import argparse
 import sys
 
-from parity.lanes import Lane, Lanes, Request, shared_broker
+from parity.lanes import Lane, Lanes, request_of, shared_broker
 from parity.scenarios import Scenario, all_scenarios
 from parity.table import as_markdown
 
@@ -44,7 +44,7 @@ def _is_wanted(found: Scenario, words: list[str]) -> bool:
 def _compare(chosen: list[Scenario], lanes: int) -> int:
     bad = 0
     with shared_broker() as broker, Lanes(broker, lanes) as running:
-        requests = [Request(found.name, found.seconds) for found in chosen]
+        requests = [request_of(found) for found in chosen]
         for done, found in enumerate(running.compare_all(requests), 1):
             rows = f" ({', '.join(found.rows)})" if found.rows else ""
             print(
@@ -63,7 +63,7 @@ def _show(chosen: list[Scenario]) -> int:
         lane = Lane(broker)
         try:
             for found in chosen:
-                request = Request(found.name, found.seconds)
+                request = request_of(found)
                 for side, trace in (
                     ("original", lane.original.run(request)),
                     ("ours", lane.ours.run(request)),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from groupwright.testing import Listener, LocalKafka, Security
 from parity.compare import Comparison, differences, explain
+from parity.scenarios import Scenario
 from parity.table import ROWS, Row
 from parity.trace import Trace
 
@@ -35,10 +36,17 @@ class Request:
     seconds: float
     program: Any = None
     """A random program; else the scenario of this name."""
+    breaks_kafka: bool = False
+    """Whether it needs a broker of its own."""
 
     def to_json(self) -> str:
         what = {"scenario": self.name} if self.program is None else {"program": self.program}
         return json.dumps({**what, "seconds": self.seconds})
+
+
+def request_of(scenario: Scenario) -> Request:
+    """Return what runs a scenario."""
+    return Request(scenario.name, scenario.seconds, breaks_kafka=scenario.breaks_kafka)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,36 +174,56 @@ class Lane:
 
 
 class Lanes:
-    """Several lanes, which share the requests out."""
+    """Several lanes, which share the requests out; those that break their Kafka have one to themselves."""
 
     def __init__(self, broker: Broker, count: int = 3) -> None:
         self.count = count
-        self._free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
-        self._all = [Lane(broker) for _ in range(count)]
-        for lane in self._all:
-            self._free.put(lane)
-        self._pool = ThreadPoolExecutor(count)
+        self._shared = _LanePool([Lane(broker) for _ in range(count)])
+        # Each of its two processes has a broker of its own, and keeps it.
+        self._breaking = _LanePool([Lane(broker)])
+
+    def submit(self, request: Request) -> "Future[Comparison]":
+        """Have a comparison made; return its future."""
+        return (self._breaking if request.breaks_kafka else self._shared).submit(request)
 
     def compare(self, request: Request) -> Comparison:
         """Compare in the next lane that is free."""
+        return self.submit(request).result()
+
+    def compare_all(self, requests: Iterable[Request]) -> Iterator[Comparison]:
+        """Compare many; each is returned when it is ready."""
+        for future in as_completed([self.submit(request) for request in requests]):
+            yield future.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in (self._shared, self._breaking):
+            pool.close()
+
+
+class _LanePool:
+    """Lanes that take the next request each."""
+
+    def __init__(self, lanes: list[Lane]) -> None:
+        self._lanes = lanes
+        self._free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
+        for lane in lanes:
+            self._free.put(lane)
+        self._threads = ThreadPoolExecutor(len(lanes))
+
+    def submit(self, request: Request) -> "Future[Comparison]":
+        return self._threads.submit(self._compare, request)
+
+    def _compare(self, request: Request) -> Comparison:
         lane = self._free.get()
         try:
             return lane.compare(request)
         finally:
             self._free.put(lane)
 
-    def compare_all(self, requests: Iterable[Request]) -> Iterator[Comparison]:
-        """Compare many, in any order."""
-        return iter(self._pool.map(self.compare, requests))
-
-    def submit(self, request: Request) -> Any:
-        """Have a comparison made; return its future."""
-        return self._pool.submit(self.compare, request)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        for lane in self._all:
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for lane in self._lanes:
             lane.close()

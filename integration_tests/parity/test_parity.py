@@ -6,7 +6,7 @@ from concurrent.futures import Future  # noqa: TC003 - as all imports here
 import pytest
 
 from parity.compare import Comparison  # noqa: TC001 - as above
-from parity.lanes import Lanes, Request, shared_broker
+from parity.lanes import Lanes, request_of, shared_broker
 from parity.scenarios import all_scenarios
 from parity.table import ROWS
 
@@ -23,7 +23,7 @@ def comparisons(request: pytest.FixtureRequest) -> Iterator[dict[str, "Future[Co
         if isinstance(item, pytest.Function) and item.function is test_both_do_the_same
     ]
     with shared_broker() as broker, Lanes(broker) as lanes:
-        yield {name: lanes.submit(Request(name, scenarios[name].seconds)) for name in wanted}
+        yield {name: lanes.submit(request_of(scenarios[name])) for name in wanted}
 
 
 @pytest.mark.parametrize("name", all_scenarios())

@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def _request(program: Program, seed: int) -> Request:
-    return Request(f"program {seed}", _SECONDS, program.to_json())
+    return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka)
 
 
 def _fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, small: bool) -> int:
