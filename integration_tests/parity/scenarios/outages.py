@@ -97,6 +97,7 @@ def _restart(lab: Lab, *, killed: bool) -> None:
     while starting.is_alive():
         consumer.idle(0.1)
     _until_committed(consumer)
+    lab.__dict__.pop("producer", None)  # librdkafka's may have lost its only broker for good
     lab.produce(topic, 10)
     consumer.read(10)
     consumer.close()
