@@ -110,7 +110,7 @@ def a_member_joins_a_cooperative_group_of_the_original(lab: Lab) -> None:
 @scenario()
 def more_members_than_partitions(lab: Lab) -> None:
     """A member without partitions gets an empty on_assign, and waits."""
-    topic = lab.topic(1, messages=3)
+    topic = lab.topic()
     second = _other(lab, "a")
     second.subscribe([topic])
     second.until_assigned()
@@ -122,6 +122,7 @@ def more_members_than_partitions(lab: Lab) -> None:
     first.idle(0.3)
     second.close()
     first.until_assigned()
+    lab.produce(topic, 3)
     first.read(3)
     first.close()
 
@@ -265,7 +266,7 @@ def _stop_this_process(seconds: float) -> None:
 @scenario(seconds=90)
 def another_member_dies(lab: Lab) -> None:
     """The partitions of a member that was killed come when its session has ended."""
-    topic = lab.topic(2, messages=5)
+    topic = lab.topic(2)
     program = (
         "import sys; from confluent_kafka import Consumer\n"
         f"c = Consumer({lab.config(client_id='b', partition_assignment_strategy='range')!r})\n"
@@ -493,7 +494,9 @@ def on_assign_pauses_before_anything_is_assigned(lab: Lab) -> None:
     topic = lab.topic(1, messages=5)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=lambda client, found: client.attempt("pause", found))
-    consumer.read(5, timeout=3)
+    consumer.idle(1.0)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(5)
     consumer.close()
 
 
@@ -655,7 +658,7 @@ def on_revoke_raises_in_unsubscribe(lab: Lab) -> None:
 @scenario()
 def on_assign_unsubscribes(lab: Lab) -> None:
     """A member that does not want what it gets leaves again."""
-    topic = lab.topic(1, messages=3)
+    topic = lab.topic()
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=lambda client, _: client.unsubscribe(), on_revoke=record)
     consumer.until(lambda: consumer.revoked, "partitions are revoked")
@@ -903,7 +906,7 @@ def a_regular_expression_beside_a_name(lab: Lab) -> None:
 @scenario()
 def two_consumers_of_a_group_in_one_thread(lab: Lab) -> None:
     """Both are polled in turn; each partition's messages come to one of them."""
-    topic = lab.topic(4, messages=5)
+    topic = lab.topic(4)
     first, second = _member(lab, "a"), _member(lab, "b")
     first.subscribe([topic], **callbacks())
     first.until_assigned(4)
@@ -915,8 +918,8 @@ def two_consumers_of_a_group_in_one_thread(lab: Lab) -> None:
         first,
         second,
         until=lambda: (
-            {0, 1} <= {m.partition() for m in first.messages if m.offset() == 5}
-            and {2, 3} <= {m.partition() for m in second.messages if m.offset() == 5}
+            {0, 1} <= {m.partition() for m in first.messages if m.offset() == 0}
+            and {2, 3} <= {m.partition() for m in second.messages if m.offset() == 0}
         ),
         what="all is read",
     )
