@@ -88,6 +88,11 @@ class OffsetTracker:
         with self._lock:
             self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
 
+    def all_committed(self) -> dict[TopicPartitionKey, int]:
+        """Return the committed offsets of assigned partitions, as far as they are known."""
+        with self._lock:
+            return {key: committed.offset for key, committed in self._committed.items()}
+
     def pending(
         self, position: Callable[[], list[TopicPartition]], *, last: bool = False
     ) -> dict[TopicPartitionKey, Offset]:

@@ -30,6 +30,7 @@ from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
 from groupwright.consumer.membership import Membership
+from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
@@ -148,7 +149,28 @@ class OwnMember:
     @property
     def native_config(self) -> dict[str, Any]:
         """What librdkafka's handle is made with."""
-        return guard_native_callbacks(self._config.native, self._note_error)
+        native = dict(self._config.native)
+        if callable(native.get("stats_cb")):
+            native["stats_cb"] = self._completing(native["stats_cb"])
+        return guard_native_callbacks(native, self._note_error)
+
+    def _completing(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
+        read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
+
+        def call(text: str) -> object:
+            membership = self._membership
+            return stats_cb(
+                complete(
+                    text,
+                    membership.state,
+                    sum(map(len, membership.owned.values())),
+                    self._offsets.all_committed(),
+                    self._ahead.first_offsets(),
+                    read_uncommitted=read_uncommitted,
+                )
+            )
+
+        return call
 
     @property
     def snapshot(self) -> MembershipSnapshot:
