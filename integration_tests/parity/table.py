@@ -277,6 +277,15 @@ ROWS: tuple[Row, ...] = (
         pairs=(("", r"messages t1\[0\] 0\.\.2"), ("", r"t1\[0\]@3")),
     ),
     Row(
+        name="static member unsubscribes",
+        subject="`unsubscribe` of a static member",
+        original="the member leaves the group",
+        ours="the member stays until its session ends",
+        reason="as in Java (KIP-345): a static member never leaves by itself, so that it can come back",
+        scenarios=("a_static_member_unsubscribes",),
+        pairs=((r"members 0", r"members 1"),),
+    ),
+    Row(
         name="static member with other topics",
         subject="a static member that restarts with another subscription",
         original="is assigned the partitions of its former subscription, and reads none of the new topics",
