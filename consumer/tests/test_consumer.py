@@ -24,7 +24,8 @@ from confluent_kafka import (
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
-from groupwright.consumer.commits import PendingCommit
+from groupwright.consumer.commits import CommitResult, PendingCommit
+from groupwright.consumer.committing import CommitEnded
 from groupwright.consumer.events import PollExceeded, Reported, Revoke, TopicUnavailable
 from groupwright.consumer.handover import HeldRevoke
 from groupwright.consumer.member import Native
@@ -54,6 +55,19 @@ def thread_of(consumer: Consumer) -> threading.Thread:
 
 
 # --- Making one -----------------------------------------------------------------------------------------
+
+
+def test_a_subclass_that_does_not_call_init_is_closed() -> None:
+    class Forgetful(Consumer):
+        def __init__(self) -> None:
+            pass
+
+    consumer = Forgetful()
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.subscribe(["t"])
+    consumer.close()
 
 
 def test_it_is_a_confluent_kafka_consumer() -> None:
@@ -313,6 +327,18 @@ def test_a_commit_without_a_coordinator_ends_with_its_time() -> None:
         assert str(caught.value) == (
             "Commit failed: Local: Timed out: the coordinator did not take it in time (_TIMED_OUT)"
         )
+
+
+def test_what_on_commit_says_comes_before_on_revoke() -> None:
+    told: list[str] = []
+    config = NOWHERE | {"enable.auto.commit": False, "on_commit": lambda *_: told.append("on_commit")}
+    with Consumer(config) as consumer:
+        member = member_of(consumer)
+        consumer.subscribe(["t"], on_revoke=lambda *_: told.append("on_revoke"))
+        member._inbox.put(Revoke(1, {}, lost=False))
+        member._committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
+        consumer.poll(0)
+        assert told == ["on_commit", "on_revoke"]
 
 
 def test_an_asynchronous_commit_without_a_coordinator_is_told_of_its_failure() -> None:

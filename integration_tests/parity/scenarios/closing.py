@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from parity.client import Client
+from parity.client import Client, record
 from parity.lab import Lab, callbacks, partitions
 from parity.scenarios import scenario
 
@@ -283,6 +283,35 @@ def close_reports_its_commit_to_on_commit(lab: Lab) -> None:
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic, on_commit=lambda *_: None)
     consumer.read(4)
+    consumer.close()
+
+
+@scenario()
+def close_calls_on_commit_before_on_revoke(lab: Lab) -> None:
+    """A commit that has ended before close is told before on_revoke is called."""
+    topic = lab.topic(messages=4)
+    consumer = _subscribed(lab, topic, enable_auto_commit=False, on_commit=record)
+    consumer.read(4)
+    consumer.commit(offsets=partitions(topic, 3))
+    lab.wait(lambda: lab.stored(topic) == [3], "stored")
+    consumer.close()
+
+
+@scenario()
+def on_commit_is_called_before_a_later_on_revoke(lab: Lab) -> None:
+    """A commit that has ended before a rebalance is told first, whenever the application polls."""
+    topic = lab.topic(2, messages=4)
+    consumer = _subscribed(lab, topic, enable_auto_commit=False, on_commit=record)
+    consumer.read(8)
+    consumer.commit(offsets=partitions(topic, 3))
+    lab.wait(lambda: lab.stored(topic) == [3], "stored")
+    other = lab.other_member(enable_auto_commit=False)
+    other.raw.subscribe([topic])
+    lab.wait(lambda: other.raw.poll(0.1) is None and lab.members() == 2, "another member joins")
+    other.raw.poll(1)
+    consumer.until(lambda: consumer.revoked, "revoked")
+    other.raw.close()
+    other.closed = True
     consumer.close()
 
 

@@ -56,6 +56,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
     _native_consume = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
     """Keys of the configuration that are another base's, and are handed on to it."""
+    _polling = PollingThread.of_a_closed_consumer()
+    """A consumer whose ``__init__`` was not called, or failed, is closed, as confluent-kafka's is."""
     _notices: Callable[[KafkaError], None] | None = None
     """Hears of the errors that librdkafka hands out, where they may be about the membership."""
 

@@ -413,11 +413,11 @@ class OwnMember:
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)
+        if self._committer.ended:
+            self._committer.finish()  # before the events: on_revoke may rely on what on_commit has said
         message = self._serve_events(consumer) if self._inbox or self._held is not None else None
         if message is not None:
             return message
-        if self._committer.ended:
-            self._committer.finish()
         error = self.take_error()
         if error is not None:
             raise error
@@ -519,6 +519,8 @@ class OwnMember:
         self._closing = True
         deadline = time.monotonic() + timeout
         self._committer.busy.end(timeout)
+        if self._committer.ended:
+            self._committer.finish()
         if not self._subscribed:
             # Partitions assigned by hand: nothing revokes them. The membership waits for the commit before it ends.
             self._committer.last_commit(consumer, timeout)

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from groupwright.consumer.driver import PollClock
 from groupwright.consumer.errors import ConcurrentAccessError
@@ -67,6 +67,13 @@ class PollingThread(PollClock):
         self._alone = False
         # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
         os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
+
+    @classmethod
+    def of_a_closed_consumer(cls) -> Self:
+        """Return one that lets no call begin."""
+        polling = cls()
+        polling.closed = True
+        return polling
 
     def disturb(self) -> None:
         """Have the next poll look at everything; callable from any thread."""
