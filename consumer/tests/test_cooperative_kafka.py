@@ -302,3 +302,25 @@ def test_an_assignor_that_gives_away_what_is_owned_is_an_error(
     else:
         scene.poll_until(lambda: len(mine.owned) == len(theirs.owned) == 2, first, second)
         assert not mine.owned & theirs.owned
+
+
+@pytest.mark.parametrize("theirs", ["range,roundrobin", "range", "roundrobin", "cooperative-sticky"])
+def test_the_default_goes_with_all_that_librdkafka_may_be_set_to(scene: "Scene", theirs: str) -> None:
+    """Groups that vote as with librdkafka's default, and the bounce from there to cooperative rebalances (KIP-726)."""
+    topic = scene.topic(partitions=4)
+    ours = scene.consumer(partition_assignment_strategy=None)
+    ours.subscribe([topic])
+    scene.own(ours, 4)
+    config = {
+        "bootstrap.servers": scene.kafka.bootstrap_servers,
+        "group.id": scene.group,
+        "partition.assignment.strategy": theirs,
+    }
+    with confluent_kafka.Consumer(config) as other:
+        other.subscribe([topic])
+        scene.poll_until(
+            lambda: other.poll(0) is None and [len(ours.assignment()), len(other.assignment())] == [2, 2],
+            ours,
+        )
+        mine, others = ({p.partition for p in consumer.assignment()} for consumer in (ours, other))
+        assert mine | others == {0, 1, 2, 3}

@@ -85,10 +85,9 @@ def test_what_is_librdkafkas_reaches_it_as_it_is(key: str) -> None:
         # librdkafka sets one after the other.
         ({"sasl.mechanism": "PLAIN", "sasl.mechanisms": "GSSAPI"}, {"sasl.mechanism": "GSSAPI"}),
         ({"sasl.mechanisms": "GSSAPI", "sasl.mechanism": "PLAIN"}, {"sasl.mechanism": "PLAIN"}),
-        ({"debug": None}, {}),
+        ({"debug": None}, {"debug": None}),
         # confluent-kafka puts topic settings over the others.
         ({"default.topic.config": {"debug": "all"}, "debug": "cgrp"}, {"debug": "all"}),
-        ({"default.topic.config": None}, {}),
     ],
 )
 def test_a_configuration_is_flattened_as_by_confluent_kafka(

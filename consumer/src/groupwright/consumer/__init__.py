@@ -6,6 +6,7 @@
 - `Listener`, `Rebalance`, `Outcome`, `Phase`, `Kind`, `Leadership`: what a consumer tells of its rebalances
   (`Consumer.add_listener`); a `ClientListener` hears of commits too.
 - `MembershipSnapshot`: how its membership stands (`Consumer.membership_snapshot`).
+- `GroupMembershipOperation`: whether `Consumer.close` leaves the group (KIP-1092).
 - `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
 """
 
@@ -19,8 +20,10 @@ from groupwright.consumer.errors import (
     ConfigurationError,
     ConsumerError,
     GroupError,
+    WakeupError,
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
+from groupwright.consumer.protocol import GroupMembershipOperation
 from groupwright.consumer.rebalance import (
     ClientListener,
     Kind,
@@ -44,6 +47,7 @@ __all__ = [
     "ConsumerInterceptor",
     "DeserializingConsumer",
     "GroupError",
+    "GroupMembershipOperation",
     "Kind",
     "Leadership",
     "Listener",
@@ -51,4 +55,5 @@ __all__ = [
     "Outcome",
     "Phase",
     "Rebalance",
+    "WakeupError",
 ]

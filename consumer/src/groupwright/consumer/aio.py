@@ -10,7 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from confluent_kafka import aio
+from confluent_kafka import TopicPartition, aio
 
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.observable import Observable
@@ -29,6 +29,8 @@ _INSIDE = frozenset(
         "incremental_assign",
         "incremental_unassign",
         "seek",
+        "seek_to_beginning",
+        "seek_to_end",
     }
 )
 
@@ -56,14 +58,14 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     def __init__(
         self,
         consumer_conf: dict[str, Any],
-        max_workers: int = 4,
+        max_workers: int = 100,
         executor: concurrent.futures.Executor | None = None,
     ) -> None:
         """Create a consumer; an event loop must be running.
 
         Args:
             consumer_conf: the configuration, which is not changed.
-            max_workers: threads for calls that do not wait for a poll.
+            max_workers: threads for calls that do not wait for a poll, at most.
             executor: who makes these calls, instead of threads of its own.
         """
         if max_workers < 1:
@@ -75,7 +77,8 @@ class AIOConsumer(Observable, aio.AIOConsumer):
                 config[name] = self._on_loop(loop, config[name])
         self._closed = False
         self._owns_executor = executor is None
-        self._consumer = consumer = Consumer(config)
+        consumer = Consumer(config)
+        self._consumer: Consumer = consumer
         self._config, self._member = consumer._config, consumer._member  # noqa: SLF001 - its own
         self._polling = consumer._polling  # noqa: SLF001 - as above
         self._poller = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
@@ -86,12 +89,42 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     async def subscribe(self, *args: Any, **kwargs: Any) -> Any:
         """Subscribe as `Consumer.subscribe` says; callbacks are coroutines, called with this object."""
         loop = asyncio.get_running_loop()
-        topics, *rest = args
-        kwargs |= dict(zip(_REBALANCE_CALLBACKS, rest, strict=False))
+        kwargs |= dict(zip(("topics", *_REBALANCE_CALLBACKS), args, strict=False))
         for name in _REBALANCE_CALLBACKS:
             if kwargs.get(name) is not None:
                 kwargs[name] = self._on_loop(loop, functools.partial(self._with_self, kwargs[name]))
-        return await self._call(self._consumer.subscribe, topics, **kwargs)
+        return await self._call(self._consumer.subscribe, **kwargs)
+
+    async def subscription(self) -> list[str]:
+        """Return what `Consumer.subscription` does."""
+        topics: list[str] = await self._call(self._consumer.subscription)
+        return topics
+
+    async def enforce_rebalance(self, reason: str | None = None) -> None:
+        """Have the next poll join the group anew, as `Consumer.enforce_rebalance` says."""
+        await self._call(self._consumer.enforce_rebalance, reason)
+
+    async def paused(self) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused."""
+        partitions: list[TopicPartition] = await self._call(self._consumer.paused)
+        return partitions
+
+    async def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
+        """Go on at the first offset, as `Consumer.seek_to_beginning` says."""
+        await self._call(self._consumer.seek_to_beginning, partitions)
+
+    async def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
+        """Go on after the last offset, as `Consumer.seek_to_end` says."""
+        await self._call(self._consumer.seek_to_end, partitions)
+
+    async def current_lag(self, partition: TopicPartition) -> int | None:
+        """Return what `Consumer.current_lag` does."""
+        lag: int | None = await self._call(self._consumer.current_lag, partition)
+        return lag
+
+    def wakeup(self) -> None:
+        """Have the poll under way, or else the next one, raise `WakeupError`; no coroutine, for any thread."""
+        self._consumer.wakeup()
 
     async def close(self, *args: Any, **kwargs: Any) -> Any:
         """Close as `Consumer.close` says: a poll that is under way ends at once."""
@@ -123,7 +156,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         """Return what a poll takes; if this is cancelled meanwhile, leave that to the next."""
         abandoned = threading.Event()
         poller = self._poller
-        consumer: Consumer = self._consumer  # type: ignore[assignment] # the stub's is confluent-kafka's
+        consumer: Consumer = self._consumer
         result = poller.submit(_poll_unless, consumer, abandoned.is_set, poll)
 
         def take_back(_: object) -> None:

@@ -67,7 +67,7 @@ def check_callbacks(**callbacks: object) -> None:
 
 
 def check_topics(topics: object) -> None:
-    """Refuse what is no list of topics.
+    """Check the topics of a subscription.
 
     Raises:
         TypeError: it is no list of strings.
@@ -87,8 +87,20 @@ def check_topics(topics: object) -> None:
     raise ConsumerError(KafkaError._INVALID_ARG, words)  # noqa: SLF001 - librdkafka's public code
 
 
+def read_async(asynchronous: bool, others: dict[str, bool]) -> bool:  # noqa: FBT001 - `commit`'s
+    """Read `commit`'s argument by its old name, ``async``, which confluent-kafka still takes.
+
+    Raises:
+        TypeError: There are other arguments.
+    """
+    unknown = others.keys() - {"async"}
+    if unknown:
+        raise TypeError(f"commit() got an unexpected keyword argument {min(unknown)!r}")
+    return others.get("async", asynchronous)
+
+
 def merge_config(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration that a consumer was made with: a dict, keywords, or both."""
-    if len(args) > 1 or (args and not isinstance(args[0], Mapping)):
-        raise TypeError("Consumer takes one configuration dict, keywords, or both")
+    if len(args) > 1 or (args and not isinstance(args[0], Mapping)) or not (args or kwargs):
+        raise TypeError("expected configuration dict, keywords, or both")
     return {**(args[0] if args else {}), **kwargs}

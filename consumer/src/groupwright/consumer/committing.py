@@ -168,7 +168,8 @@ class Committer:
         if not self._offsets.store(wanted):
             names = ", ".join(f"{topic} [{number}]" for topic, number in wanted)
             detail = f"the offset of {names} cannot be stored: none of these partitions is assigned"
-            raise CommitError(KafkaError._STATE, detail)  # noqa: SLF001 - public code
+            known = any(self._offsets.knows(topic) for topic, _ in wanted)
+            raise CommitError(KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION, detail)  # noqa: SLF001 - public codes
 
     def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets whose commit is under way, where none was chosen.

@@ -17,16 +17,20 @@ from groupwright.consumer.errors import ConfigurationError
 from groupwright.consumer.network import NetworkConfig
 from groupwright.consumer.security import Security, read_security
 from groupwright.consumer.selection import read_pattern
-from groupwright.consumer.settings import SETTINGS, flatten, refuse_unserved
+from groupwright.consumer.settings import SETTINGS, flatten, refuse_unserved, with_values
 from groupwright.consumer.timing import Timing
 
-DEFAULT_STRATEGY = "range,roundrobin"
+DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
+"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to cooperative
+rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the member is eager."""
 
 _STRATEGY = "partition.assignment.strategy"
 _OURS = (_STRATEGY, "on_commit")
 _BROKER_DECIDES = (_STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
 
+_NUMBER = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9]\d*))")
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
+_BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
 _SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
 """Keys whose values are secrets, or may have one in them."""
@@ -40,11 +44,15 @@ _LONGEST_RECONNECT_MS = 1_000
 
 
 class _Reader:
-    """Reads values as librdkafka does: numbers and booleans may be strings."""
+    """Reads values as librdkafka does: numbers and booleans may be strings, and a number ends where its digits do."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Read a flattened configuration."""
         self._config = config
+
+    def has(self, key: str) -> bool:
+        """Return whether the application has set the key."""
+        return key in self._config
 
     def text(self, key: str, default: str = "") -> str:
         return str(self._config.get(key, default))
@@ -58,10 +66,9 @@ class _Reader:
 
     def number(self, key: str, default: int) -> int:
         value = self._config.get(key, default)
-        try:
-            number = int(str(value))
-        except ValueError as error:
-            raise ConfigurationError(f"{key} takes a whole number, not {value!r}") from error
+        number = _whole(value)
+        if number is None:
+            raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
         least, most = SETTINGS[key].limits or (number, number)
         if not least <= number <= most:
             raise ConfigurationError(f"{key} takes {least} to {most}, not {number}")
@@ -76,6 +83,18 @@ class _Reader:
         if word not in _TRUE | _FALSE:
             raise ConfigurationError(f"{key} takes true or false, not {value!r}")
         return word in _TRUE
+
+
+def _whole(value: object) -> int | None:
+    """Return a number as librdkafka reads it (C's strtol): 6000.5 is 6000, 0x10 is 16, 010 is 8; None for no number."""
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    found = _NUMBER.match(str(value))
+    if found is None:
+        return None
+    sign, hexadecimal, octal, decimal = found.groups()
+    digits, base = next((text, base) for text, base in ((hexadecimal, 16), (octal, 8), (decimal, 10)) if text)
+    return int(sign + digits, base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +139,7 @@ def is_broker_assigned(config: Mapping[str, Any]) -> bool:
     Raises:
         ConfigurationError: the protocol is unknown, or another key contradicts that one.
     """
-    flat = flatten(config)
+    flat = with_values(flatten(config))
     if _Reader(flat).choice("group.protocol", ("classic", "consumer")) == "classic":
         return False
     for key in _BROKER_DECIDES:
@@ -149,25 +168,26 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         ValueError: ``group.id`` is missing (as confluent-kafka has it).
     """
     broker_assigned = is_broker_assigned(config)
-    config = flatten(config)
+    written = flatten(config)
+    config = with_values(written)
     reader = _Reader(config)
     group = reader.text("group.id")
     if not group:
         raise ValueError("Failed to create consumer: group.id must be set")
     servers = _servers(reader.text("bootstrap.servers"))
-    on_commit = config.get("on_commit")
-    if on_commit is not None and not callable(on_commit):
+    on_commit = written.get("on_commit", _no_callback)
+    if not callable(on_commit):
         raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
-    timing = _timing(reader, broker_assigned=broker_assigned)
+    log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
+    timing = _timing(reader, log, broker_assigned=broker_assigned)
     auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
     security = Security()
     if not broker_assigned:
         refuse_unserved(config)
         verify = reader.flag("enable.ssl.certificate.verification", default=True)
-        log = config.get("logger") or logging.getLogger("groupwright.consumer")
         security = read_security(config, verify=verify, log=log)
     return ConsumerConfig(
-        native=dict(config) if broker_assigned else _native(config, security),
+        native=written if broker_assigned else _native(written, security),
         network=NetworkConfig(
             bootstrap_servers=servers,
             client_id=reader.text("client.id", "rdkafka"),
@@ -187,19 +207,23 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         auto_commit_interval=auto_commit_interval,
         store_by_hand=not reader.flag("enable.auto.offset.store", default=True),
         offset_reset=reader.text("auto.offset.reset", "largest").lower(),
-        on_commit=on_commit,
+        on_commit=None if on_commit is _no_callback else on_commit,
         ignored_topics=_ignored_topics(reader),
         broker_assigned=broker_assigned,
         settings=_settings(config),
     )
 
 
-def _settings(config: Mapping[str, Any]) -> Mapping[str, object]:
+def _no_callback() -> None:
+    """Stand for a callback that was not given."""
+
+
+def _settings(config: Mapping[Any, Any]) -> Mapping[str, object]:
     """Return what may be shown of a flattened configuration; assignors by their names."""
     shown = {
         key: value
         for key, value in config.items()
-        if isinstance(value, (str, int, float)) and not _SECRET.search(key)
+        if isinstance(key, str) and isinstance(value, (str, int, float)) and not _SECRET.search(key)
     }
     strategy = config.get(_STRATEGY)
     if strategy is not None and _STRATEGY not in shown:
@@ -217,11 +241,9 @@ def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
 
 
 def _servers(value: str) -> str:
+    """Read the servers; without any, the consumer never reaches a broker, as with librdkafka."""
     servers = [server.strip() for server in value.split(",") if server.strip()]
-    if not servers:
-        raise ConfigurationError(
-            'bootstrap.servers must be set, to "host:port" or a comma-separated list of them'
-        )
+    servers = [f"[{server}]" if _BARE_IPV6.fullmatch(server) else server for server in servers]
     for server in servers:
         if not _SERVER.fullmatch(server):
             raise ConfigurationError(
@@ -248,7 +270,10 @@ def read_strategy(value: object) -> dict[str, Assignor]:
             f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
         )
     assignors: dict[str, Assignor] = {}
-    for item in items:
+    # A name that is there twice counts once, as in librdkafka.
+    for item in (
+        each for at, each in enumerate(items) if not isinstance(each, str) or each not in items[:at]
+    ):
         assignor = _read_assignor(item)
         if assignor.name in assignors:
             raise ConfigurationError(f"{_STRATEGY} has two assignors of the name {assignor.name!r}")
@@ -286,21 +311,24 @@ def _read_assignor(item: object) -> Assignor:
 
 def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     native = {key: value for key, value in config.items() if key not in _OURS}
-    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits.
-    native["enable.auto.commit"] = False
+    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits. A value of None it refuses.
+    if native.get("enable.auto.commit", True) is not None:
+        native["enable.auto.commit"] = False
     # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly hastens it.
-    first = _Reader(config).number("reconnect.backoff.ms", 100)
+    first = _Reader(with_values(config)).number("reconnect.backoff.ms", 100)
     native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
     if security.tokens is not None:
         native["oauth_cb"] = security.tokens.refresh
     return native
 
 
-def _timing(reader: _Reader, *, broker_assigned: bool) -> Timing:
+def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> Timing:
     refresh = reader.seconds("topic.metadata.refresh.interval.ms", 300_000)
+    session = reader.seconds("session.timeout.ms", 45_000)
+    heartbeat = reader.seconds("heartbeat.interval.ms", 3_000)
     timing = Timing(
-        session_timeout=reader.seconds("session.timeout.ms", 45_000),
-        heartbeat_interval=reader.seconds("heartbeat.interval.ms", 3_000),
+        session_timeout=session,
+        heartbeat_interval=session / 3 if heartbeat >= session else heartbeat,
         max_poll_interval=reader.seconds("max.poll.interval.ms", 300_000),
         retry_backoff=reader.seconds("retry.backoff.ms", 100),
         retry_backoff_max=reader.seconds("retry.backoff.max.ms", 1_000),
@@ -308,10 +336,13 @@ def _timing(reader: _Reader, *, broker_assigned: bool) -> Timing:
     )
     if broker_assigned:
         return timing  # the session is the broker's to set
-    if timing.heartbeat_interval >= timing.session_timeout:
-        raise ConfigurationError(
-            f"heartbeat.interval.ms ({timing.heartbeat_interval * 1000:.0f}) must be less than session.timeout.ms "
-            f"({timing.session_timeout * 1000:.0f}); a third of it or less survives a lost heartbeat"
+    if reader.has("heartbeat.interval.ms") and heartbeat >= session:
+        log.warning(
+            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group would lose this member "
+            "between two heartbeats: they are sent every %.0f ms instead. Set it to a third of session.timeout.ms or less",
+            heartbeat * 1000,
+            session * 1000,
+            timing.heartbeat_interval * 1000,
         )
     if timing.max_poll_interval < timing.session_timeout:
         raise ConfigurationError(

@@ -11,20 +11,29 @@ from types import TracebackType
 from typing import Any, Self
 
 import confluent_kafka
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, Message, TopicPartition
 
 from groupwright.consumer import interceptors
 from groupwright.consumer.ahead import HANDFUL, Ahead
-from groupwright.consumer.callbacks import RebalanceCallback, check_callbacks, check_topics, merge_config
+from groupwright.consumer.callbacks import (
+    RebalanceCallback,
+    check_callbacks,
+    check_topics,
+    merge_config,
+    read_async,
+)
 from groupwright.consumer.config import read_config
+from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.forks import leave_to_parent
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
+from groupwright.consumer.offsets import check_partitions
 from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.polling_thread import PollingThread, beside, inside
+from groupwright.consumer.protocol import GroupMembershipOperation
 
 _SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
@@ -81,6 +90,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._interceptors = Interceptors(chain, log)
         self._polling = PollingThread()
         self._close_lock = threading.Lock()
+        self._subscription: list[str] = []
         # librdkafka's own membership commits what librdkafka has handed over; another base may have a poll of its own.
         runs_ahead = not self._config.broker_assigned and type(self)._native_poll is Native.poll  # noqa: SLF001 - its own
         self._ahead = Ahead(HANDFUL if runs_ahead else 0)
@@ -130,6 +140,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         check_topics(topics)
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         self._member.subscribe(self, topics, on_assign, on_revoke, on_lost)
+        self._subscription = list(topics)
 
     @inside
     def unsubscribe(self) -> None:
@@ -138,6 +149,27 @@ class Consumer(Observable, confluent_kafka.Consumer):
         As with confluent-kafka, partitions that were assigned by hand stay.
         """
         self._member.unsubscribe(self)
+        self._subscription = []
+
+    def subscription(self) -> list[str]:
+        """Return the topics and regular expressions as `subscribe` was given them, empty without a subscription."""
+        self._polling.check_usable()
+        return list(self._subscription)
+
+    def enforce_rebalance(self, reason: str | None = None) -> None:
+        """Have the next poll join the group anew (KIP-568): for an assignor whose plan depends on more than the topics.
+
+        The coordinator rebalances the group if this member leads it or joins with other data than before: other topics,
+        or what its assignor's `user_data` returns now. Else it confirms the generation that there is.
+
+        Args:
+            reason: Why. The broker logs it (KIP-800), and the `Rebalance` that listeners hear of has it.
+
+        Raises:
+            ConsumerError: There is no subscription, or ``group.protocol=consumer``: there the broker decides.
+        """
+        self._polling.check_usable()
+        self._member.enforce_rebalance(reason or "the application enforced a rebalance")
 
     # --- Polling ------------------------------------------------------------------------------------
 
@@ -150,6 +182,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             GroupError: this member leads the group, and its assignor failed.
             ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
+            WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
         polling = self._polling
@@ -172,7 +205,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 polling.ident = 0
             if message is not None or 0.0 <= timeout <= _SLICE:
                 return message
-        return self._poll(math.inf if timeout < 0 else now + timeout)
+        return self._poll(math.inf if timeout < 0 else now + float(timeout))
 
     @inside
     def _poll(self, deadline: float) -> Message | None:
@@ -242,6 +275,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             GroupError: this member leads the group, and its assignor failed.
             ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
+            WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
         polling = self._polling
@@ -309,7 +343,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _must_return(self, messages: list[Message]) -> bool:
         """Return whether what is due waits for the messages in hand: it may give up their partitions, or raise."""
-        return bool(messages) and (self._member.due or self._polling.closing)
+        return bool(messages) and (self._member.due or self._polling.closing or self._polling.woken)
 
     def _check_not_in_callback(self) -> None:
         if self._member.in_callback:
@@ -320,6 +354,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._polling.quiet_until = 0.0
         self._polling.last = monotonic()
         self._polling.check_not_closing()
+        self._polling.check_not_woken()
         self._polling.give_way()
         message = self._member.serve(self)
         if self._ahead.unsorted:
@@ -327,9 +362,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
         if message is None and not self._interceptors:
             self._polling.quiet_until = self._member.quiet_until
             # Who disturbs the quiet says first what for, so one of both sides sees the other.
-            if self._polling.wanted or self._polling.closing or self._member.due or self._ahead.unsorted:
-                self._polling.disturb()
+            polling = self._polling
+            told = polling.wanted or polling.closing or polling.woken
+            if told or self._member.due or self._ahead.unsorted:
+                polling.disturb()
         return message
+
+    def wakeup(self) -> None:
+        """Have the `poll` or `consume` under way, or else the next one, raise `WakeupError`, once.
+
+        Any thread may call it, and a signal handler too. A poll ends within 25 ms; `consume` first returns the messages that
+        it has in hand. Several calls before a poll are one.
+        """
+        self._polling.wake()
 
     # --- Committing ---------------------------------------------------------------------------------
 
@@ -338,6 +383,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         message: Message | None = None,
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,  # noqa: FBT001, FBT002 - confluent-kafka's signature
+        **others: bool,
     ) -> list[TopicPartition] | None:
         """Commit a message's offset + 1, the given offsets, or what was consumed (or stored) so far.
 
@@ -354,6 +400,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
             ValueError: both `message` and `offsets` are given.
         """
         self._polling.check_usable()
+        if others:
+            asynchronous = read_async(asynchronous, others)
         return self._member.commit(self, message, offsets, asynchronous=asynchronous)
 
     def store_offsets(
@@ -409,12 +457,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Stop delivering these partitions until `resume`, or until they are given up."""
         self._polling.check_usable()
+        check_partitions(partitions)
         self._member.pause(self, partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Deliver these partitions again."""
         self._polling.check_usable()
+        check_partitions(partitions)
         self._member.resume(self, partitions)
+
+    def paused(self) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused."""
+        self._polling.check_usable()
+        return self._member.paused(self)
 
     # --- librdkafka's own ---------------------------------------------------------------------------
 
@@ -442,6 +497,50 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._ahead.drop([(partition.topic, partition.partition)])
         self._ahead.begin([partition])
 
+    @inside
+    def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
+        """Go on at the first offset of these partitions, or, without an argument, of all that are assigned."""
+        self._seek_all(partitions, OFFSET_BEGINNING)
+
+    @inside
+    def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
+        """Go on after the last offset of these partitions, or, without an argument, of all that are assigned."""
+        self._seek_all(partitions, OFFSET_END)
+
+    def _seek_all(self, partitions: list[TopicPartition] | None, offset: int) -> None:
+        wanted = self.assignment() if partitions is None else partitions
+        check_partitions(wanted)
+        for partition in wanted:
+            self.seek(TopicPartition(partition.topic, partition.partition, offset))
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Return how many offsets lie between an assigned partition's position and its end (KIP-695).
+
+        No request is sent: the end is the high watermark of the last fetch. (Java takes the last stable offset where
+        ``isolation.level=read_committed``, librdkafka tells none.)
+
+        Returns:
+            The lag; None as long as nothing was fetched, or where the partition's first offset is not known yet.
+
+        Raises:
+            ConsumerError: The partition is not assigned.
+        """
+        self._polling.check_usable()
+        check_partitions([partition])
+        with self._polling.beside():
+            assigned = Native.assignment(self)
+            _low, end = Native.get_watermark_offsets(self, partition, cached=True)
+        start = next((each.offset for each in assigned if each == partition), None)
+        if start is None:
+            name = f"{partition.topic} [{partition.partition}]"
+            detail = f"current_lag() is of an assigned partition, which {name} is not"
+            raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
+        position = self.position([partition])[0].offset
+        if position < 0:
+            sought = self._member.sought((partition.topic, partition.partition))
+            position = start if sought is None else sought
+        return max(0, end - position) if end >= 0 and position >= 0 else None
+
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Authenticate with these whenever a connection must from now on."""
         self._polling.check_usable()
@@ -465,15 +564,24 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- Closing ------------------------------------------------------------------------------------
 
-    def close(self) -> None:
+    def close(
+        self,
+        *,
+        timeout: float | None = None,
+        leave: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
+    ) -> None:
         """Commit if ``enable.auto.commit``, give the partitions up (callbacks run), leave the group, stop.
 
         Any thread may close. The poll of another one ends at once: it raises RuntimeError, or returns the messages that it
-        has in hand; then everything, callbacks included, runs on the thread that closes. It takes 10 s at most if
-        the coordinator does not answer. A second call does nothing, and neither does one in a forked child: the
+        has in hand; then everything, callbacks included, runs on the thread that closes. A second call does nothing, and neither does one in a forked child: the
         member is its parent's.
 
+        Args:
+            timeout: Seconds for the last commit and for leaving, where the coordinator does not answer; 10 by default.
+            leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one leaves.
+
         Raises:
+            ConsumerError: ``group.protocol=consumer``, and `leave` is not what librdkafka does; the consumer stays open.
             RuntimeError: this is called from a callback, or another thread has been inside one for 10 s; then the consumer
                 stays open.
         """
@@ -485,21 +593,25 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 "close() cannot be called by a thread that is inside another method of the consumer, such as a callback or a "
                 "signal handler that interrupts poll(): return from it first. A handler may set a flag, or raise an exception"
             )
+        if not isinstance(leave, GroupMembershipOperation):
+            raise TypeError(f"close(leave=...) takes a GroupMembershipOperation, not {leave!r}")
+        self._member.check_may_leave(leave)
+        seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
         with self._close_lock:
             if not self._polling.closed:
                 self._polling.end(_CLOSE_TIMEOUT)
                 try:
                     self._polling.ident = get_ident()
-                    self._close()
+                    self._close(seconds, leave)
                 finally:
                     self._polling.ident = 0
         error = self._member.take_error()
         if error is not None:
             raise error
 
-    def _close(self) -> None:
+    def _close(self, timeout: float, leave: GroupMembershipOperation) -> None:
         try:
-            self._member.leave(self, _CLOSE_TIMEOUT)
+            self._member.leave(self, timeout, leave)
         finally:
             self._finalizer.detach()
             self._member.stop()

@@ -15,6 +15,7 @@ __all__ = [
     "ConfigurationError",
     "ConsumerError",
     "GroupError",
+    "WakeupError",
 ]
 
 
@@ -47,6 +48,14 @@ class ConcurrentAccessError(GroupwrightError, RuntimeError):
             "or let one thread poll, and others only commit, store_offsets, committed, position, pause, resume, "
             "assignment, and close, which ends the poll"
         )
+
+
+class WakeupError(GroupwrightError):
+    """`Consumer.wakeup` has ended a poll (Java's WakeupException); nothing was lost, and the next poll goes on."""
+
+    def __init__(self) -> None:
+        """Say who raised it."""
+        super().__init__("wakeup() was called")
 
 
 class ConfigurationError(ConsumerError):

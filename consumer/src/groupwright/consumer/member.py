@@ -7,6 +7,7 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer.callbacks import RebalanceCallback
+from groupwright.consumer.protocol import GroupMembershipOperation, TopicPartitionKey
 from groupwright.consumer.rebalance import Listeners
 from groupwright.consumer.snapshot import MembershipSnapshot
 
@@ -73,6 +74,13 @@ class Member(Protocol):
     ) -> None:
         """Be a member with this subscription."""
 
+    def enforce_rebalance(self, reason: str) -> None:
+        """Have the next poll join the group anew.
+
+        Raises:
+            ConsumerError: There is no subscription, or the membership cannot do it.
+        """
+
     def unsubscribe(self, consumer: Any) -> None:
         """Be no member."""
 
@@ -96,6 +104,12 @@ class Member(Protocol):
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Deliver partitions again."""
+
+    def paused(self, consumer: Any) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused; any thread may ask."""
+
+    def sought(self, key: TopicPartitionKey) -> int | None:
+        """Return where a partition was last sought since it was assigned; None if that is not known."""
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
@@ -124,8 +138,15 @@ class Member(Protocol):
     def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
         """Authenticate with these from now on."""
 
-    def leave(self, consumer: Any, timeout: float) -> None:
-        """Commit, give everything up, leave the group; by `timeout` seconds."""
+    def check_may_leave(self, operation: GroupMembershipOperation) -> None:
+        """Check that the member can close so.
+
+        Raises:
+            ConsumerError: It cannot.
+        """
+
+    def leave(self, consumer: Any, timeout: float, operation: GroupMembershipOperation) -> None:
+        """Commit, give everything up, and leave the group or stay in it; by `timeout` seconds."""
 
     def stop(self) -> None:
         """End all that runs in the background."""

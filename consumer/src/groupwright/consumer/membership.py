@@ -15,6 +15,7 @@ from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, PollExceeded, TopicUnavailable
 from groupwright.consumer.protocol import (
     ErrorCode,
+    GroupMembershipOperation,
     Identity,
     JoinAnswer,
     OffsetsAnswer,
@@ -56,10 +57,19 @@ class Membership(Rounds):
         self._start_leaving(now)
         return self._advance(now)
 
-    def close(self, now: float) -> list[act.Action]:
-        """Give everything up, leave the group, and deliver `Closed`."""
+    def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
+        """Join again, and give the coordinator this reason (KIP-568, KIP-800); nothing happens out of the group."""
+        if self.subscription is not None:
+            self._request_rejoin(reason, now)
+        return self._advance(now)
+
+    def close(
+        self, now: float, *, operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+    ) -> list[act.Action]:
+        """Give everything up, leave the group or stay in it until the session ends, and deliver `Closed`."""
         self.subscription = None
         self._closing = True
+        self._operation = operation
         self._start_leaving(now)
         return self._advance(now)
 

@@ -10,11 +10,12 @@ from groupwright.consumer import group_metadata
 from groupwright.consumer.broker_rebalances import BrokerRebalances, Moment, by_topic
 from groupwright.consumer.callbacks import Failures, RebalanceCallback, guard_native_callbacks, guarded
 from groupwright.consumer.config import ConsumerConfig
+from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
 from groupwright.consumer.polling_thread import PollingThread
-from groupwright.consumer.protocol import TopicPartitionKey
+from groupwright.consumer.protocol import GroupMembershipOperation, TopicPartitionKey
 from groupwright.consumer.rebalance import Listeners, Rebalance
 from groupwright.consumer.snapshot import MembershipSnapshot
 
@@ -51,6 +52,7 @@ class NativeMember:
         assignor = str(config.native.get("group.remote.assignor") or "consumer")
         self._rebalances = BrokerRebalances(network.group_id, network.client_id, assignor)
         self._fenced = self._silences = 0
+        self._paused: frozenset[TopicPartitionKey] = frozenset()
 
     # --- Running ------------------------------------------------------------------------------------
 
@@ -159,6 +161,14 @@ class NativeMember:
         )
         self._tell(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
 
+    def enforce_rebalance(self, reason: str) -> None:  # noqa: ARG002 - the protocol's
+        """Refuse: the broker decides when the group rebalances."""
+        raise ConsumerError(
+            KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
+            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to rebalance: leave "
+            "group.protocol out",
+        )
+
     def unsubscribe(self, consumer: Any) -> None:
         """Unsubscribe natively."""
         self._tell(self._rebalances.leaving())
@@ -189,11 +199,22 @@ class NativeMember:
         """Pause natively."""
         with self._polling.beside():
             Native.pause(consumer, partitions)
+            self._paused |= {(p.topic, p.partition) for p in partitions}
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         with self._polling.beside():
             Native.resume(consumer, partitions)
+            self._paused -= {(p.topic, p.partition) for p in partitions}
+
+    def paused(self, consumer: Any) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused."""
+        with self._polling.beside():
+            assigned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+        return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
+
+    def sought(self, _key: TopicPartitionKey) -> None:
+        """Know nothing: librdkafka tells no position between a seek and the next message."""
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
@@ -250,7 +271,18 @@ class NativeMember:
         with self._polling.beside():
             Native.set_sasl_credentials(consumer, username, password)
 
-    def leave(self, _consumer: Any, _timeout: float) -> None:
+    def check_may_leave(self, operation: GroupMembershipOperation) -> None:
+        """Refuse what librdkafka's close does not do: a dynamic member leaves, a static one stays (KIP-848)."""
+        static = self._config.network.group_instance_id is not None
+        usual = GroupMembershipOperation.REMAIN_IN_GROUP if static else GroupMembershipOperation.LEAVE_GROUP
+        if operation not in {usual, GroupMembershipOperation.DEFAULT}:
+            raise ConsumerError(
+                KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
+                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka closes: a member with a "
+                "group.instance.id stays, another one leaves. Leave group.protocol out, or leave=... out",
+            )
+
+    def leave(self, _consumer: Any, _timeout: float, _operation: GroupMembershipOperation) -> None:
         """Leave it to the handle's close."""
         self._tell(self._rebalances.leaving())
 

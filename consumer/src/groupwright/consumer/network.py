@@ -191,6 +191,8 @@ class Network(Loop):
         servers: list[str] = [server.node_id for server in manager.cluster.bootstrap_brokers()]
         waiting = deque(sorted(servers, key=manager.connection_delay))
         failures: list[DisconnectedError] = []
+        if not self._config.bootstrap_servers:
+            raise DisconnectedError("there are no bootstrap.servers")
         answered = self.future()
 
         async def knock(server: str) -> None:

@@ -28,6 +28,7 @@ class OffsetTracker:
         self._sought: dict[TopicPartitionKey, int] = {}
         # Where each partition was last sent to, and how far the application had come in it before.
         self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
+        self._topics: set[str] = set()
 
     def store(self, offsets: Offsets) -> bool:
         """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
@@ -42,6 +43,7 @@ class OffsetTracker:
         with self._lock:
             self._forget(gained)
             self._assigned |= gained
+            self._topics.update(topic for topic, _ in gained)
             self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
 
     def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
@@ -78,6 +80,10 @@ class OffsetTracker:
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return where a partition was last sought since it was assigned; None if nowhere."""
         return self._sought.get(key)
+
+    def knows(self, topic: str) -> bool:
+        """Whether any partition of this topic is assigned, or has been."""
+        return topic in self._topics
 
     def owns(self, key: TopicPartitionKey) -> bool:
         """Whether a partition is assigned."""

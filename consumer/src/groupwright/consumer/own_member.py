@@ -1,12 +1,14 @@
 """Groupwright's own membership, as the polling thread applies it to a consumer's handle."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer import group_metadata
 from groupwright.consumer.ahead import Ahead
@@ -34,7 +36,7 @@ from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
-from groupwright.consumer.protocol import Identity, TopicPartitionKey
+from groupwright.consumer.protocol import GroupMembershipOperation, Identity, TopicPartitionKey
 from groupwright.consumer.rebalance import Kind
 from groupwright.consumer.refusals import explain_topic
 from groupwright.consumer.revival import Revival
@@ -236,7 +238,7 @@ class OwnMember:
 
     def subscribe(
         self,
-        _consumer: Any,
+        consumer: Any,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
@@ -247,8 +249,24 @@ class OwnMember:
         selection = _read_topics(topics, self._config)
         handover = self._handover
         handover.on_assign, handover.on_revoke, handover.on_lost = on_assign, on_revoke, on_lost
+        if not self._subscribed:
+            self._connect(consumer)
         self._subscribed = True
         self._driver.call(self._membership.subscribe, selection)
+
+    @staticmethod
+    def _connect(consumer: Any) -> None:
+        """Have librdkafka connect now, as its own `subscribe` does; by itself it would a second later."""
+        with suppress(KafkaException):  # which no time to wait always raises
+            Native.list_topics(consumer, timeout=0)
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """Have the next poll join the group anew."""
+        self._check_not_fenced("Failed to enforce a rebalance")
+        if not self._subscribed:
+            detail = "enforce_rebalance() needs a group to join anew: call subscribe() first"
+            raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
+        self._driver.call(self._membership.enforce_rebalance, reason)
 
     def unsubscribe(self, _consumer: Any) -> None:
         """Leave the group; the next poll gives the partitions up."""
@@ -318,6 +336,16 @@ class OwnMember:
         """Deliver again."""
         with self._polling.beside():
             self._handover.resume(consumer, partitions)
+
+    def paused(self, consumer: Any) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused."""
+        with self._polling.beside():
+            assigned = _keys(Native.assignment(consumer))
+        return [TopicPartition(*key) for key in sorted(self._ahead.paused & assigned)]
+
+    def sought(self, key: TopicPartitionKey) -> int | None:
+        """Return where a partition was last sought since it was assigned."""
+        return self._offsets.sought(key)
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
@@ -514,8 +542,11 @@ class OwnMember:
 
     # --- Leaving ------------------------------------------------------------------------------------
 
-    def leave(self, consumer: Any, timeout: float) -> None:
-        """Commit, give the partitions up (callbacks run), leave the group; by `timeout` seconds."""
+    def check_may_leave(self, operation: GroupMembershipOperation) -> None:
+        """Leave or stay: both can be done."""
+
+    def leave(self, consumer: Any, timeout: float, operation: GroupMembershipOperation) -> None:
+        """Commit, give the partitions up (callbacks run), leave the group or stay in it; by `timeout` seconds."""
         self._closing = True
         deadline = time.monotonic() + timeout
         self._committer.busy.end(timeout)
@@ -524,7 +555,7 @@ class OwnMember:
         if not self._subscribed:
             # Partitions assigned by hand: nothing revokes them. The membership waits for the commit before it ends.
             self._committer.last_commit(consumer, timeout)
-        self._driver.call(self._membership.close)
+        self._driver.call(functools.partial(self._membership.close, operation=operation))
         while not self._left and time.monotonic() < deadline:
             self._serve_events(consumer)
             remaining = deadline - time.monotonic()

@@ -20,7 +20,7 @@ from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from groupwright.consumer.driver import PollClock
-from groupwright.consumer.errors import ConcurrentAccessError
+from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 from groupwright.consumer.events import Event, Inbox
 
 _TURN = 0.05
@@ -45,6 +45,7 @@ class PollingThread(PollClock):
         "ident",
         "inside_seconds",
         "quiet_until",
+        "woken",
     )
 
     def __init__(self) -> None:
@@ -60,6 +61,8 @@ class PollingThread(PollClock):
         """Whether a thread closes the consumer, or has."""
         self.abandoned: Callable[[], bool] = never
         """Whether nobody waits any more for the `poll` or `consume` under way, which then ends as if its time were over."""
+        self.woken = False
+        """Whether `wakeup` was called, and no poll has raised for it yet."""
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._wanting: set[object] = set()
@@ -78,6 +81,21 @@ class PollingThread(PollClock):
     def disturb(self) -> None:
         """Have the next poll look at everything; callable from any thread."""
         self.quiet_until = 0.0
+
+    def wake(self) -> None:
+        """Have the poll under way, or the next one, raise; callable from any thread and from a signal handler: no lock."""
+        self.woken = True
+        self.disturb()  # afterwards, since `poll` looks at the flag after it has set the time
+
+    def check_not_woken(self) -> None:
+        """Check that a poll may go on.
+
+        Raises:
+            WakeupError: `wake` was called since the last such error.
+        """
+        if self.woken:
+            self.woken = False
+            raise WakeupError
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -238,12 +256,15 @@ _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
 def beside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method that any thread may call; it is refused where librdkafka's handle would fail or hang."""
+    """Return a native method that any thread may call; it is refused where librdkafka's handle would fail or hang."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        consumer._polling.check_usable()  # noqa: SLF001 - the class's own
-        with consumer._polling.beside():  # noqa: SLF001 - as above
+        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        if polling.closed and not polling.forked:
+            return method(consumer, *args, **kwargs)  # which says so in its own words
+        polling.check_usable()
+        with polling.beside():
             return method(consumer, *args, **kwargs)
 
     return call

@@ -6,7 +6,7 @@ Field names are Kafka's. Partitions are held per topic, ascending.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from groupwright.assignors import JoinedMember, Topic
 
@@ -65,6 +65,17 @@ class Identity:
     def valid(self) -> bool:
         """Whether this is a member in some generation, so that what it owns is its own."""
         return self.generation >= 0 and bool(self.member_id)
+
+
+class GroupMembershipOperation(Enum):
+    """What closing does about the group (KIP-1092; Java's `CloseOptions.GroupMembershipOperation`)."""
+
+    DEFAULT = "default"
+    """A dynamic member leaves; a static one (``group.instance.id``) stays until its session ends."""
+    LEAVE_GROUP = "leave"
+    """The member leaves, a static one too, and its partitions go to others at once."""
+    REMAIN_IN_GROUP = "remain"
+    """The member sends no LeaveGroup: its partitions go to others when its session ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ class Rounds(Standing):
             self._gated = False  # for the coordinator's look-up
             self._open(Step.COMMITS)
             self._out.append(act.SendCommits(self._attempt))
-        elif self.identity.member_id and not self._static and self.coordinator.known:
+        elif self.identity.member_id and self._sends_leave and self.coordinator.known:
             self._open(Step.LEAVE)
             reason = "the consumer was closed" if self._closing else "the consumer unsubscribed"
             self._out.append(act.SendLeave(self._attempt, self.identity, reason))

@@ -49,6 +49,7 @@ _HOUR = 3_600_000
 _DAY = 86_400_000
 _LARGEST = 2_147_483_647
 
+_HEARTBEAT = "a third of `session.timeout.ms` where it is not less than that"
 _OIDC = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
 _OPENSSL = (
     "librdkafka's OpenSSL is its own, and Python's has no call for it: set it in OpenSSL's configuration file"
@@ -80,7 +81,7 @@ _ALL = (
     ),
     Setting("partition.assignment.strategy", By.MEMBERSHIP, "names, `Assignor` objects, or a list of both"),
     Setting("session.timeout.ms", By.MEMBERSHIP, "", (1, _HOUR)),
-    Setting("heartbeat.interval.ms", By.MEMBERSHIP, "less than `session.timeout.ms`", (1, _HOUR)),
+    Setting("heartbeat.interval.ms", By.MEMBERSHIP, _HEARTBEAT, (1, _HOUR)),
     Setting("max.poll.interval.ms", By.MEMBERSHIP, "", (1, _DAY)),
     Setting(
         "coordinator.query.interval.ms", By.LIBRDKAFKA, "no effect: the membership asks when it has cause to"
@@ -305,14 +306,19 @@ SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _ALL}
 def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration as librdkafka reads it: topic settings among the others, and the last value of a key.
 
-    Names are those of `SETTINGS`; a key without a value (None) has its default.
+    Names are those of `SETTINGS`.
     """
-    topic = config.get("default.topic.config") or {}
+    topic = config.get("default.topic.config", {})
     flat: dict[str, Any] = {}
-    for key, value in {**config, **topic}.items():
+    for key, value in (*config.items(), *topic.items()):
         if key != "default.topic.config":
             flat[ALIASES.get(key, key)] = value
-    return {key: value for key, value in flat.items() if value is not None}
+    return flat
+
+
+def with_values(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration without the keys that are None: they have their defaults, if librdkafka takes that."""
+    return {key: value for key, value in config.items() if value is not None}
 
 
 def refuse_unserved(config: Mapping[str, Any]) -> None:

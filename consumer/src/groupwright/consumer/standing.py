@@ -22,7 +22,7 @@ from enum import Enum, auto
 
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Revoke
-from groupwright.consumer.protocol import Identity, Partitions, error_name
+from groupwright.consumer.protocol import GroupMembershipOperation, Identity, Partitions, error_name
 from groupwright.consumer.rebalance import OTHERS, Timeline
 from groupwright.consumer.selection import TopicSelection  # noqa: TC001 - as all imports here
 from groupwright.consumer.timing import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
@@ -126,6 +126,7 @@ class Standing:
         self._leaving = False
         self._closing = False
         self._commits_sent = False
+        self._operation = GroupMembershipOperation.DEFAULT
         self._fenced = False
         self._refused_lookup: int | None = None
         self._wants_coordinator = False
@@ -168,6 +169,13 @@ class Standing:
     def _needs_coordinator(self) -> bool:
         wanted = self.subscription is not None or self._in_generation or self._wants_coordinator
         return wanted and not self._gated
+
+    @property
+    def _sends_leave(self) -> bool:
+        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092)."""
+        if self._operation is GroupMembershipOperation.DEFAULT:
+            return not self._static
+        return self._operation is GroupMembershipOperation.LEAVE_GROUP
 
     @property
     def _matches_topics(self) -> bool:
