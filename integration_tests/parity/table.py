@@ -121,6 +121,21 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"on_commit None \[t1\[0\]@4\]", ""), ("", r"on_commit None \[t1\[0\]@4\]")),
     ),
     Row(
+        name="never works",
+        subject="`bootstrap.servers` without a port's number, an empty `partition.assignment.strategy`, a topic's name that is no string",
+        original="takes it: the consumer never connects, is in no group, or subscribes to a topic called `b'…'`",
+        ours="`ConfigurationError` at construction; `TypeError` from `subscribe`",
+        reason="an error at once says what is wrong, and nothing that works is refused",
+        scenarios=("what_could_never_work_is_refused_at_once",),
+        pairs=(
+            (r"(subscribe\(.*\) = None\n?)+", r"(subscribe\(.*\) raises TypeError\n?)+"),
+            (
+                r"(Consumer with .* = None\n?)+",
+                r"(Consumer with .* raises KafkaException\(_INVALID_ARG\)\n?)+",
+            ),
+        ),
+    ),
+    Row(
         name="dropped",
         subject="a consumer that is dropped, or whose interpreter ends, without `close`",
         original="its member stays in the group until the session ends",

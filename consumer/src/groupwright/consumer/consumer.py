@@ -281,7 +281,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         polling = self._polling
         polling.last = now = monotonic()
         messages: list[Message] = []
-        deadline = math.inf if timeout < 0 else now + timeout
+        deadline = math.inf if timeout < 0 else now + float(timeout)
         if now < polling.quiet_until and not polling.ident:
             # As in `poll`: what most calls find.
             polling.ident = get_ident()
@@ -425,6 +425,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             ConsumerError: this member rebalances cooperatively (``_STATE``).
         """
+        check_partitions(partitions)
         self._member.assign(self, partitions)
 
     @inside
@@ -443,6 +444,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             ConsumerError: this member rebalances eagerly (``_STATE``).
         """
+        check_partitions(partitions)
         self._member.incremental_assign(self, partitions)
 
     @inside
@@ -452,6 +454,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             ConsumerError: this member rebalances eagerly (``_STATE``).
         """
+        check_partitions(partitions)
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:

@@ -1,0 +1,124 @@
+"""Configurations and arguments, right and wrong ones: what is accepted, and what is raised."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from parity.lab import Lab
+from parity.scenarios import scenario
+
+_SETTINGS = (
+    {"session_timeout_ms": 7000.0, "max_poll_interval_ms": "60000.5"},
+    {"session_timeout_ms": "0x1770", "auto_commit_interval_ms": " 500 "},
+    {"session_timeout_ms": "soon"},
+    {"session_timeout_ms": True},
+    {"session_timeout_ms": None},
+    {"session_timeout_ms": 0},
+    {"heartbeat_interval_ms": 9000},
+    {"session_timeout_ms": 100, "heartbeat_interval_ms": ...},
+    {"max_poll_interval_ms": 3000},
+    {"enable_auto_commit": "False"},
+    {"enable_auto_commit": None},
+    {"enable_auto_commit": "yes"},
+    {"isolation_level": None},
+    {"client_id": None, "client_rack": None, "group_instance_id": None},
+    {"client_id": b"name"},
+    {"on_commit": None},
+    {"error_cb": None},
+    {"error_cb": 3},
+    {"bootstrap_servers": None},
+    {"bootstrap_servers": ...},
+    {"bootstrap_servers": "::1"},
+    {"group_id": ...},
+    {"partition_assignment_strategy": "range,range"},
+    {"partition_assignment_strategy": "no-such"},
+    {"auto_offset_reset": "none"},
+    {"no_such_key": 1},
+)
+
+
+@scenario()
+def the_same_configurations_are_refused(lab: Lab) -> None:
+    """A configuration that the original takes is taken, and one that it refuses is refused with its code."""
+    for settings in _SETTINGS:
+        _make(lab, str(settings), lab.config(**settings))
+    wrong: tuple[dict[Any, Any], ...] = ({1: 2}, {None: "x"}, {b"client.id": "x"})
+    for each in wrong:
+        _make(lab, str(each), {**lab.config(), **each})
+    lab.attempt("Consumer()", lab.consumer_class)
+
+
+@scenario()
+def what_could_never_work_is_refused_at_once(lab: Lab) -> None:
+    """Configurations and subscriptions that the original takes, and that come to nothing."""
+    _make(lab, "a port that is no number", lab.config(bootstrap_servers="localhost:abc"))
+    _make(lab, "no assignor", lab.config(partition_assignment_strategy=""))
+    consumer = lab.consumer()
+    for topics in ([1], [b"topic"], [None]):
+        consumer.attempt("subscribe", topics)
+    consumer.close()
+
+
+def _make(lab: Lab, what: str, config: Mapping[Any, Any]) -> None:
+    lab.attempt(f"Consumer with {what}", lambda: lab.consumer_class(dict(config)).close())
+
+
+@scenario()
+def methods_refuse_the_same_arguments(lab: Lab) -> None:
+    """A wrong argument raises the same type or code."""
+    topic = lab.topic()
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.attempt("poll", "1")
+    consumer.attempt("poll", None)
+    for number in (-1, 1_000_001, "1", None, 1.5):
+        consumer.attempt("consume", number, 0)
+    for topics in ([], [topic, topic], [""], topic, (topic,), None):
+        consumer.attempt("subscribe", topics)
+    consumer.attempt("subscribe", [topic], None, None, None, None)
+    for method in ("assign", "incremental_assign", "incremental_unassign", "pause", "resume", "position"):
+        consumer.attempt(method, ["x"])
+        consumer.attempt(method, None)
+    consumer.attempt("seek", "x")
+    consumer.attempt("commit", **{"async": False})
+    consumer.attempt("commit", no_such=False)
+    consumer.attempt("commit", None, [TopicPartition(topic, 0, 3)], False)  # noqa: FBT003 - what is tried
+    consumer.attempt("close", 1)
+    consumer.close()
+    consumer.attempt("close")
+    for method in ("poll", "consume", "assignment", "unsubscribe", "memberid", "list_topics"):
+        consumer.attempt(method)
+
+
+@scenario()
+def one_that_was_never_initialised_is_closed(lab: Lab) -> None:
+    """A subclass that forgot `super().__init__()` raises RuntimeError from every method but `close`."""
+
+    class Forgetful(lab.consumer_class):  # type: ignore[name-defined,misc] # the class under test
+        def __init__(self, _config: dict[str, object]) -> None:
+            pass
+
+    raw = Forgetful({})
+    for method in (
+        "poll",
+        "consume",
+        "assignment",
+        "unsubscribe",
+        "memberid",
+        "list_topics",
+        "commit",
+        "close",
+    ):
+        lab.attempt(method, getattr(raw, method))
+
+
+@scenario()
+def an_offset_of_an_unassigned_partition_is_not_stored(lab: Lab) -> None:
+    """The code tells a topic that the consumer never had from another partition of one that it has."""
+    topic, other = lab.topic(partitions=2, messages=3), lab.topic()
+    consumer = lab.consumer(enable_auto_commit=False, enable_auto_offset_store=False)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.read(3)
+    consumer.attempt("store_offsets", offsets=[TopicPartition(topic, 1, 1)])
+    consumer.attempt("store_offsets", offsets=[TopicPartition(other, 0, 1)])
+    consumer.close()
