@@ -59,8 +59,10 @@ ROWS: tuple[Row, ...] = (
         original="nothing is assigned",
         ours="the partitions are assigned from their committed offsets, as without a callback",
         reason="the group has given them to this member: nobody else would read them",
-        scenarios=("a_refused_call_in_on_assign_*",),
+        scenarios=("a_refused_call_in_on_assign_*", "on_assign_assigns_in_a_cooperative_group"),
         pairs=(
+            ("", r"messages t1\[0\] 0\.\.2"),
+            ("", r"t1\[0\]@3"),
             (r"assigned nothing", r"assigned t1\[0\]"),
             (r"", r"on_revoke t1\[0\]"),
         ),
@@ -246,6 +248,9 @@ ROWS: tuple[Row, ...] = (
             ("", "poll raises RuntimeError"),
             ("", "ended by raises RuntimeError"),
             ("", "consume raises"),
+        ),
+    ),
+    Row(
         name="pauses end",
         subject="`pause` over an eager rebalance",
         original="a partition that is assigned again stays paused",
@@ -281,15 +286,6 @@ ROWS: tuple[Row, ...] = (
                 r"messages t1\[2\] 5\.\.7, t1\[3\] 5\.\.7",
             ),
         ),
-    ),
-    Row(
-        name="refused in on_assign",
-        subject="`assign` in `on_assign` of a cooperative group",
-        original="raises `_STATE`, and nothing is delivered of the assigned partitions from then on",
-        ours="raises `_STATE`, and the partitions are assigned as without the call",
-        reason="a partition that a member owns and does not read is read by nobody",
-        scenarios=("on_assign_assigns_in_a_cooperative_group",),
-        pairs=(("", r"messages t1\[0\] 0\.\.2"), ("", r"t1\[0\]@3")),
     ),
     Row(
         name="static member unsubscribes",
