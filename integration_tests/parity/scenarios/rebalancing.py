@@ -793,17 +793,34 @@ def a_subscription_grows_and_shrinks_in_a_cooperative_group(lab: Lab) -> None:
 @scenario()
 def closed_while_a_cooperative_member_joins_again(lab: Lab) -> None:
     """What was read is committed by close, also if the member joins again after a revocation at that moment."""
-    one, two = lab.topic(), lab.topic(messages=3)
-    for number in range(10):
-        lab.produce(two, 1)
+    for number in range(4):
+        one, two = lab.topic(), lab.topic(messages=3)
         consumer = lab.consumer(partition_assignment_strategy=COOPERATIVE, group_id=f"{lab.group}{number}")
         consumer.subscribe([one, two])
-        consumer.read(number + 4)
+        consumer.read(3)
         consumer.subscribe([two])
         consumer.until_assigned(1)
-        for _ in range(number):
-            consumer.poll(0.002)
+        lab.produce(two, 2)
+        consumer.read(2)
         consumer.close()
+
+
+@scenario()
+def closed_after_another_member_has_left(lab: Lab) -> None:
+    """What was read is committed by close, whatever the group does at that moment."""
+    for number in range(4):
+        one, two = lab.topic(), lab.topic()
+        group = f"{lab.group}{number}"
+        first = _member(lab, "a", COOPERATIVE, group_id=group)
+        second = _other(lab, "b", COOPERATIVE, group_id=group)
+        first.subscribe([one, two])
+        second.subscribe([two])
+        _share(lab, first, second, 1, 1)
+        lab.produce(one, 3)
+        first.read(3)
+        second.close()
+        time.sleep(0.2 * number)  # the group rebalances meanwhile, and nobody polls
+        first.close()
 
 
 @scenario()
