@@ -48,7 +48,8 @@ def commit_beside_a_polling_thread(lab: Lab) -> None:
 
     def program(consumer: Client, topic: str) -> None:
         consumer.attempt("commit", offsets=partitions(topic, 3), asynchronous=False)
-        consumer.attempt("commit", message=consumer.messages[-1], asynchronous=True)
+        last = max(consumer.messages, key=lambda message: (message.partition(), message.offset()))
+        consumer.attempt("commit", message=last, asynchronous=True)
         consumer.attempt("commit", asynchronous=False)
 
     _beside(lab, program)

@@ -157,6 +157,7 @@ def a_topic_of_a_pattern_is_deleted(lab: Lab) -> None:
     doomed, keep = lab.topic(messages=2, name="orders"), lab.topic(messages=2, name="orders")
     consumer = _subscribed(lab, [lab.pattern("orders")], enable_auto_commit=False)
     consumer.read(4)
+    consumer.commit(asynchronous=False)
     lab.delete(doomed)
     consumer.until(lambda: len(consumer.raw.assignment()) == 1, "one partition left")
     lab.produce(keep, 2)
