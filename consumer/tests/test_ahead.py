@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
 from groupwright.consumer.ahead import HANDFUL, Ahead
+from groupwright.consumer.messages import new_message
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -35,7 +36,7 @@ class Queue:
 
 
 def message(offset: int, partition: int = 0) -> Message:
-    return Message(topic="t", partition=partition, offset=offset, value=b"")
+    return new_message(topic="t", partition=partition, offset=offset, value=b"")
 
 
 def offsets(messages: list[Message]) -> list[tuple[int | None, int | None]]:
@@ -56,7 +57,9 @@ def taken(ahead: Ahead, most: int = 10) -> list[Message]:
 
 
 def end_of(partition: int, offset: int) -> Message:
-    return Message(topic="t", partition=partition, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF))
+    return new_message(
+        topic="t", partition=partition, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF)
+    )
 
 
 def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
@@ -148,7 +151,7 @@ def test_an_error_says_nothing_of_a_position() -> None:
 
 def test_an_error_of_a_partition_goes_with_it() -> None:
     """As in librdkafka: the end of a partition that was sought elsewhere since is no longer its end."""
-    down = Message(error=KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    down = new_message(error=KafkaError(KafkaError._ALL_BROKERS_DOWN))
     queue = Queue(message(0), message(1), end_of(0, 2), end_of(1, 5), down)
     ahead = Ahead()
     running(ahead, queue)

@@ -1,6 +1,8 @@
 """One thread polls; what the others may do meanwhile, and what they are told."""
 
 import math
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
 from groupwright.consumer.membership import Membership
+from groupwright.consumer.messages import new_message
 from groupwright.consumer.polling_thread import PollingThread, inside
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -92,7 +95,7 @@ def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None
         assert len(consumer.position([T0])) == 1
         consumer.pause([T0])
         consumer.resume([T0])
-        consumer.store_offsets(Message(topic="t", partition=0, offset=6))
+        consumer.store_offsets(new_message(topic="t", partition=0, offset=6))
         consumer.commit()
         with pytest.raises(CommitError):
             consumer.commit(offsets=[T0], asynchronous=False)
@@ -307,7 +310,7 @@ def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
 
 def messages(consumer: Consumer, *offsets: int) -> None:
     """Have messages wait that librdkafka has handed over, and nothing due."""
-    consumer._ahead.waiting.extend(Message(topic="t", partition=0, offset=offset) for offset in offsets)
+    consumer._ahead.waiting.extend(new_message(topic="t", partition=0, offset=offset) for offset in offsets)
     consumer._polling.quiet_until = math.inf
 
 
@@ -354,7 +357,7 @@ def test_what_others_may_own_by_now_is_not_handed_out(monkeypatch: pytest.Monkey
         def stopped_inside(*_: object) -> list[Message]:
             owned_until[0] = 0.0
             consumer._polling.quiet_until = 0.0
-            return [Message(topic="t", partition=0, offset=5)]
+            return [new_message(topic="t", partition=0, offset=5)]
 
         monkeypatch.setattr(consumer, "_native_consume", stopped_inside, raising=False)
         consumer._polling.quiet_until = math.inf
@@ -368,3 +371,65 @@ def test_what_others_may_own_by_now_is_not_handed_out(monkeypatch: pytest.Monkey
         (message,) = found if isinstance(found, list) else [found]
         assert message is not None
         assert message.offset() == 5
+
+
+def test_a_close_beside_calls_of_other_threads_is_survived() -> None:
+    """Before confluent-kafka 2.16 nothing but this consumer keeps a handle from being freed under a call."""
+    ended = run_alone(
+        "import threading\n"
+        "from confluent_kafka import KafkaException, TopicPartition\n"
+        "from groupwright.consumer import Consumer\n"
+        "partitions = [TopicPartition('t', 0, 5)]\n"
+        "def use(consumer):\n"
+        "    while True:\n"
+        "        try:\n"
+        "            consumer.assignment(), consumer.position(partitions)\n"
+        "            consumer.pause(partitions), consumer.resume(partitions)\n"
+        "        except KafkaException:\n"
+        "            pass\n"
+        "        except RuntimeError as error:\n"
+        "            assert str(error) == 'Consumer closed'\n"
+        "            return\n"
+        "for _ in range(20):\n"
+        f"    consumer = Consumer({NOWHERE!r})\n"
+        "    consumer.assign(partitions)\n"
+        "    threads = [threading.Thread(target=use, args=(consumer,)) for _ in range(3)]\n"
+        "    for thread in threads:\n"
+        "        thread.start()\n"
+        "    consumer.poll(0.003)\n"
+        "    consumer.close()\n"
+        "    for thread in threads:\n"
+        "        thread.join()\n"
+        "print('done')"
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+
+
+def test_a_close_leaves_the_handle_to_a_call_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("groupwright.consumer.consumer._CLOSE_TIMEOUT", 0.1)
+    consumer = Consumer(NOWHERE)
+    inside_it, release = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with consumer._polling.beside():
+            inside_it.set()
+            release.wait(PATIENCE)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert inside_it.wait(PATIENCE)
+    consumer.close()
+    release.set()
+    thread.join(PATIENCE)
+
+    assert "still inside a call of this consumer" in caplog.text
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.assignment()
+
+
+def run_alone(program: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

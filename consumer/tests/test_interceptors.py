@@ -9,13 +9,14 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from groupwright.consumer import ConfigurationError, Consumer, ConsumerInterceptor
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
+from groupwright.consumer.messages import new_message
 
 NOWHERE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 LOG = GroupLog(logging.getLogger("interceptors"), "c", "g")
 
 
 def message(offset: int) -> Message:
-    return Message(topic="t", partition=0, offset=offset, value=b"v")
+    return new_message(topic="t", partition=0, offset=offset, value=b"v")
 
 
 class Tagging(ConsumerInterceptor):
@@ -70,7 +71,7 @@ def test_one_may_leave_messages_out() -> None:
 
 
 def test_errors_are_not_shown_and_not_lost() -> None:
-    error = Message(error=KafkaError(KafkaError._PARTITION_EOF))
+    error = new_message(error=KafkaError(KafkaError._PARTITION_EOF))
     chain = Interceptors([Dropping(), Tagging(b"1")], LOG)
 
     assert chain.on_consume([error]) == [error]

@@ -3,8 +3,9 @@
 import operator
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, TopicPartition
 
+from groupwright.consumer.messages import new_message
 from groupwright.consumer.offsets import (
     OffsetTracker,
     check_message,
@@ -152,15 +153,15 @@ def test_partitions_without_a_real_offset_are_left_out() -> None:
 
 
 def test_a_message_commits_the_offset_after_it() -> None:
-    assert from_message(Message(topic="t", partition=0, offset=4, leader_epoch=2)) == {A: Offset(5, 2)}
-    assert from_message(Message(topic="t", partition=0, offset=0)) == {A: Offset(1)}
+    assert from_message(new_message(topic="t", partition=0, offset=4, leader_epoch=2)) == {A: Offset(5, 2)}
+    assert from_message(new_message(topic="t", partition=0, offset=0)) == {A: Offset(1)}
 
 
 def test_a_message_that_is_an_error_commits_nothing() -> None:
     error = KafkaError(KafkaError._PARTITION_EOF)
 
-    assert from_message(Message(topic="t", partition=0, offset=4, error=error)) == {}
-    assert from_message(Message(error=error)) == {}
+    assert from_message(new_message(topic="t", partition=0, offset=4, error=error)) == {}
+    assert from_message(new_message(error=error)) == {}
 
 
 def test_offsets_are_written_as_they_were_read() -> None:

@@ -10,7 +10,8 @@
 - `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
 """
 
-from groupwright.consumer.aio import AIOConsumer
+from typing import TYPE_CHECKING, Any
+
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.deserializing import DeserializingConsumer
 from groupwright.consumer.errors import (
@@ -35,6 +36,9 @@ from groupwright.consumer.rebalance import (
 )
 from groupwright.consumer.snapshot import MembershipSnapshot
 
+if TYPE_CHECKING:
+    from groupwright.consumer.aio import AIOConsumer
+
 __all__ = [
     "AIOConsumer",
     "AssignorFailedError",
@@ -57,3 +61,12 @@ __all__ = [
     "Rebalance",
     "WakeupError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `AIOConsumer` at its first use: it brings asyncio, and needs confluent-kafka 2.13 or later."""
+    if name != "AIOConsumer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from groupwright.consumer.aio import AIOConsumer  # noqa: PLC0415 - at its first use
+
+    return AIOConsumer

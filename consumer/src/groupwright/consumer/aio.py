@@ -10,7 +10,16 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from confluent_kafka import TopicPartition, aio
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+try:
+    from confluent_kafka import aio
+except ImportError as error:
+    raise ImportError(
+        f"AIOConsumer needs confluent_kafka.aio, which confluent-kafka {confluent_kafka.__version__} does not have; "
+        "install confluent-kafka 2.13 or later"
+    ) from error
 
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.observable import Observable

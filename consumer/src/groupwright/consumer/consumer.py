@@ -87,6 +87,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         log = GroupLog(
             logger or logging.getLogger("groupwright.consumer"), network.client_id, network.group_id
         )
+        self._log = log
         self._interceptors = Interceptors(chain, log)
         self._polling = PollingThread()
         self._close_lock = threading.Lock()
@@ -193,6 +194,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 return self._waiting.popleft()
             polling.ident = get_ident()
             try:
+                if polling.closing:  # looked at after `ident` was set, as in `inside`
+                    polling.check_not_closing()
                 message = self._fetch(_SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
                 polling.last = ended = monotonic()
                 polling.inside_seconds += ended - now
@@ -286,6 +289,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
             # As in `poll`: what most calls find.
             polling.ident = get_ident()
             try:
+                if polling.closing:
+                    polling.check_not_closing()
                 seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
                 self._ahead.gather(messages, num_messages, self._native_consume, seconds)
                 polling.last = ended = monotonic()
@@ -476,7 +481,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- librdkafka's own ---------------------------------------------------------------------------
 
-    cluster_id = beside(Native.cluster_id)
+    if hasattr(Native, "cluster_id"):  # confluent-kafka 2.16 or later
+        cluster_id = beside(Native.cluster_id)
     committed = beside(Native.committed)
     get_watermark_offsets = beside(Native.get_watermark_offsets)
     list_topics = beside(Native.list_topics)
@@ -619,10 +625,24 @@ class Consumer(Observable, confluent_kafka.Consumer):
             self._finalizer.detach()
             self._member.stop()
             try:
-                super().close()
+                self._close_handle()
+            finally:
+                self._interceptors.close()
+
+    def _close_handle(self) -> None:
+        """Close librdkafka's handle, with no other thread inside it: before confluent-kafka 2.16 that one would crash."""
+        with self._polling.alone(_CLOSE_TIMEOUT) as alone:
+            try:
+                if alone:
+                    super().close()
+                else:
+                    self._log.warning(
+                        "another thread is still inside a call of this consumer %.0f s after its close; librdkafka's handle "
+                        "is freed once that has returned",
+                        _CLOSE_TIMEOUT,
+                    )
             finally:
                 self._polling.closed = True
-                self._interceptors.close()
 
     def __enter__(self) -> Self:
         """Return the consumer itself."""

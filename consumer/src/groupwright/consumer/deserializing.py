@@ -1,14 +1,19 @@
 """confluent-kafka's `DeserializingConsumer`, over this consumer's membership."""
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import confluent_kafka
 from confluent_kafka.error import ConsumeError
 
 from groupwright.consumer.consumer import Consumer
 
+if TYPE_CHECKING:
+    _Deserializing = confluent_kafka.DeserializingConsumer[Any, Any]
+else:  # before confluent-kafka 2.16 the class takes no type arguments
+    _Deserializing = confluent_kafka.DeserializingConsumer
 
-class DeserializingConsumer(Consumer, confluent_kafka.DeserializingConsumer[Any, Any]):
+
+class DeserializingConsumer(Consumer, _Deserializing):
     """A `confluent_kafka.DeserializingConsumer` whose partitions are assigned by the assignors that you choose.
 
     The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are confluent-kafka's, and so is the

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.consumer.messages import PlainMessage
 
 KEY = "interceptors"
 
@@ -58,7 +59,9 @@ class Interceptors:
                 return messages
             try:
                 kept = list(interceptor.on_consume(list(shown)))
-                if len(kept) > len(shown) or not all(isinstance(one, Message) for one in kept):
+                if len(kept) > len(shown) or not all(
+                    isinstance(one, (Message, PlainMessage)) for one in kept
+                ):
                     raise TypeError(f"it made {kept!r} of {len(shown)} messages")  # noqa: TRY301 - as if it had raised
             except Exception as error:  # noqa: BLE001 - an interceptor's failure is not the consumer's
                 self._failed(place, "on_consume", error)

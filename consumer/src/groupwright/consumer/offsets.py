@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from groupwright.consumer.messages import PlainMessage
 from groupwright.consumer.protocol import Offset, Offsets, TopicPartitionKey
 
 
@@ -259,7 +260,7 @@ def check_message(message: object) -> None:
     Raises:
         TypeError: with confluent-kafka's words.
     """
-    if not isinstance(message, Message):
+    if not isinstance(message, (Message, PlainMessage)):
         raise TypeError("expected confluent_kafka.cimpl.Message")
 
 

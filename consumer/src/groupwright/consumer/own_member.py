@@ -32,6 +32,7 @@ from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
 from groupwright.consumer.membership import Membership
+from groupwright.consumer.messages import new_message
 from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker
@@ -569,7 +570,7 @@ class OwnMember:
 
 def _error(error: KafkaError, topic: str | None = None) -> Message:
     """Return an error as librdkafka hands it out: a message whose value is the error's text."""
-    return Message(topic=topic, partition=0, value=error.str().encode(), error=error)
+    return new_message(topic=topic, partition=0, value=error.str().encode(), error=error)
 
 
 def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:

@@ -125,6 +125,8 @@ class PollingThread(PollClock):
                 self._wanting.add(token)
             # Afterwards, since `poll` sets the time before it looks for tokens: one of both sees the other.
             self.disturb()
+            if self.closed:
+                raise RuntimeError("Consumer closed")
             yield
         finally:
             # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
@@ -174,16 +176,6 @@ class PollingThread(PollClock):
             raise RuntimeError("Consumer closed")
         if self.forked:
             raise RuntimeError("this consumer was made before a fork; make a new one in the child process")
-
-    def check_open(self) -> None:
-        """Check that a call may be begun that only one thread at a time may make.
-
-        Raises:
-            RuntimeError: as for `check_usable`, or another thread closes the consumer.
-        """
-        self.check_usable()
-        if self.ident != get_ident():
-            self.check_not_closing()
 
     def check_not_closing(self) -> None:
         """Check that a poll may go on.
@@ -271,18 +263,23 @@ def beside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
 
 
 def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method that one thread at a time may call, and none while another closes the consumer."""
+    """Return a method that one thread at a time may call, and none while another closes the consumer.
+
+    The thread that closes waits for `ident`, so `closing` is looked at once that is set: one of both sees the other.
+    """
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
-        polling.check_open()
+        polling.check_usable()
         me, before = get_ident(), polling.ident
         if before not in {0, me}:
             raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
         # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
         try:
             polling.ident = me
+            if before != me:
+                polling.check_not_closing()
             return method(consumer, *args, **kwargs)
         finally:
             polling.ident = before
