@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import sys
 before = set(sys.modules)
-import groupwright.assignors
+from groupwright.assignors import *  # all that is imported at its first use
 loaded = {name.partition(".")[0] for name in sys.modules.keys() - before} - sys.stdlib_module_names
 print(*sorted(name for name in loaded if "cython" not in name))  # some versions of numpy load its runtime
 print(*sorted(name for name in sys.modules if name.startswith("groupwright.") and name.count(".") == 1))

@@ -20,12 +20,13 @@ from groupwright.assignors import (
     encode_subscription,
 )
 from groupwright.consumer import actions as act
-from groupwright.consumer.driver import Driver, PollClock
+from groupwright.consumer.driver import Driver
 from groupwright.consumer.events import Assign, Failed, Inbox, Reported
 from groupwright.consumer.leading import Leader
 from groupwright.consumer.log import LIBRARY, GroupLog
 from groupwright.consumer.membership import Membership, State
 from groupwright.consumer.network import AccessError, Network, NetworkConfig
+from groupwright.consumer.polling_thread import PollClock
 from groupwright.consumer.protocol import (
     CommitAnswer,
     DisconnectedError,

@@ -154,6 +154,8 @@ ROWS: tuple[Row, ...] = (
                 r"(Consumer with .* raises KafkaException\(_INVALID_ARG\)\n?)+",
             ),
         ),
+    ),
+    Row(
         name="deleted-at-second-look",
         subject="partitions of a deleted topic",
         original="are revoked at the first metadata without the topic",

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer.config import read_strategy
+from groupwright.consumer.strategy import read_strategy
 from soak import report
 from soak.conductor import Plan, Progress, Watcher, run
 

@@ -9,7 +9,8 @@
 - `measure` tells how good an assignment is, and how good the best one would be.
 - The wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
-All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own.
+All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own. What needs numpy is
+imported at its first use, so that importing this package costs next to nothing.
 
 Example:
     >>> from groupwright.assignors import Group, Member, RangeAssignor
@@ -21,35 +22,80 @@ Example:
     array([0, 1, 2], dtype=int32)
 """
 
-from groupwright.assignors.assignment import NOBODY, Assignment
-from groupwright.assignors.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
-from groupwright.assignors.builtin import builtin_assignors, by_name
-from groupwright.assignors.check import assign, check_assignment, unassigned
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from groupwright.assignors.errors import (
     AssignorError,
     GroupwrightError,
     InvalidInputError,
     MalformedBytesError,
 )
-from groupwright.assignors.handover import withhold_claimed
-from groupwright.assignors.leader import JoinedMember, lead, subscribed_topics
-from groupwright.assignors.measures import Measures, measure
-from groupwright.assignors.model import NO_GENERATION, Group, Member, Topic
-from groupwright.assignors.partitions import PartitionArray, TopicPartitions
-from groupwright.assignors.range import RangeAssignor
-from groupwright.assignors.roundrobin import RoundRobinAssignor
-from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
-from groupwright.assignors.wire import (
-    NEWEST_VERSION,
-    MemberAssignment,
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    decode_subscriptions,
-    encode_assignment,
-    encode_assignments,
-    encode_subscription,
-)
+
+if TYPE_CHECKING:
+    from groupwright.assignors.assignment import NOBODY, Assignment
+    from groupwright.assignors.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
+    from groupwright.assignors.builtin import builtin_assignors, by_name
+    from groupwright.assignors.check import assign, check_assignment, unassigned
+    from groupwright.assignors.handover import withhold_claimed
+    from groupwright.assignors.leader import JoinedMember, lead, subscribed_topics
+    from groupwright.assignors.measures import Measures, measure
+    from groupwright.assignors.model import NO_GENERATION, Group, Member, Topic
+    from groupwright.assignors.partitions import PartitionArray, TopicPartitions
+    from groupwright.assignors.range import RangeAssignor
+    from groupwright.assignors.roundrobin import RoundRobinAssignor
+    from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
+    from groupwright.assignors.wire import (
+        NEWEST_VERSION,
+        MemberAssignment,
+        Subscription,
+        decode_assignment,
+        decode_subscription,
+        decode_subscriptions,
+        encode_assignment,
+        encode_assignments,
+        encode_subscription,
+    )
+
+_HOMES = {
+    "NOBODY": "assignment",
+    "Assignment": "assignment",
+    "Assignor": "assignor",
+    "Plan": "assignor",
+    "RebalanceProtocol": "assignor",
+    "check_assignor": "assignor",
+    "builtin_assignors": "builtin",
+    "by_name": "builtin",
+    "assign": "check",
+    "check_assignment": "check",
+    "unassigned": "check",
+    "withhold_claimed": "handover",
+    "JoinedMember": "leader",
+    "lead": "leader",
+    "subscribed_topics": "leader",
+    "Measures": "measures",
+    "measure": "measures",
+    "NO_GENERATION": "model",
+    "Group": "model",
+    "Member": "model",
+    "Topic": "model",
+    "PartitionArray": "partitions",
+    "TopicPartitions": "partitions",
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "sticky.assignors",
+    "StickyAssignor": "sticky.assignors",
+    "NEWEST_VERSION": "wire",
+    "MemberAssignment": "wire",
+    "Subscription": "wire",
+    "decode_assignment": "wire",
+    "decode_subscription": "wire",
+    "decode_subscriptions": "wire",
+    "encode_assignment": "wire",
+    "encode_assignments": "wire",
+    "encode_subscription": "wire",
+}
+"""The modules of what is imported at its first use."""
 
 __all__ = [
     "NEWEST_VERSION",
@@ -93,3 +139,15 @@ __all__ = [
     "unassigned",
     "withhold_claimed",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is used for the first time."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

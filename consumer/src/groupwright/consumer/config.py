@@ -10,19 +10,17 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
 from groupwright.consumer.errors import ConfigurationError
-from groupwright.consumer.network import NetworkConfig
+from groupwright.consumer.network_config import NetworkConfig
 from groupwright.consumer.security import Security, read_security
 from groupwright.consumer.selection import read_pattern
 from groupwright.consumer.settings import SETTINGS, flatten, refuse_unserved, with_values
 from groupwright.consumer.timing import Timing
 
-DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
-"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to cooperative
-rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the member is eager."""
+if TYPE_CHECKING:
+    from groupwright.assignors import Assignor
 
 _STRATEGY = "partition.assignment.strategy"
 _OURS = (_STRATEGY, "on_commit")
@@ -105,7 +103,7 @@ class ConsumerConfig:
     """What librdkafka gets."""
     network: NetworkConfig
     timing: Timing
-    assignors: Mapping[str, Assignor]
+    assignors: "Mapping[str, Assignor]"
     """By name, in order of preference."""
     rack: str | None
     auto_commit: bool
@@ -130,7 +128,9 @@ class ConsumerConfig:
         As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is eager, which
         is the first step of the way from eager to cooperative rebalances.
         """
-        return bool(self.assignors) and max(_protocols(self.assignors)) is RebalanceProtocol.COOPERATIVE
+        from groupwright.consumer.strategy import is_cooperative  # noqa: PLC0415 - it brings numpy
+
+        return is_cooperative(self.assignors)
 
 
 def is_broker_assigned(config: Mapping[str, Any]) -> bool:
@@ -186,6 +186,11 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         refuse_unserved(config)
         verify = reader.flag("enable.ssl.certificate.verification", default=True)
         security = read_security(config, verify=verify, log=log)
+    assignors: Mapping[str, Assignor] = {}
+    if not broker_assigned:
+        from groupwright.consumer.strategy import DEFAULT_STRATEGY, read_strategy  # noqa: PLC0415 - as above
+
+        assignors = read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY))
     return ConsumerConfig(
         native=written if broker_assigned else _native(written, security),
         network=NetworkConfig(
@@ -201,7 +206,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
             transport=_transport(reader),
         ),
         timing=timing,
-        assignors={} if broker_assigned else read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY)),
+        assignors=assignors,
         rack=reader.text("client.rack") or None,
         auto_commit=reader.flag("enable.auto.commit", default=True) and auto_commit_interval > 0,
         auto_commit_interval=auto_commit_interval,
@@ -250,63 +255,6 @@ def _servers(value: str) -> str:
                 f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of an IPv6 address'
             )
     return ",".join(servers)
-
-
-def read_strategy(value: object) -> dict[str, Assignor]:
-    """Read ``partition.assignment.strategy``: names, assignors, or a list of either, by preference.
-
-    Raises:
-        ConfigurationError: a name is unknown, given twice, or an assignor cannot be used.
-    """
-    items: Sequence[object]
-    if isinstance(value, str):
-        items = [name.strip() for name in value.split(",") if name.strip()]
-    elif isinstance(value, (Assignor, type)):
-        items = [value]
-    elif isinstance(value, (list, tuple)):
-        items = value
-    else:
-        raise ConfigurationError(
-            f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
-        )
-    assignors: dict[str, Assignor] = {}
-    # A name that is there twice counts once, as in librdkafka.
-    for item in (
-        each for at, each in enumerate(items) if not isinstance(each, str) or each not in items[:at]
-    ):
-        assignor = _read_assignor(item)
-        if assignor.name in assignors:
-            raise ConfigurationError(f"{_STRATEGY} has two assignors of the name {assignor.name!r}")
-        assignors[assignor.name] = assignor
-    if not assignors:
-        raise ConfigurationError(f"{_STRATEGY} is empty; leave it out for {DEFAULT_STRATEGY!r}")
-    if not _protocols(assignors):
-        names = ", ".join(map(repr, assignors))
-        raise ConfigurationError(
-            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so cooperatively: {names}; "
-            "a member does one or the other, so let their `protocols` have one in common"
-        )
-    return assignors
-
-
-def _protocols(assignors: Mapping[str, Assignor]) -> frozenset[RebalanceProtocol]:
-    """Return the protocols that all have."""
-    return frozenset(RebalanceProtocol).intersection(*(assignor.protocols for assignor in assignors.values()))
-
-
-def _read_assignor(item: object) -> Assignor:
-    if isinstance(item, type) and issubclass(item, Assignor):
-        raise ConfigurationError(
-            f"{_STRATEGY} has the class {item.__name__}; give an object: {item.__name__}()"
-        )
-    if not isinstance(item, (str, Assignor)):
-        raise ConfigurationError(f"{_STRATEGY} has {item!r}, which is neither a name nor an Assignor")
-    try:
-        item = by_name(item) if isinstance(item, str) else item
-        check_assignor(item)
-    except GroupwrightError as error:
-        raise ConfigurationError(f"{_STRATEGY}: {error}") from error
-    return item
 
 
 def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
 from groupwright.consumer.offsets import check_partitions
-from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.polling_thread import PollingThread, beside, inside
 from groupwright.consumer.protocol import GroupMembershipOperation
 
@@ -100,6 +99,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
             native = NativeMember(self._config, self._polling, self._interceptors, log)
             self._member, self._notices = native, native.noticed
         else:
+            # kafka-python and numpy come with it, which a program that only imports this package need not pay for.
+            from groupwright.consumer.own_member import OwnMember  # noqa: PLC0415 - see above
+
             self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)
         try:
             super().__init__({**self._member.native_config, **of_bases})

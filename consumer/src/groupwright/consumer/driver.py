@@ -21,26 +21,13 @@ from groupwright.consumer.events import Closed, Failed, Inbox
 from groupwright.consumer.leading import Leader
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import AccessError, Network, Timer
+from groupwright.consumer.polling_thread import PollClock
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer
 from groupwright.consumer.refusals import explain
 from groupwright.consumer.standing import State
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
 _CLOSED = "the consumer is closed"
-
-
-class PollClock:
-    """When the application last polled; written by the polling thread, read by the membership's."""
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        """Start as if it had polled now."""
-        self.last = time.monotonic()
-
-    def polled(self, now: float) -> float:  # noqa: ARG002 - a polling thread may be inside a poll at this time
-        """Return when the application last polled, as of `now`."""
-        return self.last
 
 
 class Driver:

@@ -9,7 +9,6 @@ holds back whatever is sent behind it.
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -29,6 +28,7 @@ from groupwright.consumer.library import (
     kafka_errors,
 )
 from groupwright.consumer.loop import Loop, Timer
+from groupwright.consumer.network_config import NetworkConfig
 from groupwright.consumer.protocol import (
     PROTOCOL_TYPE,
     CommitAnswer,
@@ -45,7 +45,6 @@ from groupwright.consumer.protocol import (
     TopicPartitionKey,
     TopicsAnswer,
 )
-from groupwright.consumer.security import Security
 from groupwright.consumer.traffic import Traffic
 from groupwright.consumer.transport import Connections, HungUpError, RefusedError
 
@@ -70,23 +69,6 @@ class AccessError(DisconnectedError):
         """Keep the broker's error `code`, or librdkafka's for the like."""
         super().__init__(message)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkConfig:
-    """Where and how to connect; times in seconds."""
-
-    bootstrap_servers: str
-    client_id: str
-    group_id: str
-    group_instance_id: str | None = None
-    session_timeout: float = 45.0
-    rebalance_timeout: float = 300.0
-    request_timeout: float = 60.0
-    allow_auto_create_topics: bool = False
-    security: Security = field(default_factory=Security)
-    transport: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of sockets and connections, by the names of `transport.Connections`."""
 
 
 class Network(Loop):

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from groupwright.consumer.driver import PollClock
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 from groupwright.consumer.events import Event, Inbox
 
@@ -28,6 +27,20 @@ _TURN = 0.05
 
 _PAUSE = 0.001
 """Seconds between two looks whether the polling thread has come out."""
+
+
+class PollClock:
+    """When the application last polled; written by the polling thread, read by the membership's."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        """Start as if it had polled now."""
+        self.last = time.monotonic()
+
+    def polled(self, now: float) -> float:  # noqa: ARG002 - a polling thread may be inside a poll at this time
+        """Return when the application last polled, as of `now`."""
+        return self.last
 
 
 class PollingThread(PollClock):

@@ -7,8 +7,10 @@ Field names are Kafka's. Partitions are held per topic, ascending.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
 
-from groupwright.assignors import JoinedMember, Topic
+if TYPE_CHECKING:
+    from groupwright.assignors import JoinedMember, Topic
 
 Partitions = Mapping[str, Sequence[int]]
 """Topic name to partition numbers."""
@@ -97,7 +99,7 @@ class JoinAnswer:
     protocol: str | None = None
     leader: str = ""
     member_id: str = ""
-    members: tuple[JoinedMember, ...] = ()
+    members: "tuple[JoinedMember, ...]" = ()
     skip_assignment: bool = False
 
 
@@ -152,7 +154,7 @@ class GroupDescription:
 class TopicsAnswer:
     """Metadata's response, as far as the group is concerned with it."""
 
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: "Mapping[str, Topic]" = field(default_factory=dict)
     """Those that exist."""
     internal: frozenset[str] = frozenset()
     """Kafka's own, such as ``__consumer_offsets``."""

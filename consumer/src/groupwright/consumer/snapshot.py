@@ -3,13 +3,16 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from groupwright.consumer.ahead import Ahead
-from groupwright.consumer.membership import Membership
-from groupwright.consumer.polling_thread import PollingThread
 from groupwright.consumer.protocol import TopicPartitionKey
-from groupwright.consumer.timing import Timing
-from groupwright.consumer.traffic import Traffic
+
+if TYPE_CHECKING:
+    from groupwright.consumer.ahead import Ahead
+    from groupwright.consumer.membership import Membership
+    from groupwright.consumer.polling_thread import PollingThread
+    from groupwright.consumer.timing import Timing
+    from groupwright.consumer.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,12 @@ class MembershipSnapshot:
 
 
 def snapshot_of(
-    membership: Membership,
-    traffic: Traffic,
-    polling: PollingThread,
-    ahead: Ahead,
+    membership: "Membership",
+    traffic: "Traffic",
+    polling: "PollingThread",
+    ahead: "Ahead",
     begins: Mapping[TopicPartitionKey, int],
-    timing: Timing,
+    timing: "Timing",
 ) -> MembershipSnapshot:
     """Return the snapshot of Groupwright's own membership; any thread may ask, and no lock is taken."""
     heard = traffic.heartbeat_answered

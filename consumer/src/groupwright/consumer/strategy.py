@@ -1,0 +1,73 @@
+"""``partition.assignment.strategy``: the assignors of one member, by preference."""
+
+from collections.abc import Mapping, Sequence
+
+from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
+from groupwright.consumer.errors import ConfigurationError
+
+_STRATEGY = "partition.assignment.strategy"
+DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
+"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to cooperative
+rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the member is eager."""
+
+
+def read_strategy(value: object) -> dict[str, Assignor]:
+    """Read ``partition.assignment.strategy``: names, assignors, or a list of either, by preference.
+
+    Raises:
+        ConfigurationError: a name is unknown, given twice, or an assignor cannot be used.
+    """
+    items: Sequence[object]
+    if isinstance(value, str):
+        items = [name.strip() for name in value.split(",") if name.strip()]
+    elif isinstance(value, (Assignor, type)):
+        items = [value]
+    elif isinstance(value, (list, tuple)):
+        items = value
+    else:
+        raise ConfigurationError(
+            f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
+        )
+    assignors: dict[str, Assignor] = {}
+    # A name that is there twice counts once, as in librdkafka.
+    for item in (
+        each for at, each in enumerate(items) if not isinstance(each, str) or each not in items[:at]
+    ):
+        assignor = _read_assignor(item)
+        if assignor.name in assignors:
+            raise ConfigurationError(f"{_STRATEGY} has two assignors of the name {assignor.name!r}")
+        assignors[assignor.name] = assignor
+    if not assignors:
+        raise ConfigurationError(f"{_STRATEGY} is empty; leave it out for {DEFAULT_STRATEGY!r}")
+    if not _protocols(assignors):
+        names = ", ".join(map(repr, assignors))
+        raise ConfigurationError(
+            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so cooperatively: {names}; "
+            "a member does one or the other, so let their `protocols` have one in common"
+        )
+    return assignors
+
+
+def is_cooperative(assignors: Mapping[str, Assignor]) -> bool:
+    """Return whether the highest protocol that all assignors support is the cooperative one."""
+    return bool(assignors) and max(_protocols(assignors)) is RebalanceProtocol.COOPERATIVE
+
+
+def _protocols(assignors: Mapping[str, Assignor]) -> frozenset[RebalanceProtocol]:
+    """Return the protocols that all have."""
+    return frozenset(RebalanceProtocol).intersection(*(assignor.protocols for assignor in assignors.values()))
+
+
+def _read_assignor(item: object) -> Assignor:
+    if isinstance(item, type) and issubclass(item, Assignor):
+        raise ConfigurationError(
+            f"{_STRATEGY} has the class {item.__name__}; give an object: {item.__name__}()"
+        )
+    if not isinstance(item, (str, Assignor)):
+        raise ConfigurationError(f"{_STRATEGY} has {item!r}, which is neither a name nor an Assignor")
+    try:
+        item = by_name(item) if isinstance(item, str) else item
+        check_assignor(item)
+    except GroupwrightError as error:
+        raise ConfigurationError(f"{_STRATEGY}: {error}") from error
+    return item

@@ -1,0 +1,66 @@
+"""What importing the package brings, and what waits until it is used."""
+
+import subprocess
+import sys
+
+import confluent_kafka
+import pytest
+
+HEAVY = {
+    "numpy",
+    "kafka",
+    "prometheus_client",
+    "groupwright.consumer.aio",
+    "groupwright.consumer.own_member",
+    "groupwright.assignors.wire",
+}
+"""Modules that an import of the package does not bring: each costs time and memory, and some programs never need it."""
+
+
+def run(program: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("package", ["groupwright.consumer", "groupwright.assignors"])
+def test_an_import_brings_nothing_heavy(package: str) -> None:
+    ended = run(f"import sys, {package}; print(*({HEAVY!r} & sys.modules.keys()))")
+
+    assert (ended.stdout, ended.stderr) == ("\n", "")
+
+
+def test_a_consumer_that_the_broker_assigns_needs_neither_numpy_nor_kafka_python() -> None:
+    ended = run(
+        "import sys\n"
+        "from groupwright.consumer import Consumer\n"
+        "Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'group.protocol': 'consumer',\n"
+        "          'log_level': 0}).close()\n"
+        "print({'numpy', 'kafka'} & sys.modules.keys())"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("set()\n", "")
+
+
+def test_without_confluent_kafkas_asyncio_consumer_ours_says_what_to_install() -> None:
+    ended = run(
+        "import sys\n"
+        "sys.modules['confluent_kafka.aio'] = None\n"
+        "import confluent_kafka\n"
+        "vars(confluent_kafka).pop('aio', None)\n"
+        "from groupwright.consumer import Consumer, AIOConsumer\n"
+    )
+
+    assert ended.stderr.endswith(
+        f"which confluent-kafka {confluent_kafka.__version__} does not have; install confluent-kafka 2.13 or later\n"
+    )
+
+
+def test_a_name_that_is_none_is_an_attribute_error() -> None:
+    ended = run(
+        "import groupwright.consumer, groupwright.assignors as a\n"
+        "print(hasattr(a, 'Nothing'), a.by_name('range').name)\n"
+        "groupwright.consumer.Nothing"
+    )
+
+    assert ended.stdout == "False range\n"
+    assert ended.stderr.endswith("AttributeError: module 'groupwright.consumer' has no attribute 'Nothing'\n")
