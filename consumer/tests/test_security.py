@@ -1,5 +1,6 @@
 """Security without a broker: what is read, what is refused and with which words, and tokens."""
 
+import base64
 import importlib.util
 import logging
 import os
@@ -265,10 +266,6 @@ def test_kerberos_needs_its_package_and_knows_its_service(monkeypatch: pytest.Mo
             "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes",
         ),
         ({"sasl_mechanism": "OAUTHBEARER", "oauth_cb": SECRET}, "oauth_cb takes a function, not a str"),
-        (
-            {"sasl_oauthbearer_method": "oidc"},
-            "sasl.oauthbearer.method cannot be served; write an oauth_cb that",
-        ),
     ],
 )
 def test_sasl_that_cannot_be_served_is_refused(
@@ -295,14 +292,38 @@ def test_what_librdkafka_asks_for_serves_the_membership_too() -> None:
     assert SECRET not in repr(token) + repr(tokens)
 
 
+def test_the_recipe_for_amazons_msk_gives_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("aws_msk_iam_sasl_signer")
+    for name, value in {"ACCESS_KEY_ID": "AKIAEXAMPLE", "SECRET_ACCESS_KEY": SECRET}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)  # it signs by itself, and asks nobody
+    document = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    recipe = document.split("<!-- msk -->\n```py\n")[1].split("```\n<!-- end of msk -->")[0]
+    given: dict[str, Any] = {}
+    exec(recipe, given)  # noqa: S102 - the documentation's own code
+
+    tokens = read_config(given["config"]).network.security.tokens
+    assert tokens is not None
+    tokens.refresh("")
+    token = tokens.current()
+
+    assert 60 < token.expiry - time.time() <= 900
+    padded = token.value + "=" * (-len(token.value) % 4)
+    assert (
+        "kafka.eu-west-1.amazonaws.com/?Action=kafka-cluster%3AConnect"
+        in base64.urlsafe_b64decode(padded).decode()
+    )
+
+
 def test_no_token_and_a_token_of_old_are_no_tokens() -> None:
     tokens = Tokens(lambda _: (SECRET, time.time() - 7), LOG)
     with pytest.raises(
         TokenUnavailableError, match="oauth_cb has given no token: it has not been called yet"
     ):
         tokens.current()
+    assert not tokens.asked
 
     tokens.refresh("")
+    assert tokens.asked
     with pytest.raises(
         TokenUnavailableError, match="expired 7 s ago; expiry is in seconds since the epoch"
     ) as caught:

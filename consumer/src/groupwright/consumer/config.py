@@ -267,6 +267,9 @@ def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
     if security.tokens is not None:
         native["oauth_cb"] = security.tokens.refresh
+        native.pop(
+            "sasl.oauthbearer.method", None
+        )  # the callback takes the place of librdkafka's own fetching
     return native
 
 

@@ -95,13 +95,30 @@ def _mechanism(config: Mapping[str, Any]) -> str:
 def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
     callback = config.get("oauth_cb")
     if callback is None:
+        if uses_oidc(config):
+            # http.client comes with it.
+            from groupwright.consumer.oidc import read_oidc  # noqa: PLC0415 - see above
+
+            return Tokens(read_oidc(config), log, source="sasl.oauthbearer.method=oidc")
         raise ConfigurationError(
             "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes sasl.oauthbearer.config and returns "
-            "(token, expiry in seconds since the epoch)"
+            "(token, expiry in seconds since the epoch), or sasl.oauthbearer.method=oidc"
         )
     if not callable(callback):
         raise ConfigurationError(f"oauth_cb takes a function, not a {type(callback).__name__}")
     return Tokens(callback, log)
+
+
+def uses_oidc(config: Mapping[str, Any]) -> bool:
+    """Return whether tokens come from an endpoint of OAuth; an ``oauth_cb`` beside it is used instead, as in librdkafka.
+
+    Raises:
+        ConfigurationError: the method is unknown.
+    """
+    method = str(config.get("sasl.oauthbearer.method", "default")).lower()
+    if method not in {"default", "oidc"}:
+        raise ConfigurationError(f"sasl.oauthbearer.method takes default or oidc, not {method!r}")
+    return method == "oidc"
 
 
 def _text(config: Mapping[str, Any], key: str) -> str | None:

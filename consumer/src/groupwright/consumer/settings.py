@@ -50,7 +50,7 @@ _DAY = 86_400_000
 _LARGEST = 2_147_483_647
 
 _HEARTBEAT = "a third of `session.timeout.ms` where it is not less than that"
-_OIDC = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
+_METADATA = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
 _OPENSSL = (
     "librdkafka's OpenSSL is its own, and Python's has no call for it: set it in OpenSSL's configuration file"
 )
@@ -58,6 +58,10 @@ _OPENSSL = (
 
 def _native(note: str, *keys: str) -> Iterator[Setting]:
     return (Setting(key, By.LIBRDKAFKA, note) for key in keys)
+
+
+def _both(note: str, *keys: str) -> Iterator[Setting]:
+    return (Setting(key, By.BOTH, note) for key in keys)
 
 
 def _refused(note: str, *keys: str) -> Iterator[Setting]:
@@ -211,8 +215,8 @@ _ALL = (
         "0: no kinit, so that a missing ticket is told at once",
     ),
     Setting("sasl.oauthbearer.config", By.BOTH, "what `oauth_cb` is called with"),
-    Setting("sasl.oauthbearer.method", By.NOBODY, _OIDC, None, ("default",)),
-    Setting("sasl.oauthbearer.metadata.authentication.type", By.NOBODY, _OIDC, None, ("none",)),
+    Setting("sasl.oauthbearer.method", By.BOTH, "`oidc`: the membership fetches one token for both"),
+    Setting("sasl.oauthbearer.metadata.authentication.type", By.NOBODY, _METADATA, None, ("none",)),
     Setting(
         "enable.sasl.oauthbearer.unsecure.jwt",
         By.NOBODY,
@@ -220,15 +224,24 @@ _ALL = (
         None,
         ("false", "f", "0"),
     ),
-    *_native(
-        "without effect but with `sasl.oauthbearer.method=oidc`, which is refused",
+    Setting(
+        "sasl.oauthbearer.grant.type",
+        By.BOTH,
+        "with `sasl.oauthbearer.method=oidc`, `client_credentials` alone is served",
+    ),
+    *_both(
+        "used with `sasl.oauthbearer.method=oidc`",
         "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.client.secret",
         "sasl.oauthbearer.scope",
         "sasl.oauthbearer.extensions",
         "sasl.oauthbearer.token.endpoint.url",
         "sasl.oauthbearer.sub.claim.name",
-        "sasl.oauthbearer.grant.type",
+        "https.ca.location",
+        "https.ca.pem",
+    ),
+    *_native(
+        "without effect: only for a grant type that is refused",
         "sasl.oauthbearer.assertion.algorithm",
         "sasl.oauthbearer.assertion.private.key.file",
         "sasl.oauthbearer.assertion.private.key.passphrase",
@@ -241,8 +254,6 @@ _ALL = (
         "sasl.oauthbearer.assertion.claim.nbf.seconds",
         "sasl.oauthbearer.assertion.claim.sub",
         "sasl.oauthbearer.assertion.jwt.template.file",
-        "https.ca.location",
-        "https.ca.pem",
     ),
     # --- Fetching, and what else is librdkafka's ---
     *_native(

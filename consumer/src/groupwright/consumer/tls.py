@@ -65,25 +65,42 @@ def _set_verification(context: ssl.SSLContext, config: Mapping[str, Any], *, ver
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
 
 
+def https_context(config: Mapping[str, Any]) -> ssl.SSLContext:
+    """Return the context for HTTPS that ``https.ca.location`` or ``https.ca.pem`` of a (flattened) configuration asks for.
+
+    Raises:
+        ConfigurationError: the authorities cannot be read, or both keys are set.
+    """
+    if config.get("https.ca.location") and config.get("https.ca.pem"):
+        raise ConfigurationError("https.ca.location and https.ca.pem are both set; leave one of them out")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _trust_authorities(context, config, "https.ca")
+    return context
+
+
 def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     """Load the authorities, and what they have revoked."""
-    location = str(config.get("ssl.ca.location", "probe"))
-    pem = config.get("ssl.ca.pem")
+    _trust_authorities(context, config, "ssl.ca")
+    revoked = config.get("ssl.crl.location")
+    if revoked:
+        with _explained("ssl.crl.location", str(revoked)):
+            context.load_verify_locations(cafile=str(revoked))
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _trust_authorities(context: ssl.SSLContext, config: Mapping[str, Any], key: str) -> None:
+    location = str(config.get(f"{key}.location", "probe"))
+    pem = config.get(f"{key}.pem")
     if location != "probe":
-        with _explained("ssl.ca.location", location):
+        with _explained(f"{key}.location", location):
             is_directory = Path(location).is_dir()
             context.load_verify_locations(**{"capath" if is_directory else "cafile": location})
     elif not pem:
         context.load_default_certs()
         _probe(context)
     if pem:
-        with _explained("ssl.ca.pem"):
+        with _explained(f"{key}.pem"):
             context.load_verify_locations(cadata=str(pem))
-    revoked = config.get("ssl.crl.location")
-    if revoked:
-        with _explained("ssl.crl.location", str(revoked)):
-            context.load_verify_locations(cafile=str(revoked))
-        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _probe(context: ssl.SSLContext) -> None:

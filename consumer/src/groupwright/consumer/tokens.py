@@ -35,13 +35,15 @@ class Token:
 class Tokens:
     """The last token that the application gave."""
 
-    def __init__(self, callback: OauthCallback, log: logging.Logger) -> None:
-        """Wrap the application's ``oauth_cb``."""
+    def __init__(self, callback: OauthCallback, log: logging.Logger, *, source: str = "oauth_cb") -> None:
+        """Wrap the application's ``oauth_cb``, or what takes its place; messages call it `source`."""
+        self._source = source
         self._callback = callback
         self._log = log
         self._lock = threading.Lock()
         self._token: Token | None = None
         self._failure = "it has not been called yet"
+        self._called = False
 
     def refresh(self, config: str) -> tuple[Any, ...]:
         """Call the application, and keep what it gives; this is what librdkafka gets as ``oauth_cb``."""
@@ -50,13 +52,19 @@ class Tokens:
             token = _read(answer)
         except Exception as error:
             failure = f"it raised {type(error).__name__}: {error}"
-            self._log.warning("oauth_cb gave no token: %s", failure)
+            self._log.warning("%s gave no token: %s", self._source, failure)
             with self._lock:
-                self._failure = failure
+                self._failure, self._called = failure, True
             raise
         with self._lock:
-            self._token, self._failure = token, ""
+            self._token, self._failure, self._called = token, "", True
         return answer
+
+    @property
+    def asked(self) -> bool:
+        """Whether the application has been asked for a token, and has answered or failed."""
+        with self._lock:
+            return self._called
 
     def current(self) -> Token:
         """Return the last token.
@@ -67,7 +75,7 @@ class Tokens:
         with self._lock:
             token, failure = self._token, self._failure
         if token is None:
-            raise TokenUnavailableError(f"oauth_cb has given no token: {failure}")
+            raise TokenUnavailableError(f"{self._source} has given no token: {failure}")
         if token.expiry <= time.time():
             age = time.time() - token.expiry
             why = (
@@ -75,7 +83,7 @@ class Tokens:
                 if failure
                 else "expiry is in seconds since the epoch"
             )
-            raise TokenUnavailableError(f"the last token of oauth_cb expired {age:.0f} s ago; {why}")
+            raise TokenUnavailableError(f"the last token of {self._source} expired {age:.0f} s ago; {why}")
         return token
 
 

@@ -41,7 +41,7 @@ from groupwright.consumer.library import (
 from groupwright.consumer.tokens import Tokens, TokenUnavailableError
 
 _LONGEST_BACKOFF_MS = 250
-_LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket
+_LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket or a token
 _TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
 _UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
 _OUT_OF_DATE = frozenset({9, 10})
@@ -92,6 +92,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         """
         self._family = address_family
         self._kinit = kinit
+        self._tokens = tokens
         # librdkafka connects up to 20 times a second while no broker can be reached, whatever reconnect.backoff.max.ms is.
         longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
         settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
@@ -175,6 +176,9 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         )
         if self._needs_ticket:
             await self._fetch_ticket(node.host, deadline)
+        # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is made.
+        while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
+            await self._net.sleep(_LOGIN_PAUSE)
         sock = await self._open(node.host, node.port, deadline)
         try:
             if not self.ssl_enabled:
