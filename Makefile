@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity fuzz soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity fuzz soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,10 @@ demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on 
 
 test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
+	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)
+	$(VENV)/lowest/bin/python -m pytest $(addprefix consumer/tests/,test_consumer_kafka.py test_oidc.py) -m kafka $(ARGS)
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .
@@ -79,6 +83,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Groupwright needs Python 3.11 or later; name one with: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.lowest: pyproject.toml .ci/lowest | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(BIN)/python .ci/lowest > $(VENV)/lowest/constraints.txt
+	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(VENV)/lowest/constraints.txt --editable '.[testing,tests]'
+	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'

@@ -387,7 +387,7 @@ class Scene:
             "group.id": self.group,
             "log_level": 0,
         }
-        with confluent_kafka.Consumer(config) as other:
+        with contextlib.closing(confluent_kafka.Consumer(config)) as other:
             wanted = [TopicPartition(topic, number) for number in range(partitions)]
             return [found.offset for found in other.committed(wanted, timeout=_PATIENCE_SECONDS)]
 
