@@ -122,3 +122,18 @@ def an_offset_of_an_unassigned_partition_is_not_stored(lab: Lab) -> None:
     consumer.attempt("store_offsets", offsets=[TopicPartition(topic, 1, 1)])
     consumer.attempt("store_offsets", offsets=[TopicPartition(other, 0, 1)])
     consumer.close()
+
+
+@scenario()
+def metadata_of_a_commit_is_read_back(lab: Lab) -> None:
+    """What is committed beside an offset is read back, an empty text too."""
+    topic = lab.topic()
+    consumer = lab.consumer(enable_auto_commit=False)
+    for text in (None, "words", ""):
+        partition = TopicPartition(topic, 0, 1)
+        if text is not None:
+            partition = TopicPartition(topic, 0, 1, text)
+        consumer.commit(offsets=[partition], asynchronous=False)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=10)
+        lab.note(f"metadata {found.metadata!r}")
+    consumer.close()

@@ -364,7 +364,8 @@ class Network(Loop):
             for row in topic.partitions:
                 key = (topic.name, row.partition_index)
                 errors[key] = row.error_code
-                offsets[key] = Offset(row.committed_offset, row.committed_leader_epoch, row.metadata or "")
+                text = None if row.metadata is None else row.metadata.removesuffix("\0")  # see `commit`
+                offsets[key] = Offset(row.committed_offset, row.committed_leader_epoch, text)
         return OffsetsAnswer(answer.error_code, offsets, errors)
 
     async def commit(self, identity: Identity, offsets: Offsets) -> CommitAnswer:
@@ -377,7 +378,8 @@ class Network(Loop):
                     partition_index=number,
                     committed_offset=offset.offset,
                     committed_leader_epoch=offset.leader_epoch,
-                    committed_metadata=offset.metadata,
+                    # confluent-kafka writes the NUL too, and reads beyond the end where there is none.
+                    committed_metadata=None if offset.metadata is None else f"{offset.metadata}\0",
                 )
             )
         response = await self._send(

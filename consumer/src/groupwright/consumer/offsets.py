@@ -148,7 +148,7 @@ class OffsetTracker:
 def from_partitions(partitions: Iterable[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
     """Read offsets from confluent-kafka's type; partitions without a real offset are left out."""
     return {
-        (p.topic, p.partition): Offset(p.offset, _epoch(p.leader_epoch), p.metadata or "")
+        (p.topic, p.partition): Offset(p.offset, _epoch(p.leader_epoch), p.metadata)
         for p in partitions
         if p.offset >= 0
     }
@@ -237,7 +237,7 @@ def reported(
 def _partition(
     kind: type[TopicPartition], key: TopicPartitionKey, offset: int, epoch: int, metadata: str | None
 ) -> TopicPartition:
-    if not metadata:  # None, as with confluent-kafka; it cannot be given
+    if metadata is None:  # as with confluent-kafka; it cannot be given
         return kind(*key, offset, leader_epoch=epoch)
     return kind(*key, offset, metadata, leader_epoch=epoch)
 

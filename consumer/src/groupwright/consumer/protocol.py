@@ -119,7 +119,7 @@ class Offset:
 
     offset: int
     leader_epoch: int = -1
-    metadata: str = ""
+    metadata: str | None = None
 
 
 Offsets = Mapping[TopicPartitionKey, Offset]
