@@ -107,7 +107,8 @@ def a_topic_that_grows(lab: Lab) -> None:
 def a_topic_that_grows_under_two_members(lab: Lab) -> None:
     """Both members have new partitions; each message is read."""
     topic = lab.topic(2)
-    consumer, other = lab.consumer(topic_metadata_refresh_interval_ms=300), lab.other_member()
+    consumer = lab.consumer(topic_metadata_refresh_interval_ms=300)
+    other = lab.other_member(topic_metadata_refresh_interval_ms=300)
     consumer.raw.subscribe([topic])
     other.raw.subscribe([topic])
 
@@ -199,33 +200,27 @@ def a_topic_named_twice(lab: Lab) -> None:
 
 
 @scenario(seconds=30)
-def a_topic_that_is_forbidden(lab: Lab) -> None:
-    """A user who may not read a topic hears of it; others of the subscription are consumed."""
+def a_topic_that_is_forbidden_later(lab: Lab) -> None:
+    """A topic whose right to be read is taken away: an error tells of it, and the other topic is consumed."""
     topic, secret = lab.topic(messages=3), lab.topic(messages=3, name="secret")
-    lab.admin.create_acls(
-        [
-            _allowed(ResourceType.TOPIC, topic, AclOperation.READ),
-            _allowed(ResourceType.GROUP, lab.group, AclOperation.READ),
-        ]
-    )
-    lab.wait(lambda: len(lab.admin.list_topics(timeout=5).topics) > 1, "rights are known")
-    consumer = lab.consumer(**lab.secured("limited"))
+    consumer = lab.consumer(topic_metadata_refresh_interval_ms=300, **lab.secured("limited"))
     consumer.subscribe([topic, secret], **callbacks())
-    consumer.read(3)
-    consumer.until(lambda: consumer.errors, "an error", timeout=5)
-    consumer.close()
-
-
-def _allowed(kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:
-    return AclBinding(
-        kind,
-        name,
+    consumer.read(6)
+    forbidden = AclBinding(
+        ResourceType.TOPIC,
+        secret,
         ResourcePatternType.LITERAL,
         "User:limited",
         "*",
-        operation,
-        AclPermissionType.ALLOW,
+        AclOperation.ALL,
+        AclPermissionType.DENY,
     )
+    lab.admin.create_acls([forbidden])[forbidden].result(30)
+    consumer.until(lambda: consumer.errors, "an error", timeout=10)
+    lab.produce(topic, 2)
+    consumer.until(lambda: consumer.messages[-1].offset() == 4, "the last message")
+    consumer.raw.close()
+    consumer.closed = True
 
 
 @scenario(seconds=30)
