@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+JOBS   ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity fuzz soak soak-growth clean
@@ -16,8 +17,8 @@ demo: $(VENV)/.demo ## Watch a consumer group rebalance on a real, local Kafka (
 demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on this machine: tables and a page
 	@$(BIN)/groupwright pipeline demo $(ARGS)
 
-test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose, JOBS=1 for one at a time)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)
