@@ -57,6 +57,11 @@ def _slower(name: str, original: Sequence[Line], ours: Sequence[Line]) -> list[D
     ]
 
 
+def is_slow(difference: Difference) -> bool:
+    """Return whether ours did the same, and took longer over it."""
+    return difference.ours[-1:] != () and difference.ours[-1].endswith(" [slow]")
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What came of a scenario."""

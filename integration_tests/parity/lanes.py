@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from groupwright.testing import Listener, LocalKafka, Security
-from parity.compare import Comparison, differences, explain
+from parity.compare import Comparison, differences, explain, is_slow
 from parity.scenarios import Scenario
 from parity.table import ROWS, Row
 from parity.trace import Trace
@@ -161,6 +161,8 @@ class Lane:
         for run in range(2, _TRIES + 1):
             if best.good:
                 break
+            if all(map(is_slow, best.unexplained)):
+                ours = self.ours.run(request)  # a busy machine makes one call slow, a defect each
             original = self.original.run(request)
             found = explain(request.name, differences(original, ours), self._rows, run)
             if len(found.unexplained) <= len(best.unexplained):

@@ -51,7 +51,7 @@ def close_while_the_join_waits_for_another_member(lab: Lab) -> None:
 @scenario()
 def close_calls_on_revoke_and_leaves(lab: Lab) -> None:
     """Close calls on_revoke with what is assigned, and the group is empty afterwards."""
-    topic = lab.topic(3, messages=2)
+    topic = lab.topic(3)
     consumer = _subscribed(lab, topic)
     consumer.until_assigned(3)
     consumer.close()

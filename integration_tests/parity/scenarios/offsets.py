@@ -530,7 +530,6 @@ def only_what_was_consumed_is_committed_by_close(lab: Lab) -> None:
     for wanted in (1, 10, 100):
         consumer = lab.consumer()
         consumer.subscribe([topic])
-        consumer.until_assigned()
         consumer.consume(wanted, 10)
         consumer.close()
 
