@@ -43,6 +43,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
+	PYTHONPATH=integration_tests $(BIN)/python -m parity table
 
 build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

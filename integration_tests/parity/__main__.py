@@ -4,7 +4,7 @@ python -m parity                     all scenarios
 python -m parity seek close          those whose name or theme has one of these words
 python -m parity --list              what there is
 python -m parity --show seek         the whole traces too
-python -m parity table               the table of differences, as the consumer's README has it
+python -m parity table               write the table of differences into the consumer's README
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 
 from parity.lanes import Lane, Lanes, request_of, shared_broker
 from parity.scenarios import Scenario, all_scenarios
-from parity.table import as_markdown
+from parity.table import PAGE, with_table
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=1, help="times that each is run")
     given = parser.parse_args()
     if given.words == ["table"]:
-        print(as_markdown(), end="")
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
     chosen = [found for found in all_scenarios().values() if _is_wanted(found, given.words)]
     if given.list:

@@ -8,6 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "consumer" / "README.md"
+_BEGIN = "<!-- begin: python -m parity table -->\n"
+_END = "<!-- end -->\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,3 +387,12 @@ def as_markdown(rows: Sequence[Row] = ROWS) -> str:
     lines = ["| | confluent-kafka | Groupwright | why |", "|---|---|---|---|"]
     lines += [f"| {row.subject} | {row.original} | {row.ours} | {row.reason} |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def with_table(page: str) -> str:
+    """Return a page with the table between its two marks."""
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"the page lacks {_BEGIN!r} or {_END!r}")
+    return f"{before}{begin}{as_markdown()}{end}{after}"

@@ -1,7 +1,7 @@
 """Two traces are compared line by line, and a row of the table explains a difference on purpose."""
 
 from parity.compare import differences, explain
-from parity.table import Row, as_markdown
+from parity.table import PAGE, Row, as_markdown, with_table
 from parity.trace import Trace, ranges
 
 
@@ -76,6 +76,11 @@ def test_a_row_explains_its_scenarios() -> None:
 
 def test_the_table_is_markdown() -> None:
     assert "| close | waits | returns | nothing is left to do |" in as_markdown([ROW])
+
+
+def test_the_consumers_readme_has_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_table(page), "write it anew: make docs"
 
 
 def test_traces_survive_json() -> None:
