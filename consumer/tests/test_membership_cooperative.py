@@ -1,5 +1,6 @@
 """A cooperative member (KIP-429): what it keeps through a rebalance, what it gives up, and when it joins again."""
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import pytest
 from groupwright.consumer import Phase
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Closed, Revoke
-from groupwright.consumer.membership import State
+from groupwright.consumer.membership import PATIENCE, State
 from groupwright.consumer.protocol import ErrorCode, Identity, Partitions
 
 if TYPE_CHECKING:
@@ -354,15 +355,150 @@ def test_a_topic_more_takes_nothing_away(owner: "Player") -> None:
     assert next_join(owner) == "as 'm-1': t,u owns [('t', 0), ('t', 1)] of generation 1"
 
 
-@pytest.mark.parametrize("joining", [False, True], ids=["stable", "in the middle of a join"])
-def test_unsubscribing_gives_everything_up_then_leaves(owner: "Player", *, joining: bool) -> None:
-    if joining:
-        rebalance(owner)
+def test_unsubscribing_gives_everything_up_then_leaves(owner: "Player") -> None:
     owner.feed(owner.member.unsubscribe)
 
     assert owner.member.commit_identity() == Identity(1, "m-1", "range")
     assert revoked(owner) == {"t": (0, 1)}
     assert owner.take(act.SendLeave).identity.member_id == "m-1"
+
+
+def to_join(owner: "Player") -> None:
+    rebalance(owner)
+
+
+def to_plan(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join(leads=True)
+
+
+def to_sync(owner: "Player") -> None:
+    rebalance(owner)
+    owner.answer_join()
+
+
+LEAVING = pytest.mark.parametrize("how", ["close", "unsubscribe"])
+IN_A_ROUND = pytest.mark.parametrize("go", [to_join, to_plan, to_sync])
+
+
+def finish_round(owner: "Player") -> None:
+    if owner.asks(act.SendJoin):
+        owner.answer_join()
+    if owner.asks(act.Plan):
+        owner.answer_plan({"t": 2})
+    owner.answer_sync({"t": (1,), "u": (0,)})
+
+
+@LEAVING
+@IN_A_ROUND
+def test_a_member_that_leaves_in_a_round_finishes_it_and_commits_then(
+    owner: "Player", how: str, go: Callable[["Player"], None]
+) -> None:
+    """JoinGroup's answer ends the old generation; of the new one no commit is taken before SyncGroup's answer."""
+    go(owner)
+    owner.feed(getattr(owner.member, how))
+    assert owner.member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert owner.member.keeps_partitions
+    assert not owner.inbox
+
+    finish_round(owner)
+    assert owner.drops == 0
+    assert owner.member.commit_identity() == Identity(2, "m-1", "range")
+    assert revoked(owner) == {"t": (0, 1)}
+    assert owner.take(act.SendLeave).identity == Identity(2, "m-1", "range")
+    assert not owner.inbox
+
+
+@LEAVING
+@IN_A_ROUND
+def test_a_member_that_leaves_waits_for_others_no_longer_than_it_may(
+    owner: "Player", how: str, go: Callable[["Player"], None]
+) -> None:
+    """The coordinator takes commits of the old generation as long as others have not joined."""
+    go(owner)
+    before = owner.member.identity
+    owner.feed(getattr(owner.member, how))
+    owner.wait(PATIENCE - 0.01)
+    assert not owner.inbox
+    owner.wait(0.01)
+
+    assert owner.drops == (0 if go is to_plan else 1)
+    assert owner.member.commit_identity() == before
+    assert revoked(owner) == {"t": (0, 1)}
+    assert owner.take(act.SendLeave).identity == before
+
+
+def test_a_close_has_patience_of_its_own(owner: "Player") -> None:
+    rebalance(owner)
+    owner.feed(functools.partial(owner.member.close, patience=0.5))
+    owner.wait(0.5)
+
+    assert revoked(owner) == {"t": (0, 1)}
+
+
+@LEAVING
+def test_a_member_that_leaves_while_its_join_is_refused_commits_as_before(owner: "Player", how: str) -> None:
+    rebalance(owner)
+    owner.feed(getattr(owner.member, how))
+    owner.answer_join(24)
+
+    assert owner.member.commit_identity() == Identity(1, "m-1", "range")
+    assert revoked(owner) == {"t": (0, 1)}
+
+
+@LEAVING
+def test_a_member_that_leaves_and_is_expelled_meanwhile_has_lost_everything(
+    owner: "Player", how: str
+) -> None:
+    rebalance(owner)
+    owner.feed(getattr(owner.member, how))
+    owner.answer_join(25)
+
+    assert owner.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert lost(owner) == {"t": (0, 1)}
+    assert not owner.asks(act.SendJoin)
+
+
+def test_closing_after_unsubscribing_finishes_the_same_round(owner: "Player") -> None:
+    rebalance(owner)
+    owner.feed(owner.member.unsubscribe)
+    owner.wait(PATIENCE / 2)
+    owner.feed(owner.member.close)
+    assert not owner.inbox
+    owner.wait(PATIENCE / 2)
+
+    assert revoked(owner) == {"t": (0, 1)}
+    owner.answer_leave()
+    assert isinstance(owner.serve(), Closed)
+
+
+def test_an_unsubscription_in_a_round_leaves_nothing_behind_for_the_next_subscription(
+    owner: "Player",
+) -> None:
+    rebalance(owner)
+    owner.feed(owner.member.unsubscribe)
+    finish_round(owner)
+    revoked(owner)
+    owner.answer_leave()
+    owner.wait(60)
+    assert owner.asked == []
+    began = owner.now
+    owner.subscribe("t")
+    owner.settle({"t": (0,)})
+
+    last = owner.served[-1]
+    assert isinstance(last, Assign)
+    assert last.timeline is not None
+    assert (last.timeline.reason, last.timeline.started) == ("the consumer subscribed", began)
+
+
+def test_a_member_whose_application_is_gone_leaves_in_the_middle_of_a_join(owner: "Player") -> None:
+    """Nobody is left to commit."""
+    rebalance(owner)
+    owner.feed(owner.member.abandon)
+
+    assert owner.drops == 1
+    assert owner.asks(act.SendLeave)
 
 
 def test_closing_gives_everything_up_then_leaves(owner: "Player") -> None:

@@ -27,10 +27,13 @@ from groupwright.consumer.protocol import (
 from groupwright.consumer.rebalance import Leadership, Phase
 from groupwright.consumer.rounds import Rounds
 from groupwright.consumer.selection import TopicSelection
-from groupwright.consumer.standing import PARKED, State, Step
+from groupwright.consumer.standing import PARKED, ROUND, State, Step
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
-__all__ = ["Membership", "State", "Step"]
+__all__ = ["PATIENCE", "Membership", "State", "Step"]
+
+PATIENCE = 3.0
+"""Seconds for which a member that leaves waits for others to join: they hear of a rebalance by their next heartbeat."""
 
 
 class Membership(Rounds):
@@ -54,7 +57,7 @@ class Membership(Rounds):
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Give everything up and leave the group."""
         self.subscription = None
-        self._start_leaving(now)
+        self._start_leaving(PATIENCE, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
@@ -64,13 +67,20 @@ class Membership(Rounds):
         return self._advance(now)
 
     def close(
-        self, now: float, *, operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+        self,
+        now: float,
+        *,
+        operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
+        patience: float = PATIENCE,
     ) -> list[act.Action]:
-        """Give everything up, leave the group or stay in it until the session ends, and deliver `Closed`."""
+        """Give everything up, leave the group or stay in it until the session ends, and deliver `Closed`.
+
+        A cooperative member first finishes the round under way, for `patience` seconds at most.
+        """
         self.subscription = None
         self._closing = True
         self._operation = operation
-        self._start_leaving(now)
+        self._start_leaving(patience, now)
         return self._advance(now)
 
     def abandon(self, now: float) -> list[act.Action]:
@@ -171,6 +181,8 @@ class Membership(Rounds):
             plans.append(self._watch.retry_at)
         if self._rejoin is not None or self._step is Step.OFFSETS:
             plans.append(self._retry_at)
+        if self._leaving and self._step in ROUND:
+            plans.append(self._leave_at)
         # A limit that has passed is `tick`'s to judge. A plan that is due waits for something else than the time, or
         # `_advance` would have carried it out.
         times = limits + [time for time in plans if now < time < math.inf]
@@ -419,16 +431,12 @@ class Membership(Rounds):
 
     def commit_identity(self) -> Identity | ErrorCode:
         """Return the identity that a commit must carry now, or why none may be sent."""
-        if self.state is State.STABLE or (self._leaving and self.identity.valid):
-            # Also of one that leaves in the middle of a join: the coordinator takes it until the join is complete.
+        leaves = self._leaving and self._step not in ROUND
+        if self.state is State.STABLE or (leaves and self.identity.valid):
+            # Also of one that has given a join up: the coordinator takes it until the join is complete.
             return self.identity
         if self.subscription is None and not self._leaving:
             return Identity()  # partitions assigned by hand: a commit outside any generation
         if self.state is State.UNJOINED and not self.keeps_partitions:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.REBALANCE_IN_PROGRESS
-
-    @property
-    def keeps_partitions(self) -> bool:
-        """Whether what is owned stays owned over the rebalance under way, so that a commit of it may wait for the end."""
-        return self._cooperative and self.identity.valid and bool(self.owned)

@@ -31,7 +31,7 @@ from groupwright.consumer.handover import Handover, HeldRevoke
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
-from groupwright.consumer.membership import Membership
+from groupwright.consumer.membership import PATIENCE, Membership
 from groupwright.consumer.messages import new_message
 from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
@@ -556,7 +556,8 @@ class OwnMember:
         if not self._subscribed:
             # Partitions assigned by hand: nothing revokes them. The membership waits for the commit before it ends.
             self._committer.last_commit(consumer, timeout)
-        self._driver.call(functools.partial(self._membership.close, operation=operation))
+        patience = min(PATIENCE, timeout / 2)
+        self._driver.call(functools.partial(self._membership.close, operation=operation, patience=patience))
         while not self._left and time.monotonic() < deadline:
             self._serve_events(consumer)
             remaining = deadline - time.monotonic()

@@ -22,7 +22,7 @@ from groupwright.consumer.protocol import (
     without,
 )
 from groupwright.consumer.rebalance import Phase
-from groupwright.consumer.standing import PARKED, Standing, State, Step
+from groupwright.consumer.standing import PARKED, ROUND, Standing, State, Step
 
 
 class Rounds(Standing):
@@ -50,7 +50,9 @@ class Rounds(Standing):
                 self._step = None  # never delivered, so never owned: nothing to give up
             elif self._retry_at and now >= self._retry_at and self.coordinator.known:
                 self._fetch_offsets()
-        if self._step is None and self._leaving:
+        if self._leaving and self._step in ROUND and not self._finishes_round(now):
+            self._give_round_up(now)
+        if self._leaving and self._step is None:
             self._leave(now)
         if self._step is not None or self._leaving:
             return
@@ -153,6 +155,8 @@ class Rounds(Standing):
             return
         self.state = State.STABLE
         self._timeline_at(now).end(Phase.SYNC, now)
+        if self._leaving:
+            return  # with what it owns, of which the new generation takes commits
         if not self._accepts_topics(assigned):
             self._back_off(now)
             return
@@ -225,17 +229,30 @@ class Rounds(Standing):
 
     # --- Leaving ------------------------------------------------------------------------------------
 
-    def _start_leaving(self, now: float) -> None:
+    def _start_leaving(self, patience: float, now: float) -> None:
+        if not self._leaving:
+            self._leave_at = now + patience
         self._leaving = True
         self._rejoin = self._timeline = None
         self._selection = None
         self._watch.stop()
+        if self._step not in {*ROUND, Step.LEAVE}:
+            self._give_step_up()
+
+    def _finishes_round(self, now: float) -> bool:
+        """Return whether a member that leaves waits for the end of its round.
+
+        JoinGroup's answer ends the generation that a commit carries, and until SyncGroup's the coordinator takes no commit of
+        the next one. So a member that has kept partitions commits them after the round, unless others hold it up.
+        """
+        return self.keeps_partitions and now < self._leave_at
+
+    def _give_round_up(self, now: float) -> None:
         if self._step in PARKED:
-            # The coordinator answers in order, and would hold LeaveGroup back until the group has joined.
+            # The coordinator answers in order, and would hold commits and LeaveGroup back until the group has joined.
             self._out.append(act.DropConnection())
             self._heartbeat.start_session(now)
-        if self._step is not Step.LEAVE:
-            self._give_step_up()
+        self._give_step_up()
 
     def _leave(self, now: float) -> None:
         if self.owned:
@@ -256,6 +273,7 @@ class Rounds(Standing):
 
     def _finish_leaving(self, now: float) -> None:
         self._leaving = self._gated = False
+        self._rejoin = self._timeline = None
         self._prepared = True
         self._reset(Identity())
         if self._closing:

@@ -16,6 +16,7 @@ Within them one `Step` at most is open: a request, the assignor, or an event tha
 apply. Answers to a step that was given up meanwhile carry an old attempt number, and are ignored.
 """
 
+import math
 import random
 from collections.abc import Callable
 from enum import Enum, auto
@@ -53,6 +54,9 @@ class Step(Enum):
 
 PARKED = frozenset({Step.JOIN, Step.SYNC})
 """Steps in which the coordinator holds a request, and with it the session and the connection."""
+
+ROUND = PARKED | {Step.PLAN}
+"""Steps from JoinGroup to SyncGroup's answer."""
 
 SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[str, bytes], ...]]
 """(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
@@ -124,6 +128,8 @@ class Standing:
         self._prepared = True
         self._gated = False
         self._leaving = False
+        self._leave_at = math.inf
+        """When a member that leaves gives up the round under way; until then it may wait for its end."""
         self._closing = False
         self._commits_sent = False
         self._operation = GroupMembershipOperation.DEFAULT
@@ -176,6 +182,11 @@ class Standing:
         if self._operation is GroupMembershipOperation.DEFAULT:
             return not self._static
         return self._operation is GroupMembershipOperation.LEAVE_GROUP
+
+    @property
+    def keeps_partitions(self) -> bool:
+        """Whether what is owned stays owned over the rebalance under way, so that a commit of it may wait for the end."""
+        return self._cooperative and self.identity.valid and bool(self.owned)
 
     @property
     def _matches_topics(self) -> bool:
