@@ -3,9 +3,7 @@
 import argparse
 import contextlib
 import random
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,36 +13,36 @@ from rich.text import Text
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer.strategy import read_strategy
-from soak import report
+from soak import report, run_directory
 from soak.conductor import Plan, Progress, Watcher, run
 
 ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 
 
 def main() -> int:
-    """Run a soak; return the exit status: 1 if a promise was broken."""
+    """Run a soak; return the exit status: 1 if a promise was broken, or the groups did not come to rest."""
     options = _options().parse_args()
     console = Console()
     seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     assignors = tuple(options.assignor or served(ASSIGNORS))
     plan = Plan(seed, options.minutes * 60, assignors, options.rate)
-    directory = options.directory or Path(tempfile.mkdtemp(prefix="groupwright-soak-"))
+    directory = options.directory or run_directory.create(seed)
     directory.mkdir(parents=True, exist_ok=True)
-    console.print(
-        f"Seed {seed}: {options.minutes:g} min of trouble for {', '.join(assignors)}", highlight=False
-    )
-    broken = True
-    try:
+    with run_directory.recorded(plan, directory) as output:
+        kept = Console(file=output, width=200, no_color=True)
+        for out in (console, kept):
+            out.print(
+                f"Seed {seed}: {options.minutes:g} min of trouble for {', '.join(assignors)}", highlight=False
+            )
+            out.print(f"Histories and logs: {directory}", highlight=False, soft_wrap=True)
         with _progress(console) as watch:
             result = run(plan, directory, watch)
-        report.show(result, console)
-        broken = bool(result.verdict.violations)
-    finally:
-        if broken or options.directory:
-            console.print(f"Histories and logs: {directory}", highlight=False, soft_wrap=True)
-        else:
-            shutil.rmtree(directory)
-    return 1 if broken else 0
+        # A group that did not come to rest is a failure even where no single rule tells why.
+        status = 1 if result.verdict.violations or not result.drained else 0
+        run_directory.write_verdict(result, status, directory)
+        for out in (kept, console):
+            report.show(result, out)
+    return status
 
 
 def served(names: tuple[str, ...]) -> Iterator[str]:
@@ -81,7 +79,9 @@ def _options() -> argparse.ArgumentParser:
         help="a group with this assignor; may be given again (default: one group for each that is served)",
     )
     parser.add_argument("--rate", type=int, default=100, help="messages a second (default: 100)")
-    parser.add_argument("--directory", type=Path, help="keep histories and logs here")
+    parser.add_argument(
+        "--directory", type=Path, help="keep histories, logs and the verdict here (default: build/soak)"
+    )
     return parser
 
 

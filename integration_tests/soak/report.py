@@ -20,6 +20,10 @@ def show(result: Result, console: Console) -> None:
     """Print what was done, and each broken promise with the histories that tell of it."""
     console.print(_table(result))
     violations = result.verdict.violations
+    if not result.drained:
+        console.print(
+            "[red]The groups did not come to rest:[/] not everything was consumed and owned once in time."
+        )
     if not violations:
         console.print("[green]No promise was broken.[/]")
         return
