@@ -67,7 +67,7 @@ def test_the_beginning_of_a_log_is_an_offset(scene: "Scene") -> None:
 
     gain(scene, consumer, topic)
 
-    assert [p.offset for p in consumer.assignment()] == [0]
+    assert [p.offset for p in Native.assignment(consumer)] == [0]
     assert scene.member_of(consumer).snapshot.begins == {(topic, 0): 0}
 
 
@@ -106,6 +106,6 @@ def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> 
     handover.introduce(consumer, event)
     handover.assign(consumer, event)
 
-    assert {p.topic: p.offset for p in consumer.assignment()} == {topic: 0} | dict.fromkeys(
+    assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING
     )
