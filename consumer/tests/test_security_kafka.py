@@ -314,7 +314,8 @@ def test_a_group_that_the_user_may_not_read_comes_out_of_poll(kafka: LocalKafka)
         # librdkafka's handle, which fetches, reports it too.
         while not any("Allow it the operation READ on the group 'closed'" in error.str() for error in told):
             message = consumer.poll(PATIENCE)
-            error = message and message.error()
+            assert message is not None
+            error = message.error()
             assert error is not None
             told.append(error)
     assert {error.code() for error in told} == {KafkaError.GROUP_AUTHORIZATION_FAILED}
