@@ -576,3 +576,25 @@ def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
 
     assert stage.told == []
     assert inbox.withdraw(1)
+
+
+@pytest.mark.parametrize(("session_until", "expected"), [(math.inf, "revoked"), (0.0, "lost")])
+def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
+    new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, session_until: float, expected: str
+) -> None:
+    """A process was stopped with a revocation in its inbox, woke after its session, and called on_revoke for what others had:
+    the membership's thread was about to notice, and the polling one was a millisecond earlier.
+    """
+    stage = new_stage(auto_offset_reset="earliest")
+    stage.gain({"t": (0,)})
+    stage.handover.on_revoke, stage.handover.on_lost = stage.tell("revoked"), stage.tell("lost")
+    member = stage.consumer._member
+    assert isinstance(member, OwnMember)
+    monkeypatch.setattr(member._membership, "identity", ME)
+    monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
+    member._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
+
+    stage.consumer.poll(0)
+
+    assert stage.told == [(expected, [("t", 0)])]
+    monkeypatch.undo()

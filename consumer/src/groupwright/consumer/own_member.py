@@ -225,7 +225,12 @@ class OwnMember:
 
         Others may own its partitions by now. The membership's thread is about to take it back.
         """
-        return self._inbox.next_gains is not None and time.monotonic() >= self._membership.session_until
+        return self._inbox.next_gains is not None and self._session_over
+
+    @property
+    def _session_over(self) -> bool:
+        """Whether the coordinator may have expelled this member, even if the membership's thread has yet to notice."""
+        return time.monotonic() >= self._membership.session_until
 
     def take_error(self) -> BaseException | None:
         """Return what a callback has raised, once."""
@@ -522,7 +527,7 @@ class OwnMember:
     def _start_revoke(self, consumer: Any, event: Revoke) -> None:
         """Commit what was consumed, then give it up. Nothing of it is delivered in between, so nothing runs ahead."""
         commit = None
-        if not event.lost:
+        if not event.lost and not self._session_over:
             self._identity = event.identity  # a cooperative member's is that of the new generation
             commit = self._committer.last_commit(consumer, self._config.timing.session_timeout)
         if commit is not None:
@@ -535,7 +540,7 @@ class OwnMember:
     def _finish_revoke(self, consumer: Any, event: Revoke) -> None:
         self._held = None
         applied = event
-        if not self._membership.identity.valid:
+        if not self._membership.identity.valid or self._session_over:
             applied = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
         self._handover.revoke(consumer, applied)
         self._driver.call(self._membership.applied, event.ticket)
