@@ -17,6 +17,7 @@ from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.messages import new_message
+from groupwright.consumer.own_member import OwnMember
 from groupwright.consumer.polling_thread import PollingThread, inside
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -136,6 +137,31 @@ def test_a_close_ends_the_poll_of_another_thread_at_once(method: str) -> None:
     (error,) = ended
     assert isinstance(error, RuntimeError)
     assert str(error) == "Consumer closed"
+
+
+def test_a_poll_that_begins_while_another_thread_closes_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that two threads are inside: which of both it was depended on a moment."""
+    closing, release, leave = threading.Event(), threading.Event(), OwnMember.leave
+
+    def wait(*arguments: Any) -> None:
+        closing.set()
+        assert release.wait(PATIENCE)
+        leave(*arguments)
+
+    monkeypatch.setattr(OwnMember, "leave", wait)
+    consumer = Consumer(NOWHERE)
+    with ThreadPoolExecutor(1) as pool:
+        closed = pool.submit(consumer.close)
+        assert closing.wait(PATIENCE)
+        for call in (
+            lambda: consumer.poll(0),
+            lambda: consumer.consume(1, 0),
+            lambda: consumer.subscribe(["t"]),
+        ):
+            with pytest.raises(RuntimeError, match="Consumer closed"):
+                call()
+        release.set()
+        closed.result(PATIENCE)
 
 
 def test_many_threads_may_close() -> None:

@@ -27,7 +27,7 @@ from groupwright.consumer.handover import Handover
 from groupwright.consumer.member import Native
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.protocol import Identity, Offset, Partitions
+from groupwright.consumer.protocol import UNREADABLE, Identity, Offset, Partitions
 from groupwright.consumer.rebalance import Timeline
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -122,6 +122,12 @@ def test_a_partition_starts_where_the_group_has_committed_or_where_it_is_reset(
     stage.gain({"t": (0, 1), "u": (2,)}, {("t", 0): 7, ("t", 1): -1})
 
     assert stage.assigned() == {("t", 0): 7, ("t", 1): start, ("u", 2): start}
+
+
+def test_where_an_offset_may_not_be_read_librdkafka_asks_and_returns_the_error(stage: Stage) -> None:
+    stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): UNREADABLE.offset})
+
+    assert stage.assigned() == {("t", 0): 7, ("t", 1): OFFSET_STORED}
 
 
 def test_a_callback_that_calls_nothing_gets_the_default(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from groupwright.consumer import Phase
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import Identity, TopicsAnswer
+from groupwright.consumer.protocol import UNREADABLE, Identity, Offset, TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -527,7 +527,7 @@ def test_offsets_that_cannot_be_read_yet_are_all_fetched_again(
     assert not player.refused
 
 
-@pytest.mark.parametrize(("group_error", "partition_error"), [(30, 0), (0, 29), (-1, 0), (0, 999)])
+@pytest.mark.parametrize(("group_error", "partition_error"), [(30, 0), (30, 29), (-1, 0)])
 def test_offsets_that_are_refused_are_told(player: "Player", group_error: int, partition_error: int) -> None:
     fetching(player)
 
@@ -538,6 +538,19 @@ def test_offsets_that_are_refused_are_told(player: "Player", group_error: int, p
     player.wait(1)
     player.feed(player.member.resume)
     player.settle({"t": (0,)})
+
+
+@pytest.mark.parametrize("error", [29, 999])
+def test_an_offset_that_may_not_be_read_stops_no_other_partition(player: "Player", error: int) -> None:
+    """A member without rights to a topic that another's plan gave it failed here, joined again, and kept its group from rest."""
+    fetching(player)
+
+    player.answer_offsets(errors={("t", 0): 0, ("t", 1): error})
+
+    event = player.serve()
+    assert isinstance(event, Assign)
+    assert event.offsets == {("t", 0): Offset(7), ("t", 1): UNREADABLE}
+    assert not player.refused
 
 
 def test_a_rebalance_ends_the_fetching_of_offsets(player: "Player") -> None:

@@ -26,7 +26,7 @@ from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.offsets import OffsetTracker
-from groupwright.consumer.protocol import Offsets, Partitions, TopicPartitionKey, keys
+from groupwright.consumer.protocol import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
 from groupwright.consumer.rebalance import Clock, Kind, Listeners, Outcome, Phase, Rebalance, Timeline
 
 Native = confluent_kafka.Consumer
@@ -235,6 +235,9 @@ class Handover:
         if partition.offset not in _UNSET:
             return partition
         committed = self._starts.get((partition.topic, partition.partition))
+        if committed == UNREADABLE:
+            # librdkafka asks for it, and returns the coordinator's error from poll.
+            return TopicPartition(partition.topic, partition.partition, OFFSET_STORED)
         if committed is None or committed.offset < 0:
             return TopicPartition(partition.topic, partition.partition, self._reset)
         epoch = committed.leader_epoch

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from groupwright.consumer import actions as act
 from groupwright.consumer.events import Assign, PollExceeded, TopicUnavailable
 from groupwright.consumer.protocol import (
+    UNREADABLE,
     ErrorCode,
     GroupMembershipOperation,
     Identity,
@@ -365,11 +366,13 @@ class Membership(Rounds):
         if self._awaits(Step.OFFSETS, attempt):
             if now >= self.session_until:
                 return self.tick(now, self._last_poll)
-            verdicts = {
-                verdict(Api.OFFSET_FETCH, code): code for code in (answer.error, *answer.errors.values())
-            }
+            of_partitions = {key: verdict(Api.OFFSET_FETCH, code) for key, code in answer.errors.items()}
+            # As in librdkafka, a partition whose offset may not be read stops no other one.
+            refused = {key for key, found in of_partitions.items() if found is Verdict.REFUSED}
+            codes = [answer.error, *(code for key, code in answer.errors.items() if key not in refused)]
+            verdicts = {verdict(Api.OFFSET_FETCH, code): code for code in codes}
             if verdicts.keys() <= {Verdict.FINE}:
-                self._deliver_assignment(answer, now)
+                self._deliver_assignment({**answer.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
             else:
                 self._call_another_round(now)
                 worst = max(verdicts, key=lambda found: found.value)

@@ -287,6 +287,7 @@ def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
         polling.check_usable()
         me, before = get_ident(), polling.ident
         if before not in {0, me}:
+            polling.check_not_closing()  # the thread inside closes
             raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
         # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
         try:

@@ -124,6 +124,9 @@ class Offset:
 
 Offsets = Mapping[TopicPartitionKey, Offset]
 
+UNREADABLE = Offset(-2)
+"""Stands for a committed offset that the coordinator refuses to return."""
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAnswer:

@@ -17,7 +17,7 @@ from groupwright.consumer.protocol import (
     Identity,
     JoinAnswer,
     JoinRequest,
-    OffsetsAnswer,
+    Offsets,
     Partitions,
     without,
 )
@@ -194,14 +194,14 @@ class Rounds(Standing):
         if self._gained:
             self._fetch_offsets()
         else:
-            self._deliver_assignment(OffsetsAnswer(), now)
+            self._deliver_assignment({}, now)
 
     def _fetch_offsets(self) -> None:
         self._retry_at = 0.0
         self._open(Step.OFFSETS)
         self._out.append(act.FetchOffsets(self._attempt, self._gained))
 
-    def _deliver_assignment(self, answer: OffsetsAnswer, now: float) -> None:
+    def _deliver_assignment(self, offsets: Offsets, now: float) -> None:
         timeline, owned = self._timeline_at(now), self._incoming or {}
         self._incoming = None
         self._prepared = False
@@ -215,7 +215,7 @@ class Rounds(Standing):
                 self._attempt + 1,
                 self._gained,
                 owned,
-                answer.offsets,
+                offsets,
                 self.identity,
                 timeline if settled else None,
                 self._cooperative,
