@@ -5,8 +5,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from mutations.mutation import Mutation
 from mutations.runner import Copy
-from mutations.table import MUTATIONS, Mutation
+from mutations.table import MUTATIONS
 
 
 def main(*names: str) -> int:

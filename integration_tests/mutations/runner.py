@@ -4,18 +4,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutations.table import Mutation
+from mutations.mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
 _PARTS = ("assignors", "consumer", "instrumentation", "testing", "cli")
-_BESIDES = ("integration_tests", "examples", "docs", "pyproject.toml")
+_BESIDES = ("consumer/tests", "integration_tests", "examples", "docs", "pyproject.toml")
 _PATIENCE_SECONDS = "15"
 """That a test which waits in vain waits for; more than the longest session and its poll interval."""
-_LIMIT_SECONDS = 300
+_LIMIT_SECONDS = 900
+"""For all tests on what is not broken; one mutation's take seconds."""
 _TESTS_FAILED = 1
 
 
@@ -59,27 +61,33 @@ class Copy:
                 shutil.copytree(source, directory / name, ignore=ignored)
             else:
                 shutil.copy(source, directory / name)
-        self._environment = {
+        self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(str(directory / part / "src") for part in _PARTS),
             "PYTHONDONTWRITEBYTECODE": "1",
             "GROUPWRIGHT_TESTS_PATIENCE": _PATIENCE_SECONDS,
         }
+        """With which a process imports the copy."""
         self._check_that_it_is_used()
 
     def run(self, tests: Iterable[str]) -> Run:
         """Run tests on the copy as it is now."""
-        named = [f"integration_tests/{test}" for test in tests]
-        done = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *named)
+        done = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
         return Run(done.returncode, done.stdout + done.stderr)
 
     def run_broken(self, mutation: Mutation) -> Run:
         """Break the copy, run the test that is to notice it, and mend the copy."""
+        with self.broken(mutation):
+            return self.run([mutation.caught_by])
+
+    @contextmanager
+    def broken(self, mutation: Mutation) -> Iterator[None]:
+        """Break the copy, and mend it at the end."""
         path = self._directory / mutation.file
         whole = path.read_text(encoding="utf-8")
         path.write_text(broken(whole, mutation), encoding="utf-8")
         try:
-            return self.run([mutation.caught_by])
+            yield
         finally:
             path.write_text(whole, encoding="utf-8")
 
@@ -93,7 +101,7 @@ class Copy:
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self._directory,
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=_LIMIT_SECONDS,
@@ -111,6 +119,6 @@ def broken(text: str, mutation: Mutation) -> str:
     if count != 1:
         raise RunnerError(
             f"{mutation.name!r} replaces {mutation.old!r} in {mutation.file}, where that occurs {count} times: "
-            "correct mutations/table.py"
+            "correct it in mutations/"
         )
     return text.replace(mutation.old, mutation.new)

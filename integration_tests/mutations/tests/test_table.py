@@ -5,8 +5,10 @@ import re
 
 import pytest
 
+from mutations.mutation import Mutation
 from mutations.runner import ROOT, broken
-from mutations.table import MUTATIONS, Mutation
+from mutations.table import MUTATIONS
+from parity.scenarios import all_scenarios
 
 README = ROOT / "integration_tests" / "README.md"
 
@@ -23,9 +25,21 @@ def test_a_mutation_breaks_one_place_of_what_is_there_and_the_code_stays_code(mu
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_the_test_that_notices_it_is_there(mutation: Mutation) -> None:
     path, _, test = mutation.caught_by.partition("::")
-    module = ast.parse((ROOT / "integration_tests" / path).read_text(encoding="utf-8"))
+    module = ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
     assert test.partition("[")[0] in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_scenarios_that_show_mutations_exist() -> None:
+    named = {mutation.scenario for mutation in MUTATIONS} - {""}
+
+    assert named <= set(all_scenarios())
+
+
+def test_names_of_mutations_are_their_own() -> None:
+    names = [mutation.name for mutation in MUTATIONS]
+
+    assert len(set(names)) == len(names)
 
 
 def test_the_readme_lists_all_mutations_and_no_other() -> None:
