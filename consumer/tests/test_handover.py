@@ -262,6 +262,21 @@ def test_a_callback_may_give_up_by_itself(stage: Stage, *, cooperative: bool) ->
     assert stage.handover.take_error() is None
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_commit_comes_after_on_revoke_while_the_partitions_are_assigned(
+    stage: Stage, *, lost: bool
+) -> None:
+    """Of what on_revoke stores. Partitions that are lost are another member's to commit."""
+    seen: list[object] = []
+    stage.handover.on_revoke = lambda _consumer, _partitions: seen.append("revoke")
+    stage.gain({"t": (0,)}, {("t", 0): 7})
+    with polled(stage.consumer):
+        event = Revoke(next(stage.tickets), {"t": (0,)}, lost, ME)
+        stage.handover.revoke(stage.consumer, event, lambda _consumer: seen.append(stage.assigned()))
+
+    assert seen == (["revoke"] if lost else ["revoke", {("t", 0): 7}])
+
+
 # --- Cooperative (KIP-429) ------------------------------------------------------------------------------
 
 

@@ -121,6 +121,21 @@ def storing_in_on_revoke(lab: Lab) -> None:
 
 
 @scenario()
+def storing_in_on_revoke_before_unassign(lab: Lab) -> None:
+    """on_revoke may store, and then give the partitions up by itself."""
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_offset_store=False)
+
+    def on_revoke(client: Client, _owned: list[TopicPartition]) -> None:
+        client.attempt("store_offsets", offsets=partitions(topic, 4))
+        client.attempt("unassign")
+
+    consumer.subscribe([topic], on_assign=record, on_revoke=on_revoke)
+    consumer.read(5)
+    consumer.close()
+
+
+@scenario()
 def storing_what_is_not_assigned(lab: Lab) -> None:
     """Offsets are stored for assigned partitions alone."""
     topic = lab.topic(2, messages=5)

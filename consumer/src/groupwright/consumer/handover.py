@@ -130,14 +130,21 @@ class Handover:
             self.pause, consumer, _partitions(key for key in keys(event.partitions) if key in owned)
         )
 
-    def revoke(self, consumer: Native, event: Revoke) -> None:
-        """Give the event's partitions up. Whatever the callback does, none of them stays assigned."""
+    def revoke(
+        self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
+    ) -> None:
+        """Give the event's partitions up. Whatever the callback does, none of them stays assigned.
+
+        `commit` is called after the callback, while offsets of the partitions may still be committed.
+        """
         if event.ticket == self._done:
             return
         given_up = keys(event.partitions)
         # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
         callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
         seconds = self._call(callback, consumer, given_up)
+        if commit is not None and not event.lost:
+            commit(consumer)
         owned = self._assigned(consumer)
         left = [key for key in given_up if key in owned]
         if left:

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer import group_metadata
 from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.callbacks import RebalanceCallback, guard_native_callbacks
+from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.committing import Committer
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
@@ -395,6 +396,8 @@ class OwnMember:
         """Do what librdkafka does before partitions are given up by hand: commit what was consumed of them."""
         if not self._handover.in_callback:
             self._committer.auto_commit(consumer)
+        elif not self._membership.lost:
+            self._commit_stored(consumer)
 
     def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
@@ -529,7 +532,8 @@ class OwnMember:
         commit = None
         if not event.lost and not self._session_over:
             self._identity = event.identity  # a cooperative member's is that of the new generation
-            commit = self._committer.last_commit(consumer, self._config.timing.session_timeout)
+            if not self._config.store_by_hand:
+                commit = self._last_commit(consumer)
         if commit is not None:
             self._held = HeldRevoke(event, commit)
             if not self._held.stops_all:
@@ -542,9 +546,17 @@ class OwnMember:
         applied = event
         if not self._membership.identity.valid or self._session_over:
             applied = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
-        self._handover.revoke(consumer, applied)
+        self._handover.revoke(consumer, applied, self._commit_stored)
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
+
+    def _last_commit(self, consumer: Any) -> PendingCommit | None:
+        return self._committer.last_commit(consumer, self._config.timing.session_timeout)
+
+    def _commit_stored(self, consumer: Any) -> None:
+        """Commit what was stored by hand, also by on_revoke. The membership joins or leaves once the commit has ended."""
+        if self._config.store_by_hand:
+            self._last_commit(consumer)
 
     # --- Leaving ------------------------------------------------------------------------------------
 
