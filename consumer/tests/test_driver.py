@@ -420,6 +420,21 @@ def test_closing_outside_of_any_group_sends_what_waits(
     assert [dict(result.errors) for result in results] == [{("t", 0): 0}]
 
 
+def test_commits_end_when_the_coordinator_is_refused_and_each_later_one_looks_again(
+    rig: Rig, script: Script, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """Each waited for its deadline, although the application had no rights to the group."""
+    script.say("find_coordinator", (30, "Not authorized"))
+    results: list[CommitResult] = []
+    for number in (1, 2):
+        rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
+        eventually(lambda: len(results) == number, "the commit's end")  # noqa: B023 - called at once
+
+    assert [(dict(result.errors), result.message) for result in results] == [
+        ({("t", 0): KafkaError._WAIT_COORD}, "Not authorized")
+    ] * 2
+
+
 # --- Commits of a cooperative member that joins ---------------------------------------------------------
 
 

@@ -490,6 +490,18 @@ def test_a_commit_by_hand_looks_the_coordinator_up_without_a_subscription(player
     player.settle({"t": (0,)})
 
 
+def test_a_commit_looks_the_coordinator_up_again_after_a_refusal(player: "Player") -> None:
+    """Without it none is looked up before the application polls."""
+    player.feed(player.member.want_coordinator)
+    player.feed(player.member.coordinator_missing, 30, "not allowed")
+    player.asked.clear()
+    player.wait(60)
+    assert player.asked == []
+
+    player.feed(player.member.want_coordinator)
+    assert player.asks(act.LookUpCoordinator)
+
+
 # --- Interplay with the application ---------------------------------------------------------------------
 
 

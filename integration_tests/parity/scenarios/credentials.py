@@ -198,10 +198,12 @@ def a_user_without_rights_assigns_by_hand(lab: Lab) -> None:
 @scenario()
 def a_user_without_rights_to_the_group_reads_by_hand(lab: Lab) -> None:
     """Fetching from given offsets needs no group."""
-    topic = lab.topic(messages=5)
+    topic = lab.topic()
     _close_group(lab)
     consumer = _limited(lab)
     consumer.assign(partitions(topic, 0))
+    _first(consumer)
+    lab.produce(topic, 5)
     consumer.read(5)
     consumer.attempt("commit", asynchronous=False)
     consumer.close()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from groupwright.consumer.actions import Action
-from groupwright.consumer.commits import DESTROYED, Commit, CommitQueue, CommitResult
+from groupwright.consumer.commits import DESTROYED, NO_ANSWER, Commit, CommitQueue, CommitResult
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Identity, Offsets
@@ -110,9 +110,9 @@ class CommitSender:
         for commit in late:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, code: int = NO_ANSWER) -> None:
         """Fail the commits that wait: the brokers refuse this client, and what it hears next is why."""
-        self._queue.expire(math.inf, reason)
+        self._queue.expire(math.inf, reason, code)
 
     @property
     def next_deadline(self) -> float | None:

@@ -33,6 +33,9 @@ NO_ANSWER = -185
 """The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's `_TIMED_OUT`,
 which no broker sends."""
 
+WAIT_COORDINATOR = -180
+"""The code of a commit whose coordinator could not be looked up: librdkafka's `_WAIT_COORD`."""
+
 DESTROYED = -197
 """The code of a commit that the end of the consumer has overtaken: librdkafka's `_DESTROY`."""
 

@@ -15,14 +15,14 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import Assignor, TopicPartitions
 from groupwright.consumer import actions as act
 from groupwright.consumer.commit_sender import CommitSender
-from groupwright.consumer.commits import CommitResult
+from groupwright.consumer.commits import WAIT_COORDINATOR, CommitResult
 from groupwright.consumer.errors import GroupError
 from groupwright.consumer.events import Closed, Failed, Inbox
 from groupwright.consumer.leading import Leader
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import AccessError, Network, Timer
 from groupwright.consumer.polling_thread import PollClock
-from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer
+from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Offsets, OffsetsAnswer, error_name
 from groupwright.consumer.refusals import explain
 from groupwright.consumer.standing import State
 from groupwright.consumer.verdicts import Api, Verdict, verdict
@@ -247,6 +247,8 @@ class Driver:
             else:
                 refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
+                if refused:
+                    self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
                 self._feed(member.coordinator_missing, code if refused else None, detail)
 
     def _warn(self, message: str, reason: DisconnectedError) -> None:

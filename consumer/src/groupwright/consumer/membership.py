@@ -226,6 +226,7 @@ class Membership(Rounds):
             # A password that is wrong locks its user out if it is tried too often.
             self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
             repeated, self._refused_lookup = refusal == self._refused_lookup, refusal
+            self._wants_coordinator = False
             if self.state is State.STABLE and self._rejoin is None:
                 # What it owns is its own until the session ends. It asks again when the application polls again.
                 self._gated = True

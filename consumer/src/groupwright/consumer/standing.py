@@ -173,8 +173,8 @@ class Standing:
 
     @property
     def _needs_coordinator(self) -> bool:
-        wanted = self.subscription is not None or self._in_generation or self._wants_coordinator
-        return wanted and not self._gated
+        joins = self.subscription is not None or self._in_generation
+        return self._wants_coordinator or (joins and not self._gated)
 
     @property
     def _sends_leave(self) -> bool:
