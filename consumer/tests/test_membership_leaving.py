@@ -274,6 +274,18 @@ def test_a_commit_between_the_loss_and_the_leaving_is_not_sent_unfenced(stable: 
 
     assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
     stable.serve()
+    assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_after_unsubscribing_is_refused_until_partitions_are_assigned_by_hand(
+    stable: "Player",
+) -> None:
+    """What was consumed as a member may be another's by now; librdkafka sends its former generation, which is refused."""
+    stable.feed(stable.member.unsubscribe)
+    leave(stable)
+    assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+
+    stable.feed(stable.member.assigned_by_hand)
     assert stable.member.commit_identity() == Identity()
 
 

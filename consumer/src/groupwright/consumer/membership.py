@@ -58,6 +58,7 @@ class Membership(Rounds):
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Give everything up and leave the group."""
         self.subscription = None
+        self._departed = True
         self._start_leaving(PATIENCE, now)
         return self._advance(now)
 
@@ -119,6 +120,11 @@ class Membership(Rounds):
     def resume(self, now: float) -> list[act.Action]:
         """Join again: the application polls, and knows of the error or the expiry that stopped it."""
         self._gated = False
+        return self._advance(now)
+
+    def assigned_by_hand(self, now: float) -> list[act.Action]:
+        """Note that the application has partitions of its own choice, and commits them outside any generation."""
+        self._departed = False
         return self._advance(now)
 
     def want_coordinator(self, now: float) -> list[act.Action]:
@@ -439,7 +445,7 @@ class Membership(Rounds):
         if self.state is State.STABLE or (leaves and self.identity.valid):
             # Also of one that has given a join up: the coordinator takes it until the join is complete.
             return self.identity
-        if self.subscription is None and not self._leaving:
+        if self.subscription is None and not self._leaving and not self._departed:
             return Identity()  # partitions assigned by hand: a commit outside any generation
         if self.state is State.UNJOINED and not self.keeps_partitions:
             return ErrorCode.UNKNOWN_MEMBER_ID

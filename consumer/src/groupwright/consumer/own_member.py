@@ -405,6 +405,7 @@ class OwnMember:
         self._ahead.begin(partitions)
         if not self._subscribed:
             self._identity = Identity()  # what is consumed from now on was assigned by no group
+            self._driver.call(self._membership.assigned_by_hand)
 
     # --- Committing ---------------------------------------------------------------------------------
 
