@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 
 from parity.client import Client, record
 from parity.fuzz.programs import MESSAGES, Program
@@ -195,8 +195,13 @@ class Player:
 
     def _commit_last(self, way: str) -> None:
         if self._client.messages:
-            self._client.attempt("commit", message=self._client.messages[-1], asynchronous=way == "async")
+            self._client.attempt("commit", message=self._last(), asynchronous=way == "async")
             self._hear_of_commits(way)
+
+    def _last(self) -> Message:
+        """Return the last message of the last partition: which partition's messages came last is chance."""
+        last = {(message.topic(), message.partition()): message for message in self._client.messages}
+        return last[max(last)]
 
     def _hear_of_commits(self, way: str) -> None:
         if way == "async":
@@ -204,7 +209,7 @@ class Player:
 
     def _store_last(self) -> None:
         if self._client.messages:
-            self._client.attempt("store_offsets", message=self._client.messages[-1])
+            self._client.attempt("store_offsets", message=self._last())
 
     def _store(self, partition: tuple[int, int], offset: int) -> None:
         self._client.attempt("store_offsets", offsets=[self._partition(*partition, offset)])

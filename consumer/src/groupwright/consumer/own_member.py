@@ -356,9 +356,14 @@ class OwnMember:
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
+        key = (partition.topic, partition.partition)
+        if not self._offsets.owns(key):
+            # Its position is not asked for: by that librdkafka would get to know the partition, and refuse with another code.
+            Native.seek(consumer, partition)
+            return
         before = self._committer.positions(consumer, [partition])
         Native.seek(consumer, partition)
-        self._offsets.seek((partition.topic, partition.partition), partition.offset, before[0])
+        self._offsets.seek(key, partition.offset, before[0])
 
     def _may_change(self, consumer: Any, words: str, *, whole: bool) -> bool:
         """Check that the assignment may be changed so; where librdkafka means to unassign everything, do that instead.
