@@ -1,18 +1,38 @@
 """Holds all histories of a run against what a consumer group promises. Pure; README.md says what is claimed, and why so."""
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from soak.events import Committed, Consumed, Event, Failed, Key, Produced, Struck
+from soak.events import (
+    Committed,
+    Consumed,
+    Event,
+    Failed,
+    Interrupted,
+    Key,
+    Produced,
+    Reached,
+    Sought,
+    Struck,
+    Told,
+    Woken,
+)
 from soak.lives import End, Interval, Life, Window, by_group, life, merged
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
 _OUTAGES = frozenset({"restart broker", "crash broker", "pause broker"})
 _RECOVERY_SECONDS = 3.0
 """How long after an outage its consequences may still come."""
+_NEWS_SECONDS = 15.0
+"""How long members may still be told of a topic that was deleted, once it is made anew."""
+_FORBIDDEN_SECONDS = 8.0
+"""How long a guest may poll, with nothing else wrong, without being told of the forbidden topic."""
+_MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
+_UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,8 @@ class Verdict:
     """Over all groups, duplicates included."""
     duplicates: int = 0
     """Deliveries of what the group had been delivered before; each with a good reason, or a violation."""
+    excused: int = 0
+    """Messages that were in hand when a signal's handler interrupted a poll, and did not come again."""
     commits: int = 0
     """Commits that were acknowledged to members."""
     refused: int = 0
@@ -82,22 +104,72 @@ def check(records: Records, timing: Timing) -> Verdict:
         for strike in records.strikes
         if strike.what == "hang"
     )
+    verdict.violations += (
+        Violation("kept", "", f"{strike.whom} kept a deleted topic", None, (strike.whom,), strike.time)
+        for strike in records.strikes
+        if strike.what == "keep deleted topic"
+    )
     for group, lives in by_group(verdict.lives).items():
         stored = [record for record in records.stored if record.group == group]
-        _Group(group, lives, outages, timing, verdict).check(produced, stored, records.settled)
+        judged = _Group(group, lives, outages, records.strikes, timing, verdict)
+        judged.check(produced, stored, records.settled)
     verdict.violations.sort(key=lambda violation: violation.time)
     return verdict
+
+
+class Incarnations:
+    """The topics that were deleted and made anew: which incarnation of a topic there was when."""
+
+    def __init__(self, strikes: Sequence[Struck]) -> None:
+        """Read the strikes."""
+        self._made: defaultdict[str, list[float]] = defaultdict(list)
+        self._gone: defaultdict[str, list[Interval]] = defaultdict(list)
+        for strike in strikes:
+            if strike.what == "make topic":
+                self._made[strike.whom].append(strike.time)
+            elif strike.what == "delete topic":
+                self._gone[strike.whom].append((strike.time, math.inf))
+        for topic, made in self._made.items():
+            self._gone[topic] = [
+                (begin, min((time for time in made if time > begin), default=math.inf))
+                for begin, _ in self._gone[topic]
+            ]
+
+    def at(self, topic: str, time: float) -> int:
+        """Return the number of the topic's incarnation at a time, or before it if there was none."""
+        return bisect_right(self._made[topic], time)
+
+    def is_last(self, topic: str, time: float) -> bool:
+        """Return whether what was of the topic then is of its last incarnation."""
+        return self.at(topic, time) == len(self._made[topic])
+
+    def is_missing(self, topic: str | None, time: float) -> bool:
+        """Return whether a member may be told then that there is no such topic."""
+        return topic is not None and any(
+            begin <= time <= end + _NEWS_SECONDS for begin, end in self._gone[topic]
+        )
 
 
 class _Group:
     """The rules, held against one group."""
 
     def __init__(
-        self, group: str, lives: Sequence[Life], outages: Sequence[Interval], timing: Timing, verdict: Verdict
+        self,
+        group: str,
+        lives: Sequence[Life],
+        outages: Sequence[Interval],
+        strikes: Sequence[Struck],
+        timing: Timing,
+        verdict: Verdict,
     ) -> None:
         self._name = group
         self._lives = lives
         self._outages = outages
+        self._strikes = strikes
+        self._incarnations = Incarnations(strikes)
+        self._used: set[tuple[str, float]] = set()
+        self._excused: set[tuple[Key, int, int]] = set()
+        """What interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
         self._verdict = verdict
         self._windows: defaultdict[Key, list[Window]] = defaultdict(list)
@@ -110,13 +182,25 @@ class _Group:
         for it in self._lives:
             self._check_life(it)
             self._check_losses(it)
+            self._check_errors(it)
+            self._check_wakeups(it)
         for windows in self._windows.values():
             self._check_owners(windows)
+        for windows in self._by_incarnation().values():
             self._check_deliveries(windows)
         self._check_completeness(produced)
         self._check_stored(stored)
         if settled is not None:
-            self._check_settled({event.key for event in produced}, settled)
+            last = {event.key for event in produced if self._incarnations.is_last(event.key[0], event.time)}
+            self._check_settled(last, settled)
+        self._verdict.excused += len(self._excused)
+
+    def _by_incarnation(self) -> dict[tuple[Key, int], list[Window]]:
+        found: defaultdict[tuple[Key, int], list[Window]] = defaultdict(list)
+        for key, windows in self._windows.items():
+            for window in windows:
+                found[key, self._incarnations.at(key[0], window.begin)].append(window)
+        return dict(found)
 
     # --- One member ---------------------------------------------------------------------------------
 
@@ -127,19 +211,66 @@ class _Group:
         for assigned in it.repeated:
             self._accuse("assigned twice", "was assigned what it owned already", assigned.time, it)
         for stray in it.strays:
+            what = "given" if isinstance(stray, Consumed) else "told of the end at"
             self._accuse(
                 "not owned",
-                f"was given offset {stray.offset} without owning it",
+                f"was {what} offset {stray.offset} without owning it",
                 stray.time,
                 it,
                 key=stray.key,
             )
-        self._verdict.deliveries += len(it.strays) + sum(len(window.consumed) for window in it.windows)
+        strays = sum(isinstance(stray, Consumed) for stray in it.strays)
+        self._verdict.deliveries += strays + sum(len(window.consumed) for window in it.windows)
         for commit in it.commits():
             if commit.error is None:
                 self._verdict.commits += 1
             else:
                 self._verdict.refused += 1
+
+    def _check_errors(self, it: Life) -> None:
+        """Each error that a poll returns has a reason, and a guest is told what it may not read."""
+        forbidden: str | None = None
+        for event in it.events:
+            if not isinstance(event, Told):
+                continue
+            if event.code == _UNAUTHORIZED and it.started.guest:
+                forbidden = event.topic or forbidden
+                continue
+            known = event.code == "_MAX_POLL_EXCEEDED" or (
+                event.code in _MISSING and self._incarnations.is_missing(event.topic, event.time)
+            )
+            if not known:
+                text = f"a poll returned {event.code} of {event.topic}: {event.error}"
+                self._accuse("unexplained error", text, event.time, it)
+        if not it.started.guest:
+            return
+        read = [w for w in it.windows if w.key[0] == forbidden and w.consumed]
+        if read:
+            text = f"consumed {forbidden}, which it may not read"
+            self._accuse("forbidden", text, read[0].begin, it, key=read[0].key)
+        begin, end = it.started.time, it.events[-1].time
+        troubled = [*self._outages, *it.frozen, *it.silent]
+        longest = max(_gaps(begin, end, merged(troubled)))
+        if forbidden is None and longest > _FORBIDDEN_SECONDS:
+            self._accuse("not told", "polled, and was not told of the topic that it may not read", end, it)
+
+    def _check_wakeups(self, it: Life) -> None:
+        """Each WakeupError is of a wakeup, and each wakeup leads to one, unless another was on its way."""
+        asked = [
+            strike.time for strike in self._strikes if strike.what == "wakeup" and strike.whom == it.name
+        ]
+        woken = [event.time for event in it.events if isinstance(event, Woken)]
+        for number, time in enumerate(woken):
+            if bisect_right(asked, time) <= number:
+                self._accuse("woken for nothing", "WakeupError was raised without wakeup()", time, it)
+        for time in asked:
+            later = [
+                event.time
+                for event in it.events
+                if isinstance(event, Consumed | Reached) and event.polled > time + self._timing.grace
+            ]
+            if later and not any(time <= when <= later[0] for when in woken):
+                self._accuse("not woken", f"wakeup() at {time:.3f} ended no poll", later[0], it)
 
     def _check_losses(self, it: Life) -> None:
         """Only a member that could not keep its session, or did not poll, may lose anything."""
@@ -216,7 +347,8 @@ class _Group:
         if later.begin < self._forgotten(earlier):
             self._accuse("two owners", f"{earlier}, and {later}", later.begin, *both, key=later.key)
             return
-        if earlier.how is End.REVOKED:
+        # One that was stopped within on_revoke had been asked in time.
+        if earlier.how is End.REVOKED and earlier.asked > later.begin:
             text = f"{earlier}: it was asked to give up in good order what had another owner: {later}"
             self._accuse("revoked, not lost", text, earlier.end, *both, key=later.key)
         stale = [message for message in earlier.consumed if message.polled > later.begin]
@@ -233,48 +365,104 @@ class _Group:
                     self._accuse("commit by a former owner", text, commit.time, *both, key=later.key)
 
     def _check_deliveries(self, windows: Sequence[Window]) -> None:
-        """Each owner goes on where the last one ended; what comes twice was not committed, for a good reason."""
-        commits = self._commits_of(windows[0].key)
-        deliveries = sorted(
-            ((message, window) for window in windows for message in window.consumed),
-            key=lambda delivery: delivery[0].time,
-        )
-        delivered: dict[int, Window] = {}
+        """Each owner goes on where the last one ended; what comes twice was not committed, or sought, for a good reason."""
+        key = windows[0].key
+        commits = self._commits_of(key, self._incarnations.at(key[0], windows[0].begin))
+        # What another thread's close found in hand was delivered before it.
+        moves: list[tuple[float, Consumed | Reached | Sought, Window]] = []
+        for window in windows:
+            for events in (window.consumed, window.reached, window.sought):
+                moves += ((min(event.time, window.end), event, window) for event in events)
+        moves.sort(key=lambda move: move[0])
+        delivered: dict[int, tuple[Consumed, Window]] = {}
         place: dict[Window, int] = {}
         highest = -1
-        for message, window in deliveries:
-            offset = message.offset
-            expected = place.get(window)
+        for _, event, window in moves:
+            offset, expected = event.offset, place.get(window)
+            if isinstance(event, Sought):
+                self._check_limit(event, window, highest, "sought")
+                place[window] = offset
+                continue
             if expected is None:
-                self._check_start(message, window, commits, highest)
-            elif offset != expected:
-                text = f"was given offset {offset} after {expected - 1}"
-                rule = "skipped" if offset > expected else "duplicate"
-                self._accuse(rule, text, message.time, window.life, key=window.key)
+                self._check_limit(event, window, highest, "began at")
+                if isinstance(event, Consumed):
+                    self._check_start(event, window, commits)
+            elif offset != expected and not self._excuses(window, expected, offset):
+                self._accuse_gap(event, expected, window)
+            if isinstance(event, Reached):
+                place[window] = offset
+                continue
             before = delivered.get(offset)
             if before is not None:
                 self._verdict.duplicates += 1
-                self._check_duplicate(message, before, window)
-            delivered[offset] = window
+                self._check_duplicate(event, *before, window)
+            delivered[offset] = event, window
             place[window] = offset + 1
             highest = max(highest, offset)
 
-    def _check_start(
-        self, message: Consumed, window: Window, commits: Sequence[Committed], highest: int
+    def _accuse_gap(self, event: Consumed | Reached, expected: int, window: Window) -> None:
+        offset = event.offset
+        if isinstance(event, Reached):
+            text = f"was told of the end at offset {offset}, and {expected} was the next"
+            self._accuse("wrong end", text, event.time, window.life, key=window.key)
+        else:
+            rule = "skipped" if offset > expected else "duplicate"
+            text = f"was given offset {offset} after {expected - 1}"
+            self._accuse(rule, text, event.time, window.life, key=window.key)
+
+    def _check_limit(
+        self, event: Consumed | Reached | Sought, window: Window, highest: int, what: str
     ) -> None:
-        if message.offset > highest + 1:
-            text = f"began at offset {message.offset}; nobody had been given {highest + 1}"
-            self._accuse("skipped", text, message.time, window.life, key=window.key)
+        """No owner begins further than one past what anyone has been given."""
+        if event.offset > highest + 1 and not self._excuses(window, highest + 1, event.offset):
+            text = f"{what} offset {event.offset}; nobody had been given {highest + 1}"
+            self._accuse("skipped", text, event.time, window.life, key=window.key)
+
+    def _check_start(self, message: Consumed, window: Window, commits: Sequence[Committed]) -> None:
         stored = [commit.offsets[window.key] for commit in commits if commit.time < window.begin]
         if stored and message.offset < max(stored):
             text = f"began at offset {message.offset}, although {max(stored)} had been committed before"
             self._accuse("behind the commit", text, message.time, window.life, key=window.key)
 
-    def _check_duplicate(self, message: Consumed, before: Window, again: Window) -> None:
+    def _excuses(self, window: Window, expected: int, offset: int) -> bool:
+        """Return whether interruptions explain the messages from `expected` up to `offset`: each loses one at most."""
+        key, incarnation = window.key, self._incarnations.at(window.key[0], window.begin)
+        if offset <= expected:
+            return False
+        found: list[tuple[str, Interrupted]] = []
+        for owned in self._windows[key]:
+            if owned.begin > window.begin or self._incarnations.at(key[0], owned.begin) != incarnation:
+                continue
+            found += (
+                (owned.life.name, event)
+                for event in owned.life.interruptions()
+                if owned.begin <= event.time
+                and event.polled <= owned.end
+                # It comes after what is before the gap, and before what is behind it.
+                and not any(
+                    message.polled < event.polled
+                    if message.offset >= expected
+                    else message.offset == expected - 1 and message.polled > event.time
+                    for message in owned.consumed
+                )
+            )
+        unused = [(name, event.time) for name, event in found if (name, event.time) not in self._used]
+        count = offset - expected
+        if len(unused) < count:
+            return False
+        self._used.update(unused[:count])
+        self._excused.update((key, incarnation, lost) for lost in range(expected, offset))
+        return True
+
+    def _check_duplicate(self, message: Consumed, first: Consumed, before: Window, again: Window) -> None:
         if before is again or again.begin < before.begin:
             return  # told already, as a duplicate within one window or a stale delivery
         if before.how in {End.LOST, End.KILLED} or self._commit_failed(message, before):
             return
+        if any(sought.offset <= message.offset for sought in again.sought):
+            return
+        if first.time > before.end:
+            return  # in hand when another thread closed
         text = f"offset {message.offset} came again to {again.life.name}, although {before}"
         self._accuse("duplicate", text, message.time, before.life, again.life, key=again.key)
 
@@ -293,37 +481,57 @@ class _Group:
         waits = self._timing.session + _RECOVERY_SECONDS
         return any(begin <= window.end <= end + waits for begin, end in self._outages)
 
-    def _commits_of(self, key: Key) -> list[Committed]:
+    def _commits_of(self, key: Key, incarnation: int) -> list[Committed]:
         return [
             commit
             for it in self._lives
             for commit in it.commits()
             if commit.error is None and key in commit.offsets
+            if self._incarnations.at(key[0], commit.time) == incarnation
         ]
 
     # --- The whole ----------------------------------------------------------------------------------
 
     def _check_completeness(self, produced: Iterable[Produced]) -> None:
-        """Every message that was acknowledged is consumed, with the value that was written."""
-        values: dict[Key, dict[int, str]] = defaultdict(dict)
-        for it in self._lives:
-            for window in it.windows:
-                values[window.key].update({message.offset: message.value for message in window.consumed})
+        """Every message that was acknowledged is consumed, with its value; those of a deleted topic need not be."""
+        values: defaultdict[tuple[Key, int], dict[int, str]] = defaultdict(dict)
+        for place, windows in self._by_incarnation().items():
+            for window in windows:
+                values[place].update({message.offset: message.value for message in window.consumed})
         for message in produced:
-            value = values[message.key].get(message.offset)
+            incarnation = self._incarnations.at(message.key[0], message.time)
+            consumed = values[message.key, incarnation]
+            value = consumed.get(message.offset)
             if value is None:
-                text = f"offset {message.offset} ({message.value}) was acknowledged, and consumed by nobody"
-                self._accuse("lost message", text, message.time, key=message.key)
+                self._check_lost(message, incarnation, max(consumed, default=-1))
             elif value != message.value:
                 text = f"offset {message.offset} holds {message.value!r}, and {value!r} was consumed"
                 self._accuse("wrong message", text, message.time, key=message.key)
+
+    def _check_lost(self, message: Produced, incarnation: int, highest: int) -> None:
+        key, offset = message.key, message.offset
+        if (
+            not self._incarnations.is_last(key[0], message.time)
+            or (key, incarnation, offset) in self._excused
+        ):
+            return
+        # After the last one, nothing shows a gap.
+        windows = self._windows[key]
+        if windows and offset == highest + 1 and self._excuses(windows[-1], offset, offset + 1):
+            return
+        text = f"offset {offset} ({message.value}) was acknowledged, and consumed by nobody"
+        self._accuse("lost message", text, message.time, key=key)
 
     def _check_stored(self, records: Sequence[StoredRecord]) -> None:
         """Stored offsets never go back, and only the owner in the stored generation has stored any."""
         generation = -1
         owners: dict[Key, str] = {}
         last: dict[Key, int] = {}
+        highest: dict[Key, int] = {}
         for record in records:
+            if isinstance(record, StoredRemoval):
+                last.pop(record.key, None)
+                continue
             if isinstance(record, StoredGeneration):
                 # A partition that a cooperative leader gives to nobody is its former owner's until that has let go.
                 owners |= record.owners
@@ -335,15 +543,16 @@ class _Group:
                 text = f"{record.metadata or 'a member'} committed {record.offset} after {before}"
                 self._accuse("commit went back", text, math.nan, key=record.key)
             last[record.key] = max(record.offset, before)
+            highest[record.key] = max(record.offset, highest.get(record.key, -1))
         for it in self._lives:
             for commit in it.commits():
                 # Commits that wait for each other are merged, so that the last of them alone is stored.
                 missing = [
-                    (key, offset) for key, offset in commit.offsets.items() if offset > last.get(key, -1)
+                    (key, offset) for key, offset in commit.offsets.items() if offset > highest.get(key, -1)
                 ]
                 if commit.error is None and missing:
                     key, offset = missing[0]
-                    text = f"{offset} was acknowledged as committed; the highest that is stored is {last.get(key)}"
+                    text = f"{offset} was acknowledged as committed; the highest that is stored is {highest.get(key)}"
                     self._accuse("commit not stored", text, commit.time, it, key=key)
 
     def _check_author(self, commit: StoredCommit, generation: int, owner: str | None) -> None:
@@ -373,6 +582,15 @@ def _failures(who: str, group: str, history: Iterable[Event]) -> Iterator[Violat
 
 def _length(interval: Interval) -> float:
     return interval[1] - interval[0]
+
+
+def _gaps(begin: float, end: float, intervals: Sequence[Interval]) -> Iterator[float]:
+    """Yield the lengths of what lies between the intervals, from `begin` to `end`."""
+    for first, last in intervals:
+        if last > begin:
+            yield min(first, end) - begin
+            begin = max(begin, last)
+    yield end - begin
 
 
 def summary(violations: Iterable[Violation]) -> Mapping[str, int]:

@@ -9,16 +9,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
+from groupwright.testing.security import Listener, Security
 from soak import checker, schedule, stored
 from soak.events import now
 from soak.fleet import PRODUCER, Fleet, Worker, wait_until
+from soak.member import Order
 from soak.schedule import Kind, Strike
 from soak.timing import BROKER_SETTINGS, Timing
 
-_TOPICS = {"orders": 4, "payments": 3}
+_TOPICS = {"orders": 4, "payments": 3, "returns": 2, "salaries": 2}
+_GROWING = ("orders", "payments")
+_DELETED = "returns"
+"""The topic that is deleted and made anew."""
+_FORBIDDEN = "salaries"
+"""The topic that guests may not read."""
+_GUEST = "alice"
+_GONE_SECONDS = 4.0
+"""The least time for which a deleted topic is gone."""
+_GIVE_UP_SECONDS = 60.0
+"""How long members may go on to own a deleted topic."""
+_RESTART_SECONDS = 30.0
+_ORDERS = {Kind.INTERRUPT: Order.INTERRUPT, Kind.ENFORCE: Order.ENFORCE, Kind.WAKE: Order.WAKE}
 _MOST_PARTITIONS = 12
 _MEMBERS_AT_FIRST = 3
 _MOST_MEMBERS = 5
@@ -77,14 +93,30 @@ def run(plan: Plan, directory: Path, watch: Watcher = lambda _: None) -> Result:
         directory: For histories and logs; it exists.
         watch: Called a few times a second.
     """
-    with LocalKafka(config=BROKER_SETTINGS) as kafka:
+    security = Security({_GUEST: "guest-secret"}, authorize=True)
+    with LocalKafka(config=BROKER_SETTINGS, security=security) as kafka:
         for topic, partitions in _TOPICS.items():
             kafka.create_topic(topic, partitions)
-        fleet = Fleet(kafka.bootstrap_servers, list(_TOPICS), directory, plan.seed, plan.timing)
+        _forbid(kafka, schedule.forbidden(plan.seed))
+        secured = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="PLAIN", user=_GUEST)
+        fleet = Fleet(kafka.bootstrap_servers, list(_TOPICS), directory, plan.seed, plan.timing, secured)
         try:
             return _Run(plan, kafka, fleet, watch).run()
         finally:
             fleet.close()
+
+
+def _forbid(kafka: LocalKafka, what: str) -> None:
+    rule = AclBinding(
+        ResourceType.TOPIC,
+        _FORBIDDEN,
+        ResourcePatternType.LITERAL,
+        f"User:{_GUEST}",
+        "*",
+        AclOperation.READ if what == "read" else AclOperation.ALL,
+        AclPermissionType.DENY,
+    )
+    kafka.admin().create_acls([rule], request_timeout=_ADMIN_SECONDS)[rule].result(_ADMIN_SECONDS)
 
 
 class _Run:
@@ -93,7 +125,9 @@ class _Run:
         self._kafka = kafka
         self._fleet = fleet
         self._watch = watch
-        self._partitions = dict(_TOPICS)
+        self._partitions = {topic: _TOPICS[topic] for topic in _GROWING}
+        self._incarnation = 1
+        self._deleting = False
         self._started = now()
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -112,7 +146,8 @@ class _Run:
 
     def _make_trouble(self) -> None:
         plan = self._plan
-        self._fleet.start_producer(plan.rate)
+        self._fleet.start_producer([*_GROWING, _FORBIDDEN], plan.rate)
+        self._produce_deleted()
         for _, group in itertools.product(range(_MEMBERS_AT_FIRST), plan.assignors):
             self._fleet.start(group)
         for strike in schedule.strikes(plan.seed, plan.seconds, plan.assignors, plan.timing):
@@ -132,6 +167,8 @@ class _Run:
     def _strike(self, strike: Strike) -> None:
         if strike.group:
             self._strike_group(strike)
+        elif strike.kind is Kind.DELETE:
+            self._delete()
         elif strike.kind is Kind.GROW:
             self._grow(sorted(self._partitions)[strike.choice % len(self._partitions)])
         else:
@@ -155,28 +192,102 @@ class _Run:
         if strike.kind is Kind.JOIN:
             if len(alive) < _MOST_MEMBERS:
                 fleet.start(strike.group)
-            return
-        victims = fleet.free(strike.group)
-        if not victims or (strike.kind is Kind.LEAVE and len(alive) == 1):
-            return
-        victim = victims[strike.choice % len(victims)]
+        elif strike.kind is Kind.GUEST:
+            guest = fleet.start(strike.group, guest=True)
+            self._at(now() + strike.seconds, lambda: fleet.leave(guest))
+        elif victims := self._victims(strike.kind, alive):
+            self._strike_member(strike, victims[strike.choice % len(victims)])
+
+    def _victims(self, kind: Kind, alive: Sequence[Worker]) -> list[Worker]:
+        if not alive or (kind in {Kind.LEAVE, Kind.CLOSE} and len(alive) == 1):
+            return []
+        free = self._fleet.free(alive[0].role.group)
+        return [each for each in free if kind is not Kind.RESTART or each.role.instance is not None]
+
+    def _strike_member(self, strike: Strike, victim: Worker) -> None:
+        fleet = self._fleet
         match strike.kind:
-            case Kind.LEAVE:
+            case Kind.RESTART:
                 fleet.leave(victim)
+                again = now() + strike.seconds
+                self._at(again, lambda: self._replace_ended(victim, again + _RESTART_SECONDS))
             case Kind.KILL:
                 fleet.kill(victim)
                 self._at(now() + strike.seconds, lambda: self._replace(victim))
             case Kind.STALL:
                 fleet.stop(victim)
                 self._at(now() + strike.seconds, lambda: fleet.go_on(victim))
+            case _:
+                self._command(strike.kind, victim)
+
+    def _command(self, kind: Kind, victim: Worker) -> None:
+        fleet = self._fleet
+        match kind:
+            case Kind.LEAVE:
+                fleet.leave(victim)
+            case Kind.CLOSE:
+                fleet.close_elsewhere(victim)
             case Kind.BUSY:
                 fleet.distract(victim)
+            case Kind.INTERRUPT | Kind.ENFORCE | Kind.WAKE:
+                fleet.order(victim, kind.value, _ORDERS[kind])
             case _:
-                raise AssertionError(f"{strike.kind} strikes no member")
+                raise AssertionError(f"{kind} strikes no member")
 
     def _replace(self, victim: Worker) -> None:
         if victim.role.instance is not None or len(self._fleet.alive(victim.role.group)) < _MOST_MEMBERS:
             self._fleet.start(victim.role.group, heir_of=victim.role)
+
+    def _replace_ended(self, victim: Worker, deadline: float) -> None:
+        """Start the heir of a static member that closes: not before it has, since that would fence it."""
+        if not victim.process.running:
+            self._fleet.start(victim.role.group, heir_of=victim.role)
+        elif now() < deadline:
+            self._at(now() + _STEP_SECONDS, lambda: self._replace_ended(victim, deadline))
+
+    # A producer writes for each incarnation of the topic that is deleted. It ends before the topic does, and members must
+    # have given the topic up before it is made anew, so that each history tells of which incarnation it speaks.
+
+    def _produce_deleted(self) -> None:
+        rate = max(1, self._plan.rate // 5)
+        self._fleet.start_producer([_DELETED], rate, self._deleted_producer)
+
+    @property
+    def _deleted_producer(self) -> str:
+        return f"{PRODUCER}-{_DELETED}-{self._incarnation}"
+
+    def _delete(self) -> None:
+        if not self._deleting:
+            self._deleting = True
+            self._fleet.end_producer(self._deleted_producer)
+            self._delete_written()
+
+    def _delete_written(self) -> None:
+        if self._fleet.produces(self._deleted_producer):
+            self._at(now() + _STEP_SECONDS, self._delete_written)
+            return
+        with self._fleet.striking("delete topic", _DELETED):
+            futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_ADMIN_SECONDS)
+            futures[_DELETED].result(_ADMIN_SECONDS)
+        deleted = now()
+        self._at(deleted + _GONE_SECONDS, lambda: self._make_anew(deleted))
+
+    def _make_anew(self, deleted: float) -> None:
+        tally = self._fleet.tally
+        tally.read()
+        owners = [w.role.name for w in self._fleet.running() if tally.owns(w.role.name, _DELETED)]
+        if owners and now() < deleted + _GIVE_UP_SECONDS:
+            self._at(now() + _STEP_SECONDS, lambda: self._make_anew(deleted))
+            return
+        for name in owners:
+            with self._fleet.striking("keep deleted topic", name):
+                pass
+        tally.forget(_DELETED)
+        with self._fleet.striking("make topic", _DELETED):
+            self._kafka.create_topic(_DELETED, _TOPICS[_DELETED])
+        self._incarnation += 1
+        self._deleting = False
+        self._produce_deleted()
 
     def _grow(self, topic: str) -> None:
         if self._partitions[topic] >= _MOST_PARTITIONS:
@@ -191,24 +302,28 @@ class _Run:
 
     def _drain(self) -> bool:
         """Let everything be consumed, and each partition find one owner; return whether that came about."""
-        self._fleet.stop_producer()
+        self._fleet.stop_producers()
         for group in self._plan.assignors:
             self._fleet.start(group)  # whose rebalance finds the topics grown
 
-        last_trouble = now()
+        last_trouble, last_missing = now(), -1
 
         def calm() -> bool:
-            nonlocal last_trouble
+            nonlocal last_trouble, last_missing
             self._look("draining", at_once=True)
-            if any(self._missing(group) for group in self._plan.assignors):
-                last_trouble = now()
+            missing = sum(map(self._fleet.tally.unconsumed, self._plan.assignors))
+            if missing != last_missing or not all(map(self._is_settled, self._plan.assignors)):
+                last_trouble, last_missing = now(), missing
             # A member that has just woken does not know yet what it has lost: calm is what lasts.
             return now() - last_trouble > self._plan.timing.session
 
         return wait_until(calm, _DRAIN_SECONDS)
 
-    def _missing(self, group: str) -> int:
-        return self._fleet.tally.missing(group, (worker.role.name for worker in self._fleet.alive(group)))
+    def _is_settled(self, group: str) -> bool:
+        """Return whether everything is consumed, but for what interruptions may have lost, and owned by one member."""
+        tally = self._fleet.tally
+        members = (worker.role.name for worker in self._fleet.alive(group))
+        return tally.unconsumed(group) <= tally.interruptions[group] and not tally.unsettled(members)
 
     def _look(self, phase: str, *, at_once: bool = False) -> None:
         time = now()
@@ -232,7 +347,8 @@ class _Run:
 
     def _judge(self, records: Sequence[stored.StoredRecord], settled: float, *, drained: bool) -> Result:
         histories = dict(self._fleet.tally.histories)
-        produced = histories.pop(PRODUCER)
+        written = [histories.pop(name) for name in list(histories) if name.startswith(PRODUCER)]
+        produced = sorted(itertools.chain.from_iterable(written), key=lambda event: event.time)
         known = checker.Records(list(histories.values()), produced, self._fleet.strikes, records, settled)
         generations = Counter(
             record.group

@@ -34,7 +34,9 @@ class Started(Event):
     """The ``group.instance.id`` of a static member."""
     assignor: str
     commits: str
-    """How it commits: auto, sync or async."""
+    """How it commits: auto, sync, async, store (`store_offsets`) or message (`commit(message=…)`)."""
+    guest: bool = False
+    """Whether it may not read the forbidden topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,51 @@ class Consumed(Event):
     key: Key
     offset: int
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached(Event):
+    """The end of a partition (`enable.partition.eof`) was returned by the poll that was entered at `polled`."""
+
+    polled: float
+    key: Key
+    offset: int
+    """The next message's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought(Event):
+    """The member has sought another offset."""
+
+    key: Key
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Event):
+    """A poll returned an error as a message."""
+
+    code: str
+    """The error's name."""
+    topic: str | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted(Event):
+    """The exception of a signal handler left the poll that was entered at `polled`."""
+
+    polled: float
+
+
+@dataclass(frozen=True, slots=True)
+class Woken(Event):
+    """A poll raised WakeupError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing(Event):
+    """Another thread of the member calls close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +168,7 @@ class Produced(Event):
 
 @dataclass(frozen=True, slots=True)
 class Struck(Event):
-    """What was done to a member (`stop`, `continue`, `kill`, `leave`, `busy`, `start`) or to the cluster."""
+    """What was done to a member (`stop`, `continue`, `kill`, `leave`, `busy`, `start`, …) or to the cluster or a topic."""
 
     what: str
     whom: str
@@ -137,6 +184,12 @@ _KINDS: dict[str, type[Event]] = {
         GivenUp,
         Rebalanced,
         Consumed,
+        Reached,
+        Sought,
+        Told,
+        Interrupted,
+        Woken,
+        Closing,
         Committed,
         Busy,
         Starved,
@@ -193,9 +246,9 @@ class HistoryWriter:
         """Open the file, and create it."""
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def write(self, event: Event) -> None:
-        """Append the event; when this returns, the death of the process cannot lose it."""
-        line = encode(event)
+    def write(self, *events: Event) -> None:
+        """Append the events; when this returns, the death of the process cannot lose them."""
+        line = b"".join(map(encode, events))
         written = os.write(self._descriptor, line)
         if written != len(line):
             raise OSError(f"only {written} of {len(line)} bytes could be written to the history")

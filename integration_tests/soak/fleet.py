@@ -1,5 +1,6 @@
 """The processes of a run: members and the producer. All end with this process, whatever ends it."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 from groupwright.testing.process import GuardedProcess
 from soak import producer, schedule
 from soak.events import HistoryWriter, Struck, now
-from soak.member import Role
+from soak.member import Order, Role
 from soak.tally import Tally
 from soak.timing import Timing
 
@@ -32,6 +33,11 @@ class Worker:
     busy_until: float = 0.0
 
     @property
+    def guest(self) -> bool:
+        """Whether it may not read the forbidden topic; it is struck by nothing else."""
+        return bool(self.role.secured)
+
+    @property
     def free(self) -> bool:
         """Whether nothing is being done to it."""
         return self.process.running and not self.frozen and not self.leaving and now() > self.busy_until
@@ -41,9 +47,15 @@ class Fleet:
     """Starts and strikes members; what is done is written down like a history."""
 
     def __init__(
-        self, bootstrap_servers: str, topics: Sequence[str], directory: Path, seed: int, timing: Timing
+        self,
+        bootstrap_servers: str,
+        topics: Sequence[str],
+        directory: Path,
+        seed: int,
+        timing: Timing,
+        secured: dict[str, str],
     ) -> None:
-        """Start with no processes; histories and logs go to the directory."""
+        """Start with no processes; histories and logs go to the directory, and guests connect as `secured` says."""
         self.strikes: list[Struck] = []
         self.workers: list[Worker] = []
         self.tally = Tally()
@@ -52,15 +64,20 @@ class Fleet:
         self._directory = directory
         self._seed = seed
         self._timing = timing
+        self._secured = secured
         self._characters: dict[str, Iterator[schedule.Character]] = {}
-        self._producer: GuardedProcess | None = None
+        self._producers: dict[str, GuardedProcess] = {}
         self._journal = HistoryWriter(directory / "strikes.jsonl")
 
     # --- Who there is -------------------------------------------------------------------------------
 
     def alive(self, group: str) -> list[Worker]:
-        """Return the group's members that run and are to stay, in the order in which they came."""
-        return [w for w in self.workers if w.role.group == group and w.process.running and not w.leaving]
+        """Return the group's members that run and are to stay, in the order in which they came; no guests."""
+        return [w for w in self.running() if w.role.group == group and not w.leaving and not w.guest]
+
+    def running(self) -> list[Worker]:
+        """Return all members whose process runs."""
+        return [worker for worker in self.workers if worker.process.running]
 
     def free(self, group: str) -> list[Worker]:
         """Return those that may be struck."""
@@ -79,18 +96,30 @@ class Fleet:
             self.strikes.append(strike)
             self._journal.write(strike)
 
-    def start(self, group: str, heir_of: Role | None = None) -> Worker:
+    def start(self, group: str, heir_of: Role | None = None, *, guest: bool = False) -> Worker:
         """Start a new member, of a character of its own or in the place of a static one."""
         number = sum(worker.role.group == group for worker in self.workers) + 1
         name = f"{group}-{number}"
-        instance: str | None
+        history = self._directory / f"{name}.jsonl"
         if heir_of is not None and heir_of.instance is not None:
-            instance, commits = heir_of.instance, heir_of.commits
+            role = dataclasses.replace(heir_of, name=name, history=str(history))
         else:
             character = next(self._characters.setdefault(group, schedule.characters(self._seed, group)))
-            instance, commits = f"{name}-static" if character.static else None, character.commits
-        history = self._directory / f"{name}.jsonl"
-        role = Role(self._servers, group, self._topics, name, instance, group, commits, str(history))
+            instance = f"{name}-static" if character.static and not guest else None
+            role = Role(
+                self._servers,
+                group,
+                self._topics,
+                name,
+                instance,
+                group,
+                character.commits,
+                str(history),
+                character.eof,
+                character.seeks,
+                character.calls,
+                self._secured if guest else {},
+            )
         process = self._process(role.command(), name)
         self.tally.add(name, group, history)
         with self.striking("start", name):
@@ -102,8 +131,19 @@ class Fleet:
     def leave(self, worker: Worker) -> None:
         """Ask a member to close its consumer; it does so in its own time."""
         worker.leaving = True
-        with self.striking("leave", worker.role.name):
-            self._signal(worker, signal.SIGTERM)
+        self.order(worker, "leave", Order.LEAVE)
+
+    def close_elsewhere(self, worker: Worker) -> None:
+        """Have another thread of a member close its consumer."""
+        worker.leaving = True
+        self.order(worker, "close", Order.CLOSE)
+
+    def order(self, worker: Worker, what: str, order: Order) -> None:
+        """Signal a member what it is to do."""
+        with self.striking(what, worker.role.name):
+            pid = worker.process.pid
+            if pid is not None and worker.process.running:
+                os.kill(pid, order)
 
     def kill(self, worker: Worker) -> None:
         """Kill a member."""
@@ -126,22 +166,32 @@ class Fleet:
     def distract(self, worker: Worker) -> None:
         """Have a member not poll for a while."""
         worker.busy_until = now() + self._timing.silence + self._timing.grace
-        with self.striking("busy", worker.role.name):
-            self._signal(worker, signal.SIGUSR1)
+        self.order(worker, "busy", Order.BUSY)
 
-    # --- The producer -------------------------------------------------------------------------------
+    # --- Producers ----------------------------------------------------------------------------------
 
-    def start_producer(self, rate: int) -> None:
-        """Start to write so many messages a second."""
-        history = self._directory / f"{PRODUCER}.jsonl"
-        self._producer = self._process(producer.command(self._servers, self._topics, rate, history), PRODUCER)
-        self.tally.add(PRODUCER, PRODUCER, history)
-        self._producer.start()
+    def start_producer(self, topics: Sequence[str], rate: int, name: str = PRODUCER) -> None:
+        """Start to write so many messages a second; the name begins with `PRODUCER`."""
+        history = self._directory / f"{name}.jsonl"
+        process = self._process(producer.command(self._servers, list(topics), rate, history), name)
+        self._producers[name] = process
+        self.tally.add(name, PRODUCER, history)
+        process.start()
 
-    def stop_producer(self) -> None:
-        """Have it write what it still has, and end."""
-        if self._producer is not None:
-            self._producer.stop(_PRODUCER_SECONDS)
+    def end_producer(self, name: str) -> None:
+        """Ask a producer to write what it still has, and end."""
+        process = self._producers[name]
+        if process.pid is not None and process.running:
+            os.kill(process.pid, signal.SIGTERM)
+
+    def produces(self, name: str) -> bool:
+        """Return whether a producer still runs."""
+        return self._producers[name].running
+
+    def stop_producers(self) -> None:
+        """Have all write what they still have, and end."""
+        for process in self._producers.values():
+            process.stop(_PRODUCER_SECONDS)
 
     # --- The end ------------------------------------------------------------------------------------
 
@@ -160,9 +210,8 @@ class Fleet:
 
     def close(self) -> None:
         """Kill whatever still runs."""
-        for process in [worker.process for worker in self.workers] + [self._producer]:
-            if process is not None:
-                process.kill()
+        for process in [worker.process for worker in self.workers] + list(self._producers.values()):
+            process.kill()
         self._journal.close()
 
     # --- Parts --------------------------------------------------------------------------------------
@@ -174,12 +223,6 @@ class Fleet:
         return GuardedProcess(
             [*environment, *command], log_path=self._directory / f"{name}.log", remove_if_orphaned=None
         )
-
-    @staticmethod
-    def _signal(worker: Worker, number: signal.Signals) -> None:
-        pid = worker.process.pid
-        if pid is not None and worker.process.running:
-            os.kill(pid, number)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:

@@ -13,13 +13,17 @@ from enum import StrEnum
 from soak.events import (
     Assigned,
     Busy,
+    Closing,
     Committed,
     Consumed,
     Ended,
     Event,
     Failed,
     GivenUp,
+    Interrupted,
     Key,
+    Reached,
+    Sought,
     Started,
     Starved,
     Struck,
@@ -51,7 +55,11 @@ class Window:
     begin: float
     end: float = math.inf
     how: End = End.OPEN
+    asked: float = math.inf
+    """When it was asked to give the partition up: on_revoke or on_lost was entered."""
     consumed: list[Consumed] = field(default_factory=list)
+    reached: list[Reached] = field(default_factory=list)
+    sought: list[Sought] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Say who, what and when."""
@@ -68,8 +76,8 @@ class Life:
     started: Started
     events: list[Event]
     windows: list[Window] = field(default_factory=list)
-    strays: list[Consumed] = field(default_factory=list)
-    """Messages of partitions that the member did not own, by its own account."""
+    strays: list[Consumed | Reached] = field(default_factory=list)
+    """Messages, and ends, of partitions that the member did not own, by its own account."""
     repeated: list[Assigned] = field(default_factory=list)
     """Assignments of something that it owned already."""
     frozen: list[Interval] = field(default_factory=list)
@@ -97,6 +105,10 @@ class Life:
     def failures(self) -> Iterator[Failed]:
         """Return what it says went wrong."""
         return (event for event in self.events if isinstance(event, Failed))
+
+    def interruptions(self) -> Iterator[Interrupted]:
+        """Return the polls that a signal's handler interrupted, in order."""
+        return (event for event in self.events if isinstance(event, Interrupted))
 
     def losses(self) -> Iterator[GivenUp]:
         """Return each time that it lost partitions."""
@@ -142,6 +154,8 @@ def by_group(lives: Iterable[Life]) -> dict[str, list[Life]]:
 def _follow(it: Life) -> None:
     """Walk through the events, and note what was owned when."""
     owned: dict[Key, Window] = {}
+    last: dict[Key, Window] = {}
+    closing = False
     for event in it.events:
         match event:
             case Assigned():
@@ -149,22 +163,42 @@ def _follow(it: Life) -> None:
                     it.repeated.append(event)
                 _end(owned, event.partitions, event.time, End.REVOKED)
                 owned |= {key: Window(it, key, event.time) for key in event.partitions}
+                last |= owned
                 it.windows += [owned[key] for key in event.partitions]
             case GivenUp():
-                _end(owned, event.partitions, event.time, End.LOST if event.lost else End.REVOKED)
-            case Consumed():
-                (owned[event.key].consumed if event.key in owned else it.strays).append(event)
+                how = End.LOST if event.lost else End.REVOKED
+                _end(owned, event.partitions, event.time, how, event.begun)
+            case Closing():
+                closing = True
+            case Consumed() | Reached():
+                _deliver(it, event, owned.get(event.key), last.get(event.key) if closing else None)
+            case Sought() if event.key in owned:
+                owned[event.key].sought.append(event)
             case _:
                 pass
     if it.killed < math.inf:
         _end(owned, tuple(owned), it.killed, End.KILLED)
 
 
-def _end(owned: dict[Key, Window], keys: Iterable[Key], time: float, how: End) -> None:
+def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed: Window | None) -> None:
+    if window is None and closed is not None and event.polled <= closed.asked:
+        window = closed  # in hand when another thread closed
+    if window is None:
+        it.strays.append(event)
+    elif isinstance(event, Consumed):
+        window.consumed.append(event)
+    else:
+        window.reached.append(event)
+
+
+def _end(
+    owned: dict[Key, Window], keys: Iterable[Key], time: float, how: End, asked: float | None = None
+) -> None:
     for key in keys:
         window = owned.pop(key, None)
         if window is not None:
             window.end, window.how = time, how
+            window.asked = time if asked is None else asked
 
 
 def _stops(strikes: Sequence[Struck]) -> Iterator[Interval]:

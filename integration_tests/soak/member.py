@@ -1,27 +1,58 @@
 """A member of a group: one consumer in a process of its own, which writes its history as it goes.
 
-SIGTERM has it leave in good order. SIGUSR1 keeps it busy: it does not poll for `Timing.silence`.
+Signals say what it is to do: see `Order`. SIGTERM has it leave in good order.
 """
 
 import dataclasses
 import json
 import logging
+import queue
+import random
 import signal
 import sys
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from groupwright.consumer import Consumer, Rebalance
+from groupwright.consumer import Consumer, Rebalance, WakeupError
 from soak import events
 from soak.events import HistoryWriter, Key, now
 from soak.timing import Timing
 
 _PULSE_SECONDS = 0.1
 _STARVED_SECONDS = 1.0
+_BATCH = 20
+_BACK_BY = 3
+_COMMITTED_SECONDS = 1.0
+_INTERRUPTIONS = 30
+_INTERRUPTION_SECONDS = 0.01
+
+
+class Order(IntEnum):
+    """What a signal has a member do."""
+
+    LEAVE = signal.SIGTERM
+    """Close between two polls."""
+    BUSY = signal.SIGUSR1
+    """Do not poll for `Timing.silence`."""
+    CLOSE = signal.SIGRTMIN
+    """Close from another thread."""
+    INTERRUPT = signal.SIGRTMIN + 1
+    """Have further signals come whose handler raises in poll and consume."""
+    ENFORCE = signal.SIGRTMIN + 2
+    """Enforce a rebalance, from another thread."""
+    WAKE = signal.SIGRTMIN + 3
+    """Call wakeup in the signal's handler."""
+
+
+class InterruptedPollError(Exception):
+    """What the handler of a signal raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +67,14 @@ class Role:
     instance: str | None
     assignor: str
     commits: str
-    """auto, sync or async."""
+    """auto, sync, async, store or message."""
     history: str
     """The path of its history."""
+    eof: bool = False
+    seeks: str = "none"
+    calls: str = "poll"
+    secured: dict[str, str] = field(default_factory=dict)
+    """How a guest connects, who may not read the forbidden topic; empty for all others."""
 
     @property
     def signature(self) -> str:
@@ -54,6 +90,7 @@ class Role:
         static = {"group.instance.id": self.instance} if self.instance else {}
         return {
             "bootstrap.servers": self.bootstrap_servers,
+            **self.secured,
             "group.id": self.group,
             "client.id": self.name,
             "partition.assignment.strategy": self.assignor,
@@ -62,6 +99,8 @@ class Role:
             "heartbeat.interval.ms": int(timing.heartbeat * 1000),
             "max.poll.interval.ms": int(timing.max_poll * 1000),
             "enable.auto.commit": self.commits == "auto",
+            "enable.auto.offset.store": self.commits != "store",
+            "enable.partition.eof": self.eof,
             "auto.commit.interval.ms": int(timing.commit * 1000),
             # A commit that waits for a broker that is away must not outlast max.poll.interval.ms.
             "socket.timeout.ms": int(timing.max_poll * 500),
@@ -74,16 +113,26 @@ class Role:
 
 
 class Member:
-    """The consumer, its callbacks and its history; all on one thread."""
+    """The consumer, its callbacks and its history; all on one thread, but for what an `Order` has another one do."""
 
     def __init__(self, role: Role, timing: Timing, history: HistoryWriter) -> None:
         """Make the consumer; nothing is joined yet."""
-        self.leaving = threading.Event()
-        self.busy = threading.Event()
         self._role = role
         self._timing = timing
         self._history = history
+        # No Event is set by a signal's handler: one that interrupts its wait would wait for its lock for ever.
+        self._leaving = False
+        self._busy = False
+        self._closing = False
+        self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
+        self._interruptions = 0
+        self._dice = random.Random(role.name)  # noqa: S311 - repeatable trouble, no secret
         self._processed: dict[Key, int] = {}
+        self._last: dict[Key, Message] = {}
+        self._floors: dict[Key, int] = {}
+        """Where each partition would have gone on, had it not been sought back: no commit goes behind that."""
+        self._owned: set[Key] = set()
+        self._gained: list[Key] = []
         self._commit_at = now()
         self._consumer = Consumer(role.configuration(timing), on_commit=self._on_commit)
         self._consumer.add_listener(self)
@@ -92,70 +141,202 @@ class Member:
         """Consume until told to leave, then close."""
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         self._consumer.subscribe(self._role.topics, **callbacks)
-        while not self.leaving.is_set():
-            self._consume()
-            if self._role.commits != "auto" and now() >= self._commit_at:
-                self._commit_at = now() + self._timing.commit
-                self._commit(self._processed, asynchronous=self._role.commits == "async")
-            if self.busy.is_set():
-                self.busy.clear()
-                begun = now()
-                self._history.write(events.Busy(begun, begun))
-                self.leaving.wait(self._timing.silence)
-                self._history.write(events.Busy(now(), begun))
-        self._consumer.close()
+        try:
+            while not self._leaving:
+                self._take_turn()
+        except RuntimeError as error:
+            if not self._closing or str(error) != "Consumer closed":
+                raise
+        self._consumer.close()  # waits for another thread's
 
-    def _consume(self) -> None:
+    def _take_turn(self) -> None:
+        self._receive()
+        if self._role.seeks != "none" and self._gained:
+            self._seek()
+        if self._role.commits != "auto" and now() >= self._commit_at:
+            self._commit_at = now() + self._timing.commit
+            self._commit(self._processed, asynchronous=self._role.commits in {"async", "message"})
+        if self._busy:
+            self._busy = False
+            begun = now()
+            self._history.write(events.Busy(begun, begun))
+            threading.Event().wait(self._timing.silence)
+            self._history.write(events.Busy(now(), begun))
+
+    # --- Orders -------------------------------------------------------------------------------------
+
+    def obey(self) -> None:
+        """Have signals give orders; two threads more carry out what the main one does not."""
+        for order in Order:
+            signal.signal(order, self._on_order)
+        signal.signal(signal.SIGALRM, self._on_alarm)
+        threading.Thread(target=self._carry_out, name="orders", daemon=True).start()
+
+    def _on_order(self, number: int, _frame: FrameType | None) -> None:
+        match Order(number):
+            case Order.LEAVE:
+                self._leaving = True
+            case Order.BUSY:
+                self._busy = True
+            case Order.INTERRUPT:
+                self._interruptions = _INTERRUPTIONS
+                signal.setitimer(signal.ITIMER_REAL, _INTERRUPTION_SECONDS, _INTERRUPTION_SECONDS)
+            case Order.WAKE:
+                self._consumer.wakeup()
+            case order:
+                self._orders.put(order)  # may be called again within itself
+
+    def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
+        self._interruptions -= 1
+        if self._interruptions <= 0:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if _is_inside(frame, Member._take):
+            raise InterruptedPollError
+
+    def _carry_out(self) -> None:
+        while True:
+            order = self._orders.get()
+            try:
+                if order is Order.CLOSE:
+                    self._closing = True
+                    self._history.write(events.Closing(now()))
+                    self._consumer.close()
+                elif not self._closing and not self._leaving:
+                    self._consumer.enforce_rebalance("the soak enforces one")
+            except Exception as error:
+                if not (self._closing or self._leaving) or order is Order.CLOSE:
+                    logging.getLogger("soak").exception("an order failed")
+                    self._history.write(events.Failed(now(), order.name, repr(error)))
+
+    # --- Messages -----------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
         polled = now()
         try:
-            message = self._consumer.poll(self._timing.poll)
+            messages = self._take()
+        except InterruptedPollError:
+            self._history.write(events.Interrupted(now(), polled))
+        except WakeupError:
+            self._history.write(events.Woken(now()))
         except KafkaException as error:
             self._history.write(events.Failed(now(), "poll", repr(error)))
-            return
-        if message is None:
-            return
-        error_of = message.error()
-        if error_of is None:
-            self._process(message, polled)
-        elif error_of.code() != KafkaError._MAX_POLL_EXCEEDED:
-            self._history.write(events.Failed(now(), "poll", str(error_of)))
+        else:
+            # Before anything else: a commit of them can begin with the next poll.
+            self._history.write(*(_told(message, polled) for message in messages))
+            self._process(message for message in messages if message.error() is None)
 
-    def _process(self, message: Message, polled: float) -> None:
-        topic, number, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None
-        assert number is not None
-        assert offset is not None
-        # Before anything else: a commit of it can begin with the next poll.
-        value = (message.value() or b"").decode()
-        self._history.write(events.Consumed(now(), polled, (topic, number), offset, value))
-        self._processed[topic, number] = offset + 1
+    def _take(self) -> list[Message]:
+        if self._role.calls == "consume":
+            return self._consumer.consume(_BATCH, self._timing.poll)
+        message = self._consumer.poll(self._timing.poll)
+        return [] if message is None else [message]
+
+    def _process(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            key, offset = _place(message)
+            # After a seek back the highest stays what is committed, so that no commit goes back.
+            if offset >= max(self._processed.get(key, 0), self._floors.get(key, 0)):
+                self._processed[key] = offset + 1
+                self._last[key] = message
+
+    def _seek(self) -> None:
+        """Seek in what was gained: to where it would go on anyway, or back by a few."""
+        gained, self._gained = [key for key in self._gained if key in self._owned], []
+        begun = now()
+        self._history.write(events.Busy(begun, begun))
+        try:
+            found = self._consumer.committed([TopicPartition(*key) for key in gained], _COMMITTED_SECONDS)
+        except KafkaException:
+            found = []  # no broker, at the moment
+        self._history.write(events.Busy(now(), begun))
+        for partition in found:
+            key = (partition.topic, partition.partition)
+            if partition.error is not None or key not in self._owned:
+                continue
+            offset = self._floors[key] = max(0, self._processed.get(key, partition.offset))
+            if self._role.seeks == "back":
+                offset = max(0, offset - self._dice.randint(0, _BACK_BY))
+            try:
+                self._consumer.seek(TopicPartition(*key, offset))
+            except KafkaException as error:
+                self._history.write(events.Failed(now(), "seek", repr(error)))
+            else:
+                self._history.write(events.Sought(now(), key, offset))
 
     # --- Commits ------------------------------------------------------------------------------------
 
     def _commit(self, offsets: dict[Key, int], *, asynchronous: bool) -> None:
         """Commit, even what has been committed before: a member that was expelled must be refused."""
-        if not offsets:
+        wanted = dict(offsets)
+        if not wanted:
             return
-        begun, wanted = now(), dict(offsets)
         partitions = [
             TopicPartition(*key, offset, metadata=self._role.signature) for key, offset in wanted.items()
         ]
+        match self._role.commits:
+            case "store":
+                self._commit_stored(partitions)
+            case "message":
+                for partition in partitions:
+                    message = self._last[partition.topic, partition.partition]
+                    self._commit_one(partition, message, asynchronous=asynchronous)
+            case _:
+                begun = now()
+                try:
+                    taken = self._consumer.commit(offsets=partitions, asynchronous=asynchronous)
+                except KafkaException as error:
+                    self._history.write(events.Committed(now(), begun, wanted, str(error)))
+                else:
+                    self._note_commit(begun, taken or [])
+
+    def _commit_stored(self, partitions: list[TopicPartition]) -> None:
+        begun = now()
         try:
-            self._consumer.commit(offsets=partitions, asynchronous=asynchronous)
+            self._consumer.store_offsets(offsets=partitions)
+            taken = self._consumer.commit(asynchronous=False)
         except KafkaException as error:
+            # What was committed before needs no commit.
+            if error.args[0].code() != KafkaError._NO_OFFSET:
+                wanted = {(each.topic, each.partition): each.offset for each in partitions}
+                self._history.write(events.Committed(now(), begun, wanted, str(error)))
+        else:
+            self._note_commit(begun, taken or [])
+
+    def _commit_one(self, partition: TopicPartition, message: Message, *, asynchronous: bool) -> None:
+        begun = now()
+        try:
+            taken = self._consumer.commit(message=message, asynchronous=asynchronous)
+        except KafkaException as error:
+            wanted = {(partition.topic, partition.partition): partition.offset}
             self._history.write(events.Committed(now(), begun, wanted, str(error)))
         else:
-            if not asynchronous:
-                self._history.write(events.Committed(now(), begun, wanted, None))
+            self._note_commit(begun, taken or [])
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        offsets = {(p.topic, p.partition): p.offset for p in partitions}
-        self._history.write(events.Committed(now(), None, offsets, None if error is None else str(error)))
+        self._note_commit(None, partitions, error)
+
+    def _note_commit(
+        self, begun: float | None, partitions: list[TopicPartition], error: KafkaError | None = None
+    ) -> None:
+        """Write down a commit's answer; each partition may have an error of its own."""
+        answers: dict[str | None, dict[Key, int]] = {}
+        for each in partitions:
+            met = each.error or error
+            if each.offset >= 0:
+                answer = answers.setdefault(None if met is None else str(met), {})
+                answer[each.topic, each.partition] = each.offset
+        time = now()
+        self._history.write(
+            *(events.Committed(time, begun, offsets, met) for met, offsets in answers.items())
+        )
 
     # --- Rebalances ---------------------------------------------------------------------------------
 
     def _on_assign(self, _consumer: object, partitions: list[TopicPartition]) -> None:
-        self._history.write(events.Assigned(now(), _keys(partitions)))
+        keys = _keys(partitions)
+        self._history.write(events.Assigned(now(), keys))
+        self._owned.update(keys)
+        self._gained += keys
 
     def _on_revoke(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._give_up(partitions, lost=False)
@@ -166,6 +347,9 @@ class Member:
     def _give_up(self, partitions: list[TopicPartition], *, lost: bool) -> None:
         begun, keys = now(), _keys(partitions)
         processed = {key: self._processed.pop(key) for key in keys if key in self._processed}
+        self._owned.difference_update(keys)
+        for key in keys:
+            self._floors.pop(key, None)
         if self._role.commits != "auto":
             # What is lost is committed too: that must be refused.
             self._commit(processed, asynchronous=False)
@@ -201,10 +385,13 @@ def main(role: Role) -> int:
     _log_to_stderr()
     history = HistoryWriter(Path(role.history))
     member = Member(role, Timing(), history)
-    signal.signal(signal.SIGTERM, lambda *_: member.leaving.set())
-    signal.signal(signal.SIGUSR1, lambda *_: member.busy.set())
+    member.obey()
     threading.Thread(target=watch_for_starvation, args=(history,), daemon=True).start()
-    history.write(events.Started(now(), role.group, role.name, role.instance, role.assignor, role.commits))
+    history.write(
+        events.Started(
+            now(), role.group, role.name, role.instance, role.assignor, role.commits, guest=bool(role.secured)
+        )
+    )
     try:
         member.run()
     except Exception as error:
@@ -213,6 +400,33 @@ def main(role: Role) -> int:
         return 1
     history.write(events.Ended(now()))
     return 0
+
+
+def _told(message: Message, polled: float) -> events.Event:
+    """Return the event of what a poll returned: a message, the end of a partition, or an error."""
+    error = message.error()
+    if error is None:
+        key, offset = _place(message)
+        return events.Consumed(now(), polled, key, offset, (message.value() or b"").decode())
+    if error.code() == KafkaError._PARTITION_EOF:
+        return events.Reached(now(), polled, *_place(message))
+    return events.Told(now(), error.name(), message.topic(), error.str())
+
+
+def _place(message: Message) -> tuple[Key, int]:
+    topic, number, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert number is not None
+    assert offset is not None
+    return (topic, number), offset
+
+
+def _is_inside(frame: FrameType | None, caller: Any) -> bool:
+    """Return whether a frame is of a call that `caller` makes, and not of a callback of this module within that."""
+    outer = None if frame is None or frame.f_code is caller.__code__ else frame
+    while outer is not None and outer.f_code.co_filename != caller.__code__.co_filename:
+        outer = outer.f_back
+    return outer is not None and outer.f_code is caller.__code__
 
 
 def _keys(partitions: list[TopicPartition]) -> tuple[Key, ...]:

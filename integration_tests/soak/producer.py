@@ -44,12 +44,15 @@ def main() -> int:
     parser.add_argument("--history", type=Path, required=True)
     parser.add_argument("topics", nargs="+")
     options = parser.parse_args()
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stopping: list[int] = []
+    # No Event is set here: a handler that interrupts its wait would wait for its lock for ever.
+    signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
+    pause = threading.Event()
     history = HistoryWriter(options.history)
     writer = Writer(options.bootstrap_servers, options.topics, history)
     number = 0
-    while not stop.wait(1 / options.rate):
+    while not stopping:
+        pause.wait(1 / options.rate)
         writer.write(str(number))
         number += 1
     lost = writer.finish()

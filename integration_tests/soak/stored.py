@@ -34,7 +34,15 @@ class StoredGeneration:
     """Each partition's owner: its ``group.instance.id`` or, where it has none, its ``client.id``."""
 
 
-StoredRecord = StoredCommit | StoredGeneration
+@dataclass(frozen=True, slots=True)
+class StoredRemoval:
+    """An offset was removed, as that of a deleted topic is."""
+
+    group: str
+    key: Key
+
+
+StoredRecord = StoredCommit | StoredGeneration | StoredRemoval
 
 
 def read_all(bootstrap_servers: str) -> list[StoredRecord]:
@@ -49,10 +57,13 @@ def read_all(bootstrap_servers: str) -> list[StoredRecord]:
 
 
 def understand(record: Stored) -> StoredRecord | None:
-    """Return what a record says of generations and their offsets; None for a tombstone."""
+    """Return what a record says of generations and their offsets; None for a group's tombstone."""
     match record:
         case Stored(group, key, StoredOffset(offset, _, metadata)) if key is not None:
-            return StoredCommit(group, key, offset, metadata)
+            # librdkafka stores a NUL after it, and so does Groupwright.
+            return StoredCommit(group, key, offset, metadata.removesuffix("\0"))
+        case Stored(group, key, None) if key is not None:
+            return StoredRemoval(group, key)
         case Stored(group, _, offsets_topic.StoredGeneration(number, protocol, _, members)):
             owners: dict[Key, str] = {}
             for member in members:

@@ -4,7 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from soak.events import Assigned, Consumed, Event, GivenUp, HistoryReader, Key, Produced, Rebalanced
+from soak.events import (
+    Assigned,
+    Consumed,
+    Event,
+    GivenUp,
+    HistoryReader,
+    Interrupted,
+    Key,
+    Produced,
+    Rebalanced,
+)
 
 Position = tuple[Key, int]
 """A partition and an offset."""
@@ -23,6 +33,8 @@ class Tally:
         """By member."""
         self.rebalances: defaultdict[str, set[int]] = defaultdict(set)
         """The generations that any member has reported, by group."""
+        self.interruptions: defaultdict[str, int] = defaultdict(int)
+        """By group; each may have lost one message."""
         self._readers: dict[str, tuple[str, HistoryReader]] = {}
 
     def add(self, name: str, group: str, path: Path) -> None:
@@ -41,14 +53,27 @@ class Tally:
         """Return whether a process has said anything yet."""
         return bool(self.histories[name])
 
-    def missing(self, group: str, members: Iterable[str]) -> int:
-        """Return how many messages the group has still to consume, and partitions to have one owner each."""
+    def forget(self, topic: str) -> None:
+        """Leave out what was produced to a topic, and consumed of it, before it was deleted."""
+        self.produced = {it for it in self.produced if it[0][0] != topic}
+        for group, consumed in self.consumed.items():
+            self.consumed[group] = {it for it in consumed if it[0][0] != topic}
+
+    def owns(self, member: str, topic: str) -> bool:
+        """Return whether the member owns partitions of the topic, by its own account."""
+        return any(key[0] == topic for key in self.owned[member])
+
+    def unconsumed(self, group: str) -> int:
+        """Return how many messages the group has still to consume."""
+        return len(self.produced - self.consumed[group])
+
+    def unsettled(self, members: Iterable[str]) -> int:
+        """Return how many partitions do not have one owner among these members."""
         owners: defaultdict[Key, int] = defaultdict(int)
         for member in members:
             for key in self.owned[member]:
                 owners[key] += 1
-        unsettled = sum(owners[key] != 1 for key in {key for key, _ in self.produced})
-        return len(self.produced - self.consumed[group]) + unsettled
+        return sum(owners[key] != 1 for key in {key for key, _ in self.produced})
 
     def _note(self, name: str, group: str, event: Event) -> None:
         match event:
@@ -56,6 +81,8 @@ class Tally:
                 self.produced.add((key, offset))
             case Consumed(key=key, offset=offset):
                 self.consumed[group].add((key, offset))
+            case Interrupted():
+                self.interruptions[group] += 1
             case Assigned(partitions=partitions):
                 self.owned[name].update(partitions)
             case GivenUp(partitions=partitions):

@@ -9,18 +9,24 @@ from soak.checker import Records, Verdict, check, summary
 from soak.events import (
     Assigned,
     Busy,
+    Closing,
     Committed,
     Consumed,
     Ended,
     Event,
     Failed,
     GivenUp,
+    Interrupted,
     Key,
     Produced,
+    Reached,
+    Sought,
     Started,
     Struck,
+    Told,
+    Woken,
 )
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
 TIMING = Timing(session=4, heartbeat=0.3, max_poll=6, silence=7.5, poll=0.2, commit=0.3, grace=1)
@@ -30,9 +36,15 @@ P: Key = ("t", 0)
 class Script:
     """What one member writes, in the order in which it is called."""
 
-    def __init__(self, name: str, start: float = 0.0, instance: str | None = None) -> None:
+    def __init__(
+        self, name: str, start: float = 0.0, instance: str | None = None, *, guest: bool = False
+    ) -> None:
         self.name = name
-        self.events: list[Event] = [Started(start, "g", name, instance, "range", "sync")]
+        self.events: list[Event] = [Started(start, "g", name, instance, "range", "sync", guest)]
+
+    def does(self, *events: Event) -> "Script":
+        self.events += events
+        return self
 
     def gains(self, time: float, key: Key = P) -> "Script":
         self.events.append(Assigned(time, (key,)))
@@ -307,6 +319,178 @@ def test_unless_the_commit_of_the_handover_failed() -> None:
     second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).gives_up(9).ends(10)
 
     assert rules(first.gives_up(3).ends(4), second) == []
+
+
+def test_after_a_seek_the_sought_message_comes() -> None:
+    def member(*offsets: int) -> Script:
+        script = Script("a").gains(1).consumes(2, 0, 1, 2).does(Sought(2.5, P, 1))
+        return script.consumes(3, *offsets).commits(3.5, 4).gives_up(4).ends(5)
+
+    assert rules(member(1, 2, 3), produced=4) == []
+    assert rules(member(3), produced=4) == ["skipped"]
+    assert rules(member(2, 3), produced=4) == ["skipped"]
+
+
+def test_a_seek_back_is_a_reason_for_duplicates_and_no_other_start_is() -> None:
+    def second(*events: Event) -> Script:
+        return Script("b").gains(3.1).does(*events).consumes(3.3, 1, 2).commits(3.5, 3).gives_up(9).ends(10)
+
+    def first() -> Script:
+        return Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).gives_up(3).ends(4)
+
+    assert rules(first(), second(Sought(3.2, P, 1)), produced=3) == []
+    assert rules(first(), second(), produced=3) == ["behind the commit", "duplicate"]
+
+
+def test_a_seek_goes_no_further_than_what_was_given() -> None:
+    member = Script("a").gains(1).does(Sought(1.5, P, 2)).consumes(2, 2).gives_up(3).ends(4)
+
+    assert rules(member) == ["skipped"]
+
+
+def test_an_end_is_where_the_next_message_comes() -> None:
+    def member(end: int, *offsets: int) -> Script:
+        script = Script("a").gains(1).consumes(2, 0, 1).does(Reached(2.5, 2.4, P, end))
+        return script.consumes(3, *offsets).commits(3.5, 4).gives_up(4).ends(5)
+
+    assert rules(member(2, 2, 3), produced=4) == []
+    assert rules(member(3), produced=2) == ["wrong end"]
+    assert rules(member(1), produced=2) == ["wrong end"]
+
+
+def test_an_end_may_come_first_and_not_beyond_what_was_given() -> None:
+    assert rules(Script("a").gains(1).does(Reached(2, 1.9, P, 0)).gives_up(3).ends(4)) == []
+    assert rules(Script("a").gains(1).does(Reached(2, 1.9, P, 1)).gives_up(3).ends(4)) == ["skipped"]
+    assert rules(Script("a").does(Reached(2, 1.9, P, 0)).ends(4)) == ["not owned"]
+
+
+def test_an_interrupted_poll_may_lose_the_message_in_hand_and_no_other() -> None:
+    def member(polled: float, *offsets: int) -> Script:
+        script = Script("a").gains(1).consumes(2, 0).does(Interrupted(polled + 0.01, polled))
+        return script.consumes(3, *offsets).commits(3.5, 9).gives_up(4).ends(5)
+
+    verdict = judge(member(2.5, 2), produced=3)
+
+    assert verdict.violations == []
+    assert verdict.excused == 1
+    assert rules(member(2.5, 3), produced=4) == ["lost message", "skipped"]
+    # The interruption must lie between.
+    assert rules(member(1.5, 2), produced=3) == ["lost message", "skipped"]
+    assert rules(member(3.2, 2), produced=3) == ["lost message", "skipped"]
+
+
+def test_what_was_in_hand_when_the_member_left_is_missing_at_the_next_owner() -> None:
+    first = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).gives_up(3).ends(4)
+    second = Script("b").gains(3.1).consumes(3.2, 2).commits(3.5, 3).gives_up(9).ends(10)
+
+    assert rules(first, second, produced=3) == []
+
+
+def test_the_last_message_of_all_may_have_been_in_hand() -> None:
+    member = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).gives_up(3).ends(4)
+
+    assert rules(member, produced=2) == []
+    assert rules(member, produced=3) == ["lost message"]
+
+
+def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assignment() -> None:
+    def member(*events: Event, polled: float = 2.9) -> Script:
+        return Script("a").gains(1).does(*events).gives_up(3).consumes(3.05, 0, polled=polled).ends(4)
+
+    heir = Script("b").gains(3.1).consumes(3.2, 0).commits(3.5, 1).gives_up(9).ends(10)
+
+    assert rules(member(Closing(2.95)), heir, produced=1) == []
+    assert rules(member(Closing(2.95), polled=3.01), heir, produced=1) == ["not owned"]
+    assert rules(member(), heir, produced=1) == ["not owned"]
+
+
+# --- Topics that are deleted and made anew
+
+DELETED = [Struck(4, "delete topic", "t", 4.5), Struck(10, "make topic", "t", 10.5)]
+
+
+def test_each_incarnation_of_a_topic_begins_anew() -> None:
+    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).gives_up(6).ends(7)
+    second = Script("b").gains(11).consumes(12, 0, 1).commits(12.5, 2).gives_up(13).ends(14)
+    stored: list[StoredRecord] = [
+        StoredCommit("g", P, 2, ""),
+        StoredRemoval("g", P),
+        StoredCommit("g", P, 1, ""),
+        StoredCommit("g", P, 2, ""),
+    ]
+
+    assert rules(first, second, strikes=DELETED, stored=stored) == []
+    assert rules(first, second, stored=stored) == ["behind the commit", "duplicate"]
+    assert rules(first, second, strikes=DELETED, stored=[stored[0], *stored[2:]]) == ["commit went back"]
+
+
+def test_messages_of_a_deleted_topic_need_not_be_consumed_and_those_of_its_last_incarnation_must() -> None:
+    first = Script("a").gains(1).gives_up(6).ends(7)
+    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).gives_up(13).ends(14)
+
+    def judged(*produced: Produced) -> list[str]:
+        commits = [StoredCommit("g", P, 1, "")]
+        histories = [first.events, second.events]
+        return sorted(summary(check(Records(histories, produced, DELETED, commits), TIMING).violations))
+
+    assert judged(Produced(3, P, 5, "old"), Produced(11, P, 0, "m0")) == []
+    assert judged(Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")) == ["lost message"]
+    assert judged(Produced(11, P, 0, "other")) == ["wrong message"]
+
+
+def test_a_member_is_told_of_a_missing_topic_only_while_it_is_missing() -> None:
+    def member(time: float, code: str = "UNKNOWN_TOPIC_OR_PART") -> Script:
+        return Script("a").does(Told(time, code, "t", "gone")).ends(40)
+
+    assert rules(member(5), strikes=DELETED) == []
+    assert rules(member(3), strikes=DELETED) == ["unexplained error"]
+    assert rules(member(39), strikes=DELETED) == ["unexplained error"]
+    assert rules(member(5, "_TRANSPORT"), strikes=DELETED) == ["unexplained error"]
+
+
+def test_a_member_that_keeps_a_deleted_topic_is_told() -> None:
+    assert rules(Script("a").ends(1), strikes=[Struck(5, "keep deleted topic", "a", 5)]) == ["kept"]
+
+
+# --- Guests, and other calls
+
+FORBIDDEN = Told(2, "TOPIC_AUTHORIZATION_FAILED", "t", "not for you")
+
+
+def test_a_guest_is_told_what_it_may_not_read_and_nobody_else_is() -> None:
+    assert rules(Script("a", guest=True).does(FORBIDDEN).ends(20)) == []
+    assert rules(Script("a").does(FORBIDDEN).ends(20)) == ["unexplained error"]
+    assert rules(Script("a", guest=True).ends(20)) == ["not told"]
+    assert rules(Script("a", guest=True).ends(5)) == []
+    assert rules(Script("a", guest=True).ends(20), strikes=[Struck(6, "pause broker", "", 14)]) == []
+
+
+def test_a_guest_consumes_nothing_of_it() -> None:
+    guest = Script("a", guest=True).does(FORBIDDEN).gains(3).consumes(4, 0).gives_up(5).ends(6)
+
+    assert rules(guest) == ["forbidden"]
+
+
+def test_each_wakeup_wakes_once() -> None:
+    asked = [Struck(2, "wakeup", "a", 2)]
+
+    def member(*events: Event) -> Script:
+        return Script("a").gains(1).does(*events).consumes(5, 0).commits(6, 1).gives_up(7).ends(8)
+
+    assert rules(member(Woken(2.1)), strikes=asked) == []
+    assert rules(member(), strikes=asked) == ["not woken"]
+    assert rules(member(Woken(2.1))) == ["woken for nothing"]
+    assert rules(member(Woken(2.1), Woken(2.2)), strikes=asked) == ["woken for nothing"]
+
+
+def test_one_that_was_stopped_within_on_revoke_had_been_asked_in_time() -> None:
+    second = Script("b").gains(7).gives_up(11).ends(12)
+
+    def first(begun: float) -> Script:
+        return Script("a").gains(1).does(GivenUp(9.1, begun, (P,), lost=False)).ends(10)
+
+    assert rules(first(2.9), second, strikes=stalled("a", 3, 9)) == []
+    assert rules(first(9.0), second, strikes=stalled("a", 3, 9)) == ["revoked, not lost"]
 
 
 # --- Commits

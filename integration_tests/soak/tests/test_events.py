@@ -17,6 +17,10 @@ from soak.events import Event, HistoryReader, HistoryWriter, decode, encode
         events.Rebalanced(1.5, 7, "the consumer subscribed", "completed"),
         events.Consumed(2.5, 2.25, ("t", 0), 17, "m17"),
         events.Committed(2.5, None, {("t", 0): 5, ("u", 1): 0}, "refused"),
+        events.Reached(2.5, 2.25, ("t", 0), 17),
+        events.Sought(2.5, ("t", 0), 17),
+        events.Told(2.5, "UNKNOWN_TOPIC_OR_PART", None, "no such topic"),
+        events.Interrupted(2.5, 2.25),
         events.Struck(1.5, "kill", "g-1", 1.75),
     ],
 )

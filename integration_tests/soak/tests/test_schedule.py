@@ -2,7 +2,7 @@
 
 import itertools
 
-from soak.schedule import Kind, characters, strikes
+from soak.schedule import Kind, characters, forbidden, strikes
 from soak.timing import Timing
 
 GROUPS = ("range", "sticky")
@@ -41,5 +41,12 @@ def test_stalls_outlast_the_session_or_stay_well_within_it() -> None:
 def test_members_are_of_every_character() -> None:
     found = set(itertools.islice(characters(1, "range"), 60))
 
-    assert {each.commits for each in found} == {"auto", "sync", "async"}
-    assert {each.static for each in found} == {True, False}
+    assert {each.commits for each in found} == {"auto", "sync", "async", "store", "message"}
+    assert {each.seeks for each in found} == {"none", "on", "back"}
+    assert {each.calls for each in found} == {"poll", "consume"}
+    assert not [each for each in found if each.commits == "auto" and each.seeks == "back"]
+    assert {each.static for each in found} == {each.eof for each in found} == {True, False}
+
+
+def test_guests_are_forbidden_to_read_or_anything() -> None:
+    assert {forbidden(seed) for seed in range(20)} == {"read", "all"}

@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets` as a broker 4.3.1 (and, for the older form, a 3.9) writes them."""
 
 from harness import offsets_topic
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord, understand
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval, understand
 
 COMMIT_KEY = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
 GROUP_KEY = b"\x00\x02\x00\x01g"
@@ -46,6 +46,7 @@ def test_an_empty_group_owns_nothing() -> None:
     assert decode(GROUP_KEY, value) == StoredGeneration("g", 2, None, {})
 
 
-def test_tombstones_and_other_kinds_of_groups_say_nothing_here() -> None:
-    assert decode(COMMIT_KEY, None) is None
+def test_only_the_tombstone_of_an_offset_is_understood() -> None:
+    assert decode(COMMIT_KEY, None) == StoredRemoval("g", ("t", 0))
+    assert decode(GROUP_KEY, None) is None
     assert decode(b"\x00\x03\x00\x01g", b"") is None
