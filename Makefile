@@ -6,7 +6,7 @@ ARGS   ?=
 JOBS   ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity fuzz soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (A
 
 parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)
+
+third-parties: $(VENV)/.dev ## Libraries that use a consumer, with confluent-kafka's and with ours (ARGS="faststream" for some)
+	@PYTHONPATH=integration_tests $(BIN)/python -m third_parties $(ARGS)
 
 fuzz: $(VENV)/.dev ## Random programs on both consumers, compared and made small (ARGS="--minutes 60 --seed 1000")
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz $(ARGS)
