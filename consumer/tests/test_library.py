@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +115,19 @@ def test_an_application_that_takes_warnings_for_errors_imports_the_package() -> 
     program = [sys.executable, "-W", "error", "-c", "import groupwright.consumer"]
 
     assert subprocess.run(program, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_a_folder_that_hides_kafka_python_is_named(tmp_path: Path) -> None:
+    hiding = tmp_path / "kafka" / "__init__.py"
+    hiding.parent.mkdir()
+    hiding.touch()
+    make = "from groupwright.consumer import Consumer; Consumer({'bootstrap.servers': 'h', 'group.id': 'g'})"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", make], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert f"ImportError: the module 'kafka' is {hiding}, which hides kafka-python" in ended.stderr
 
 
 @pytest.mark.parametrize(("member", "signature"), [*OVERRIDDEN.items(), *CALLED.items()])

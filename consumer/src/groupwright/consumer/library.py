@@ -9,7 +9,16 @@ import warnings
 with warnings.catch_warnings():
     # It reads its schemas with them, at import: an application under ``python -W error`` could not import this package.
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
-    import kafka.errors as kafka_errors
+    try:
+        import kafka.errors as kafka_errors
+    except ModuleNotFoundError as error:
+        if error.name == "kafka":
+            raise
+        import kafka
+
+        raise ImportError(
+            f"the module 'kafka' is {kafka.__file__}, which hides kafka-python; rename that file or folder"
+        ) from error
     from kafka.future import Future
     from kafka.net.connection import KafkaConnection, SaslReauthenticator
     from kafka.net.inet import KafkaNetSocket
