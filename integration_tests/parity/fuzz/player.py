@@ -7,6 +7,7 @@ one partition is left to read from.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaException, Message, TopicPartition
@@ -17,6 +18,8 @@ from parity.lab import Lab
 
 _SILENCE = 0.7
 """Seconds without anything that end a read."""
+_ASSIGNED = 5.0
+"""Seconds within which a subscription brings an assignment, if it brings any."""
 _PATIENCE = 15.0
 _MAX_POLL_INTERVAL = 6.0
 
@@ -106,9 +109,22 @@ class Player:
         names = [self._topics[number] for number in topics]
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         if pause == "settle":
-            self._settle()
+            before = len(self._client.messages)
+            self._await_assignment()
+            if len(self._client.messages) == before or not self._reads_one_partition():
+                self._settle()
         elif pause == "assigned":
-            self._client.until(self._client.raw.assignment, "assigned", timeout=5.0)
+            self._client.until(self._client.raw.assignment, "assigned", timeout=_ASSIGNED)
+
+    def _await_assignment(self) -> None:
+        """Poll until something is assigned, or an error says why not; on a busy machine that takes longer than silence."""
+        client, deadline = self._client, time.monotonic() + _ASSIGNED
+        errors = len(client.errors)
+        with suppress(KafkaException, RuntimeError, ValueError):
+            while (
+                not client.raw.assignment() and len(client.errors) == errors and time.monotonic() < deadline
+            ):
+                client.poll(0.02)
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
         if kind == "none":
