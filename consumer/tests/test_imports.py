@@ -41,6 +41,20 @@ def test_a_consumer_that_the_broker_assigns_needs_neither_numpy_nor_kafka_python
     assert (ended.stdout, ended.stderr) == ("set()\n", "")
 
 
+def test_nothing_is_left_for_a_poll_to_import() -> None:
+    """list_topics looks a class up in confluent_kafka.admin: an exception of a signal handler during its import left poll as
+    an ImportError.
+    """
+    ended = run(
+        "import sys\n"
+        "from groupwright.consumer import Consumer\n"
+        "Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'log_level': 0}).close()\n"
+        "print('confluent_kafka.admin' in sys.modules)"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
 def test_without_confluent_kafkas_asyncio_consumer_ours_says_what_to_install() -> None:
     ended = run(
         "import sys\n"

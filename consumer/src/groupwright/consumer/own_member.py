@@ -8,6 +8,7 @@ from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
+import confluent_kafka.admin  # noqa: F401 - else list_topics imports it within a poll, where a signal handler's exception becomes an ImportError
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer import group_metadata
