@@ -457,7 +457,7 @@ class _Group:
     def _check_duplicate(self, message: Consumed, first: Consumed, before: Window, again: Window) -> None:
         if before is again or again.begin < before.begin:
             return  # told already, as a duplicate within one window or a stale delivery
-        if before.how in {End.LOST, End.KILLED} or self._commit_failed(message, before):
+        if before.how in {End.LOST, End.KILLED, End.DIED} or self._commit_failed(message, before):
             return
         if any(sought.offset <= message.offset for sought in again.sought):
             return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
@@ -269,8 +270,20 @@ class _Run:
         with self._fleet.striking("delete topic", _DELETED):
             futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_ADMIN_SECONDS)
             futures[_DELETED].result(_ADMIN_SECONDS)
+            # A broker that crashes before it has removed the offsets keeps them, for the next topic of this name.
+            wait_until(lambda: not any(map(self._has_offsets, self._plan.assignors)), _ADMIN_SECONDS)
         deleted = now()
         self._at(deleted + _GONE_SECONDS, lambda: self._make_anew(deleted))
+
+    def _has_offsets(self, group: str) -> bool:
+        """Return whether the coordinator has offsets of the deleted topic."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        try:
+            asked = self._kafka.admin().list_consumer_group_offsets(request, request_timeout=_ADMIN_SECONDS)
+            found = asked[group].result(_ADMIN_SECONDS)
+        except KafkaException:
+            return True  # not known yet
+        return any(each.topic == _DELETED and each.offset >= 0 for each in found.topic_partitions)
 
     def _make_anew(self, deleted: float) -> None:
         tally = self._fleet.tally

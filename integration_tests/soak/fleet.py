@@ -18,7 +18,7 @@ from soak.timing import Timing
 
 PRODUCER = "producer"
 _LEAVE_SECONDS = 30.0
-_PRODUCER_SECONDS = 70.0
+_PRODUCER_SECONDS = 250.0
 _HERE = Path(__file__).parent
 
 

@@ -38,10 +38,14 @@ class End(StrEnum):
     REVOKED = "revoked"
     LOST = "lost"
     KILLED = "killed"
+    DIED = "died"
+    """Its process ended by itself, with an exception."""
     OPEN = "open"
     """Not at all: the history ends before."""
 
 
+LIFE = "the member's life"
+"""During which a failure ends a member's process."""
 _AT_ONCE = 0.01
 """Seconds within which two things that a member does follow each other with no poll between them."""
 
@@ -178,6 +182,8 @@ def _follow(it: Life) -> None:
                 pass
     if it.killed < math.inf:
         _end(owned, tuple(owned), it.killed, End.KILLED)
+    died = [failure.time for failure in it.failures() if failure.during == LIFE]
+    _end(owned, tuple(owned) if died else (), max(died, default=math.inf), End.DIED)
 
 
 def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed: Window | None) -> None:

@@ -23,6 +23,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer import Consumer, Rebalance, WakeupError
 from soak import events
 from soak.events import HistoryWriter, Key, now
+from soak.lives import LIFE
 from soak.timing import Timing
 
 _PULSE_SECONDS = 0.1
@@ -396,7 +397,7 @@ def main(role: Role) -> int:
         member.run()
     except Exception as error:
         logging.getLogger("soak").exception("the member ends")
-        history.write(events.Failed(now(), "the member's life", repr(error)))
+        history.write(events.Failed(now(), LIFE, repr(error)))
         return 1
     history.write(events.Ended(now()))
     return 0

@@ -18,6 +18,8 @@ from soak.events import HistoryWriter, now
 _DELIVERY_SECONDS = 20.0
 """Longer than a broker is ever away."""
 _FLUSH_SECONDS = 60.0
+_FINISH_SECONDS = 180.0
+"""How long messages are written again at the end: a loaded machine's broker takes a minute to come back."""
 
 
 def command(bootstrap_servers: str, topics: list[str], rate: int, history: Path) -> list[str]:
@@ -82,12 +84,13 @@ class Writer:
 
     def finish(self) -> list[str]:
         """Wait for all messages; return those that were not delivered, however often they were written."""
+        deadline = now() + _FINISH_SECONDS
         self._producer.flush(_FLUSH_SECONDS)
-        if self._undelivered or len(self._producer):
+        while (self._undelivered or len(self._producer)) and now() < deadline:
             self._write_again()
             self._producer.flush(_FLUSH_SECONDS)
-            self._producer.purge()
-            self._producer.flush(_FLUSH_SECONDS)
+        self._producer.purge()
+        self._producer.flush(_FLUSH_SECONDS)
         return self._undelivered
 
     def _write_again(self) -> None:

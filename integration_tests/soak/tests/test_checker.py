@@ -26,6 +26,7 @@ from soak.events import (
     Told,
     Woken,
 )
+from soak.lives import LIFE
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
@@ -547,6 +548,14 @@ def test_a_member_that_raises_or_dies_by_itself_is_told() -> None:
     assert rules(Script("a").fails(2).ends(3)) == ["failure"]
     assert rules(Script("a").gains(1)) == ["died"]
     assert rules(Script("a"), strikes=[Struck(5, "hang", "a", 9)]) == ["hung"]
+
+
+def test_a_member_that_died_owns_nothing_any_more() -> None:
+    """One violation is told once, not again with each later owner."""
+    dead = Script("a").gains(1).consumes(2, 0).does(Failed(3, LIFE, "boom"))
+    heir = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).gives_up(9).ends(10)
+
+    assert rules(dead, heir, produced=1) == ["died", "failure"]
 
 
 @pytest.mark.parametrize(("settled", "expected"), [(4.05, ["not settled"]), (5, [])])
