@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
@@ -17,10 +17,11 @@ from confluent_kafka.cimpl import NewPartitions
 from groupwright.testing import LocalKafka
 from groupwright.testing.security import Listener, Security
 from soak import checker, schedule, stored
-from soak.events import now
+from soak.events import Key, now
 from soak.fleet import PRODUCER, Fleet, Worker, wait_until
 from soak.member import Order
 from soak.schedule import Kind, Strike
+from soak.stored import StoredCommit, StoredGeneration, StoredRecord
 from soak.timing import BROKER_SETTINGS, Timing
 
 _TOPICS = {"orders": 4, "payments": 3, "returns": 2, "salaries": 2}
@@ -271,19 +272,20 @@ class _Run:
             futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_ADMIN_SECONDS)
             futures[_DELETED].result(_ADMIN_SECONDS)
             # A broker that crashes before it has removed the offsets keeps them, for the next topic of this name.
-            wait_until(lambda: not any(map(self._has_offsets, self._plan.assignors)), _ADMIN_SECONDS)
+            wait_until(lambda: not self._has_offsets(), _ADMIN_SECONDS)
         deleted = now()
         self._at(deleted + _GONE_SECONDS, lambda: self._make_anew(deleted))
 
-    def _has_offsets(self, group: str) -> bool:
+    def _has_offsets(self) -> bool:
         """Return whether the coordinator has offsets of the deleted topic."""
-        request = [ConsumerGroupTopicPartitions(group)]
+        latest: dict[tuple[str, Key], StoredRecord] = {}
         try:
-            asked = self._kafka.admin().list_consumer_group_offsets(request, request_timeout=_ADMIN_SECONDS)
-            found = asked[group].result(_ADMIN_SECONDS)
-        except KafkaException:
+            for record in stored.read_all(self._kafka.bootstrap_servers):
+                if not isinstance(record, StoredGeneration) and record.key[0] == _DELETED:
+                    latest[record.group, record.key] = record
+        except (KafkaException, TimeoutError):
             return True  # not known yet
-        return any(each.topic == _DELETED and each.offset >= 0 for each in found.topic_partitions)
+        return any(isinstance(record, StoredCommit) for record in latest.values())
 
     def _make_anew(self, deleted: float) -> None:
         tally = self._fleet.tally
@@ -358,15 +360,13 @@ class _Run:
 
     # --- Judgement ----------------------------------------------------------------------------------
 
-    def _judge(self, records: Sequence[stored.StoredRecord], settled: float, *, drained: bool) -> Result:
+    def _judge(self, records: Sequence[StoredRecord], settled: float, *, drained: bool) -> Result:
         histories = dict(self._fleet.tally.histories)
         written = [histories.pop(name) for name in list(histories) if name.startswith(PRODUCER)]
         produced = sorted(itertools.chain.from_iterable(written), key=lambda event: event.time)
         known = checker.Records(list(histories.values()), produced, self._fleet.strikes, records, settled)
         generations = Counter(
-            record.group
-            for record in records
-            if isinstance(record, stored.StoredGeneration) and record.owners
+            record.group for record in records if isinstance(record, StoredGeneration) and record.owners
         )
         return Result(
             plan=self._plan,
