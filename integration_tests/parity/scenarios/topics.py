@@ -223,35 +223,6 @@ def a_topic_that_is_forbidden_later(lab: Lab) -> None:
     consumer.closed = True
 
 
-@scenario(seconds=40)
-def an_unreadable_topic_that_another_members_plan_gives(lab: Lab) -> None:
-    """A member is given a partition that it may not read: an error tells of it, and it consumes the rest."""
-    topic, secret = lab.topic(2, messages=3), lab.topic(2, messages=3, name="secret")
-    unreadable = AclBinding(
-        ResourceType.TOPIC,
-        secret,
-        ResourcePatternType.LITERAL,
-        "User:limited",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.DENY,
-    )
-    lab.admin.create_acls([unreadable])[unreadable].result(30)
-    leader = lab.other_member(client_id="a", partition_assignment_strategy="range")
-    leader.subscribe([topic, secret])
-    leader.read(6)
-    member = lab.consumer(client_id="b", partition_assignment_strategy="range", **lab.secured("limited"))
-    member.subscribe([topic, secret], **callbacks())
-    lab.together(leader, member, until=lambda: member.errors, what="an error")
-    lab.produce(topic, 2, 1)
-    lab.together(
-        leader, member, until=lambda: len(member.messages) == 2, what="the messages of the other topic"
-    )
-    lab.note(f"members {lab.members()}")
-    member.raw.close()
-    member.closed = True
-
-
 @scenario(seconds=30)
 def commits_of_what_does_not_exist(lab: Lab) -> None:
     """Commits of a missing topic, a missing partition, a deleted topic: an error at once, and the rest is stored."""
