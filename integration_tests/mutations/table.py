@@ -105,7 +105,7 @@ MUTATIONS = (
     Mutation(
         "the committed offsets are not used",
         f"{CONSUMER}/rounds.py",
-        "                answer.offsets,\n",
+        "                offsets,\n",
         "                {},\n",
         "integration_tests/offsets/test_reset.py::test_an_empty_group_goes_on_where_it_is_told_to[back]",
     ),
@@ -119,8 +119,8 @@ MUTATIONS = (
     Mutation(
         "what was consumed is not committed before it is given up",
         f"{CONSUMER}/own_member.py",
-        "commit = self._committer.last_commit(consumer, self._config.timing.session_timeout)",
-        "commit = None",
+        "return self._committer.last_commit(consumer, self._config.timing.session_timeout)",
+        "return None",
         "integration_tests/consumer/test_commits.py::test_what_was_consumed_is_committed_before_it_is_given_up",
     ),
     Mutation(
