@@ -13,15 +13,15 @@ _CLUSTERS = frozenset({"kafka", "cluster", "breakable_cluster"})
 _ROOT = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Name the group of a test, for pytest-xdist."""
+    item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name the group of each test, for pytest-xdist."""
-    if not hasattr(config, "workerinput"):
-        return  # one process runs them all
-    groups = {item: _group(item) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: groups[item].startswith("/"))
+    """Have the long groups begin first."""
+    if hasattr(config, "workerinput"):  # a process that runs all of them goes through the folders
+        items.sort(key=lambda item: _group(item).startswith("/"))
 
 
 def _group(item: pytest.Item) -> str:
