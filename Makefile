@@ -6,7 +6,7 @@ ARGS   ?=
 JOBS   ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ third-parties: $(VENV)/.dev ## Libraries that use a consumer, with confluent-kaf
 
 fuzz: $(VENV)/.dev ## Random programs on both consumers, compared and made small (ARGS="--minutes 60 --seed 1000")
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz $(ARGS)
+
+fuzz-rediscover: $(VENV)/.dev ## Mended defects put back, and how soon random programs find them (ARGS="seek commit")
+	@PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz.rediscover $(ARGS)
 
 soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

@@ -31,7 +31,6 @@ MENDED = (
         "        self._queue.expire(math.inf, reason, DESTROYED)\n",
         "",
         f"{_TESTS}/test_driver.py::test_commits_that_have_not_ended_end_with_the_thread",
-        "close_beside_a_synchronous_commit",
     ),
     Mutation(
         "what was consumed before a seek is not committed",
@@ -85,6 +84,49 @@ MENDED = (
         "automatic_commits_go_on_while_the_application_is_busy",
         in_fuzzing=True,
     ),
+    Mutation(
+        "a commit while the assignment is lost says that there is nothing to commit",
+        f"{CONSUMER}/committing.py",
+        "elif self._membership.lost:",
+        "elif False:",
+        f"{_BOTH}[the_codes_of_commits_after_max_poll_interval]",
+        "the_codes_of_commits_after_max_poll_interval",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "a synchronous commit does not return the partitions without an offset",
+        f"{CONSUMER}/committing.py",
+        "return reported(partitions, {})",
+        "return reported(to_partitions(offsets), {})",
+        f"{_BOTH}[a_commit_says_which_partitions_it_was_about]",
+        "a_commit_says_which_partitions_it_was_about",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "offsets behind the committed one are committed before the end",
+        f"{CONSUMER}/offsets.py",
+        "if committed is None or last:",
+        "if True:",
+        f"{_TESTS}/test_offsets.py::test_going_back_is_pending_at_the_end_alone",
+        "going_back_is_committed_at_the_end_alone",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "an offset of a topic that the consumer never had cannot be stored for another reason",
+        f"{CONSUMER}/committing.py",
+        "KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION",
+        "KafkaError._STATE",
+        f"{_BOTH}[an_offset_of_an_unassigned_partition_is_not_stored]",
+        "an_offset_of_an_unassigned_partition_is_not_stored",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "a commit of something that is no list is no TypeError",
+        f"{CONSUMER}/offsets.py",
+        "if not isinstance(partitions, list):",
+        "if False:",
+        f"{_TESTS}/test_offsets.py::test_what_is_no_list_of_partitions_is_refused",
+    ),
     # --- Positions and messages ---
     Mutation(
         "a seek soon after the assignment is undone, since the beginning is no offset yet",
@@ -134,7 +176,6 @@ MENDED = (
         "            self._ahead.put_back(messages)\n            if self._ahead.cut_short:\n",
         "            if self._ahead.cut_short:\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[consume-gathering-whole-]",
-        "a_handler_that_raises_while_messages_flow",
     ),
     Mutation(
         "a process that was stopped beyond its session hands out its batch",
@@ -142,7 +183,6 @@ MENDED = (
         "lapsed = self._member.lapsed",
         "lapsed = False",
         f"{_TESTS}/test_consumer_threads.py::test_what_others_may_own_by_now_is_not_handed_out",
-        "a_process_stopped_beyond_its_session",
     ),
     # --- The group ---
     Mutation(
@@ -213,6 +253,21 @@ MENDED = (
         "::test_the_same_subscription_again_is_another_rebalance_of_an_eager_member",
         "subscribing_to_the_same_topics_again_rebalances_an_eager_member",
         in_fuzzing=True,
+    ),
+    Mutation(
+        "a refused look-up of the coordinator is told at every poll",
+        f"{CONSUMER}/membership.py",
+        "repeated, self._refused_lookup = refusal == self._refused_lookup, refusal",
+        "repeated = False",
+        f"{_TESTS}/test_membership_topics.py"
+        "::test_a_refused_look_up_is_told_once_until_the_coordinator_is_found",
+    ),
+    Mutation(
+        "assignment() shows the offsets that librdkafka was given instead of those that were chosen",
+        f"{CONSUMER}/handover.py",
+        "self._chosen.get((p.topic, p.partition), p.offset)",
+        "p.offset",
+        f"{_TESTS}/test_handover.py::test_an_assignment_shows_the_offsets_that_the_application_chose",
     ),
     # --- Settings ---
     Mutation(

@@ -21,7 +21,7 @@ from parity.trace import Trace
 
 USERS = {"limited": "limited-secret", "stranger": "stranger-secret"}
 """Users of the secured listener: one with the rights that a scenario gives, one without any."""
-_TRIES = 4
+TRIES = 4
 """Runs of the original to learn what it may do, before ours is said to differ."""
 _GRACE = 30.0
 _QUICK = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heartbeat.interval.ms": 500}
@@ -71,10 +71,17 @@ def shared_broker() -> Iterator[Broker]:
 class Side:
     """A worker's process on one side, started when it is needed."""
 
-    def __init__(self, side: str, broker: Broker, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        side: str,
+        broker: Broker,
+        log: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.name = side
         self._broker = broker
         self._log = log
+        self._environment = {**environment, "PYTHONPATH": _path(environment)}
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, request: Request) -> Trace:
@@ -119,7 +126,7 @@ class Side:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if self._log is None else self._log.open("ab"),
                 text=True,
-                env={**os.environ, "PYTHONPATH": _path()},
+                env=self._environment,
             )
         return self._process
 
@@ -138,9 +145,9 @@ class Side:
             process.stdout.close()
 
 
-def _path() -> str:
-    """Return where the process finds this package, after what this one was told: it may test a copy of the sources."""
-    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[1])]))
+def _path(environment: Mapping[str, str]) -> str:
+    """Return where the process finds this package, after what the environment says: it may test a copy of the sources."""
+    return os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), str(Path(__file__).parents[1])]))
 
 
 class Lane:
@@ -158,7 +165,7 @@ class Lane:
             ours = self.ours.run(request)
             original = awaited.result()
         best = explain(request.name, differences(original, ours), self._rows)
-        for run in range(2, _TRIES + 1):
+        for run in range(2, TRIES + 1):
             if best.good:
                 break
             if all(map(is_slow, best.unexplained)):

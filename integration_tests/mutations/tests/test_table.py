@@ -5,12 +5,14 @@ import re
 
 import pytest
 
+from mutations.mended import MENDED
 from mutations.mutation import Mutation
 from mutations.runner import ROOT, broken
 from mutations.table import MUTATIONS
 from parity.scenarios import all_scenarios
 
 README = ROOT / "integration_tests" / "README.md"
+PARITY_README = ROOT / "integration_tests" / "parity" / "README.md"
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -47,3 +49,10 @@ def test_the_readme_lists_all_mutations_and_no_other() -> None:
     rows = re.findall(r"^\| (.+?) \| `(.+?)` \|$", section, re.MULTILINE)
 
     assert rows == [(mutation.name, mutation.caught_by) for mutation in MUTATIONS]
+
+
+def test_the_readme_of_the_parity_suite_says_how_each_mended_defect_is_found() -> None:
+    section = PARITY_README.read_text(encoding="utf-8").partition("### Defects found again")[2]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|", section.partition("\n## ")[0], re.MULTILINE)[1:]
+
+    assert [name for name, _ in rows] == [mutation.name for mutation in MENDED]

@@ -60,7 +60,8 @@ def main() -> int:
             return _fuzz(lanes, seeds, time.monotonic() + 60 * given.minutes, small=not given.no_shrink)
 
 
-def _request(program: Program, seed: int) -> Request:
+def request_of(program: Program, seed: int) -> Request:
+    """Return what runs a program."""
     return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka)
 
 
@@ -106,7 +107,7 @@ def _findings(lanes: Lanes, seeds: Iterator[int], deadline: float) -> Iterator[F
 
 
 def _examine(lanes: Lanes, seed: int) -> Finding:
-    request = _request(random_program(seed), seed)
+    request = request_of(random_program(seed), seed)
     comparison = lanes.compare(request)
     if comparison.good:
         return Finding(seed, comparison, 0)
@@ -119,7 +120,7 @@ def _tell(lanes: Lanes, finding: Finding, *, small: bool) -> None:
 
     def still_differs(candidate: Program) -> bool:
         nonlocal comparison
-        found = lanes.compare(_request(candidate, finding.seed))
+        found = lanes.compare(request_of(candidate, finding.seed))
         if not found.good:
             comparison = found
         return not found.good
@@ -139,7 +140,7 @@ def _show(lane: Lane, seed: int) -> None:
     print(program)
     for side in (lane.original, lane.ours):
         print(f"== {side.name}")
-        print(side.run(_request(program, seed)))
+        print(side.run(request_of(program, seed)))
 
 
 if __name__ == "__main__":

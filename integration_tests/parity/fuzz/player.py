@@ -55,6 +55,7 @@ class Player:
         return self._lab.consumer(
             client_id=name,
             max_poll_interval_ms=int(_MAX_POLL_INTERVAL * 1000),
+            socket_timeout_ms=10_000,  # and a commit that is retried in vain is over before the program is
             topic_metadata_refresh_interval_ms=1000,
             **own,
             **settings,
@@ -155,6 +156,9 @@ class Player:
     def _on_assign_raises(self, *_: object) -> None:
         raise ValueError("on_assign fails")
 
+    def _on_assign_slow(self, *_: object) -> None:
+        time.sleep(_MAX_POLL_INTERVAL + 1.5)  # a callback may take longer than max.poll.interval.ms
+
     def _on_revoke_commits(self, client: Client, _: object) -> None:
         client.attempt("commit", asynchronous=False)
 
@@ -241,6 +245,10 @@ class Player:
         self._lab.note(f"owns {len(found)} partitions")
 
     def _close(self) -> None:
+        self._client.attempt("close")
+
+    def _commit_and_close(self) -> None:
+        self._client.attempt("commit")
         self._client.attempt("close")
 
     def _from_thread(self, step: tuple[Any, ...]) -> None:

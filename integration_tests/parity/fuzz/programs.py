@@ -15,6 +15,9 @@ Step = tuple[Any, ...]
 MESSAGES = 20
 """Messages in each partition at the beginning."""
 
+_MISSING = 0.15
+"""Share of the commits that are of a partition that does not exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -70,7 +73,7 @@ def random_program(seed: int) -> Program:
 _SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "partition_assignment_strategy": ("range", "range", "cooperative-sticky", "roundrobin"),
     "enable_auto_commit": (True, False, False),
-    "auto_commit_interval_ms": (200, 5000),
+    "auto_commit_interval_ms": (200, 5000.0),  # the second as a file of YAML may have it
     "enable_auto_offset_store": (True, True, False),
     "auto_offset_reset": ("earliest", "earliest", "latest", "error"),
     "enable_partition_eof": (False, True),
@@ -88,6 +91,7 @@ CALLBACKS = (
     "seeks",
     "pauses",
     "raises",
+    "slow",
 )
 """What the rebalance callbacks of a subscription do."""
 
@@ -122,6 +126,7 @@ class _Writer:
             lambda: ("second_joins",): 3,
             lambda: ("second_leaves",): 2,
             lambda: ("close",): 2,
+            lambda: ("commit_and_close",): 2,
             lambda: ("delete_topic", self._chance.randrange(len(self._partitions))): 1,
             lambda: ("grow_topic", self._chance.randrange(len(self._partitions))): 1,
             lambda: ("stall",): 1,
@@ -159,7 +164,10 @@ class _Writer:
         return "commit", self._chance.choice(("sync", "async"))
 
     def _commit_offsets(self) -> Step:
-        return "commit_offsets", self._partition(), self._chance.choice((0, 3, 7, 50)), self._way()
+        topic, partition = self._partition()
+        if self._chance.random() < _MISSING:
+            partition = self._partitions[topic]
+        return "commit_offsets", (topic, partition), self._chance.choice((0, 3, 7, 50)), self._way()
 
     def _commit_last(self) -> Step:
         return "commit_last", self._way()
