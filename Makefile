@@ -18,7 +18,7 @@ demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on 
 	@$(BIN)/groupwright pipeline demo $(ARGS)
 
 test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose, JOBS=1 for one at a time)
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)

@@ -1,31 +1,29 @@
 """Which tests share a worker, where several run side by side (`make test JOBS=3`).
 
 A worker has a broker of its own, so that tests of one file stay together. All that need a cluster in containers share one
-worker, and so do those on Spark: a second cluster or a second Spark would take longer to start than they all take. These two
-begin first, since they are the longest.
+worker, and so do those on Spark: a second cluster or a second Spark would take longer to start than they all take.
 """
 
-from pathlib import Path
-
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-_CLUSTERS = frozenset({"kafka", "cluster", "breakable_cluster"})
-_ROOT = Path(__file__).parent
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Name the group of a test, for pytest-xdist."""
-    item.add_marker(pytest.mark.xdist_group(_group(item)))
+_ON_ONE_BROKER = ("parity", "soak", "mutations", "third_parties", "examples", "harness")
+"""Folders of the integration tests that need no cluster."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have the long groups begin first."""
-    if hasattr(config, "workerinput"):  # a process that runs all of them goes through the folders
-        items.sort(key=lambda item: _group(item).startswith("/"))
+class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types it as Any
+    """Shares groups of tests out, the largest first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        part, _, rest = nodeid.partition("/")
+        if part == "pipeline":
+            return "spark"
+        if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
+            return "containers"
+        return nodeid.partition("::")[0]
 
 
-def _group(item: pytest.Item) -> str:
-    part = item.path.relative_to(_ROOT).parts[0]
-    if part == "integration_tests" and _CLUSTERS.intersection(getattr(item, "fixturenames", ())):
-        return "containers"
-    return "spark" if part == "pipeline" else f"/{item.path.relative_to(_ROOT)}"
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Share tests out by group."""
+    return _Groups(config, log)
