@@ -14,7 +14,7 @@ from soak.report import describe
 
 pytestmark = pytest.mark.kafka
 
-_SEED = 14
+_SEED = 75
 """One whose two minutes hold all there is."""
 
 
@@ -26,7 +26,7 @@ def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
     assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
     assert result.drained
     # It was no calm two minutes.
-    assert min(result.rebalances.values()) >= 5
+    assert min(result.rebalances.values()) >= 10
     assert result.strikes["kill"] >= 5
     assert result.strikes["stop"] >= 5
     assert min(result.strikes[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
