@@ -1,19 +1,26 @@
-"""Which tests share a worker, where several run side by side (`make test JOBS=3`).
+"""Schedule of the tests for pytest-xdist (`make test JOBS=3`).
 
-A worker has a broker of its own, so that tests of one file stay together. All that need a cluster in containers share one
-worker, and so do those on Spark: a second cluster or a second Spark would take longer to start than they all take.
+Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster in
+containers share one worker, and so do those on Spark: a second cluster or a second Spark takes longer to start than
+all of them take. The parity suite runs first and alone: it keeps both cores busy, and it compares how long calls take.
 """
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
+_ALONE = "integration_tests/parity/test_parity.py"
 _ON_ONE_BROKER = ("parity", "soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
 
+_REFILLED_AT = 2
+"""Tests left to a worker when pytest-xdist gives it the next group, without which it does not run its last test."""
+
+
 class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types it as Any
-    """Shares groups of tests out, the largest first."""
+    """Distributes groups of tests, the largest first, after the group that runs alone."""
 
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
@@ -23,7 +30,26 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
             return "containers"
         return nodeid.partition("::")[0]
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if _ALONE in self.workqueue:
+            self.workqueue.move_to_end(_ALONE, last=False)
+        elif self._runs_alone():
+            return  # the worker idles until `mark_test_complete`
+        super()._assign_work_unit(node)
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Record a test's end, and start the other workers after the group that runs alone."""
+        was_alone = self._runs_alone()
+        super().mark_test_complete(node, item_index, duration)
+        if was_alone and not self._runs_alone():
+            for idle in self.nodes:
+                self._reschedule(idle)
+
+    def _runs_alone(self) -> bool:
+        units = [assigned[_ALONE] for assigned in self.assigned_work.values() if _ALONE in assigned]
+        return any(list(unit.values()).count(False) > _REFILLED_AT for unit in units)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Share tests out by group."""
+    """Distribute tests by group."""
     return _Groups(config, log)

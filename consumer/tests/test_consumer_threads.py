@@ -60,31 +60,69 @@ def polled(consumer: Consumer, method: str = "poll") -> Iterator[list[BaseExcept
         assert not thread.is_alive()
 
 
-INSIDE: dict[str, tuple[Any, ...]] = {
+POLLS: dict[str, tuple[Any, ...]] = {"consume": (1, 0), "poll": (0,)}
+BETWEEN_POLLS: dict[str, tuple[Any, ...]] = {
     "assign": ([T0],),
-    "consume": (1, 0),
-    "incremental_assign": ([T0],),
-    "incremental_unassign": ([T0],),
-    "poll": (0,),
     "seek": (T0,),
-    "subscribe": (["t"],),
+    "seek_to_beginning": (),
     "unassign": (),
+    "subscribe": (["t"],),
     "unsubscribe": (),
 }
 
 
-def test_a_second_thread_is_refused_at_once_and_told_who_is_inside() -> None:
+def test_a_second_thread_that_polls_is_refused_at_once_and_learns_who_is_inside() -> None:
     """Java's ConcurrentModificationException. confluent-kafka lets it wait for the whole poll."""
     consumer = Consumer(NOWHERE)
     with polled(consumer):
-        for name, arguments in INSIDE.items():
+        for name, arguments in POLLS.items():
             with pytest.raises(ConcurrentAccessError) as caught:
                 getattr(consumer, name)(*arguments)
             assert str(caught.value).startswith(f"{name}() was called by the thread MainThread (")
             assert "while the thread poller (" in str(caught.value)
-            assert "commit, store_offsets, committed, position" in str(caught.value)
+            assert "others commit, store_offsets" in str(caught.value)
             assert isinstance(caught.value, RuntimeError | GroupwrightError)
             assert not isinstance(caught.value, KafkaException)
+
+
+def test_the_polling_thread_leaves_for_another_that_subscribes_assigns_or_seeks() -> None:
+    """As in confluent-kafka, where they wait for the poll to return; here the poll goes on afterwards."""
+    consumer = Consumer(NOWHERE)
+    with polled(consumer) as ended:
+        for name, arguments in BETWEEN_POLLS.items():
+            getattr(consumer, name)(*arguments)
+            assert consumer._polling.ident != threading.get_ident()
+        assert not ended
+
+
+def test_a_poll_waits_for_another_thread_that_is_inside_between_polls() -> None:
+    consumer = Consumer(NOWHERE)
+    polled_once = threading.Event()
+
+    def poll() -> None:
+        consumer.poll(0)
+        polled_once.set()
+
+    thread = threading.Thread(target=poll)
+    with consumer._polling.between_polls(lambda: False, "seek"):
+        thread.start()
+        assert not polled_once.wait(0.1)
+    assert polled_once.wait(PATIENCE)
+    thread.join(PATIENCE)
+    consumer.close()
+
+
+def test_a_change_of_the_assignment_beside_a_callback_is_refused() -> None:
+    """The callback may wait for the thread that seeks: both would wait for ever."""
+    polling = PollingThread()
+    polling.ident = 1
+    with (
+        pytest.raises(ConcurrentAccessError, match=r"seek\(\) was called"),
+        polling.between_polls(lambda: True, "seek"),
+    ):
+        pass
+    assert polling.ident == 1
+    assert not polling.must_leave
 
 
 def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None:

@@ -217,16 +217,19 @@ async def aio_cancelled_join(lab: Lab) -> None:
     await consumer.close()
 
 
-@scenario(seconds=20)
+@scenario(breaks_kafka=True)
 @_runs
 async def aio_cancelled_commit(lab: Lab) -> None:
-    """A synchronous commit that is cancelled is made nevertheless."""
+    """A synchronous commit that is cancelled while the broker handles it is made nevertheless."""
+    link = lab.link
     topic = lab.topic(messages=5)
     consumer = await _read(lab, topic, 5, enable_auto_commit=False)
+    link.delay(0.5)  # so that the commit takes a second
     task = asyncio.create_task(consumer.raw.commit(offsets=partitions(topic, 5), asynchronous=False))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    link.restore()
     lab.note(f"cancelled: {task.cancelled()}")
     await asyncio.sleep(0.5)
     await consumer.close()

@@ -126,6 +126,19 @@ def seek_beside_a_polling_thread(lab: Lab) -> None:
     _beside(lab, program)
 
 
+@scenario(seconds=20)
+def subscribe_beside_a_polling_thread(lab: Lab) -> None:
+    """Another thread subscribes to one more topic while one polls, and that goes on with both."""
+    more = lab.topic(messages=5, name="more")
+
+    def program(consumer: Client, topic: str) -> None:
+        consumer.commit(asynchronous=False)
+        consumer.subscribe([topic, more])
+        lab.wait(lambda: len(consumer.messages) == 25, "messages of both")
+
+    _beside(lab, program)
+
+
 @scenario(seconds=15)
 def a_worker_pool_commits_each_message(lab: Lab) -> None:
     """Workers commit their messages synchronously while the main thread polls; the last offset is the highest."""

@@ -31,7 +31,7 @@ from groupwright.consumer.member import Native
 from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
 from groupwright.consumer.offsets import check_partitions
-from groupwright.consumer.polling_thread import PollingThread, beside, inside
+from groupwright.consumer.polling_thread import PollingThread, beside, between_polls, inside
 from groupwright.consumer.protocol import GroupMembershipOperation
 
 _SLICE = 0.025
@@ -52,8 +52,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
     Rebalance callbacks run inside `poll`, `consume` and `close`, on the caller's thread. What they raise leaves that
     call, after the rebalance has been dealt with.
 
-    One thread at a time may poll, consume, subscribe, assign and seek; a second one is refused with
-    `ConcurrentAccessError`. Any thread may call the other methods meanwhile.
+    One thread at a time may poll and consume; a second one is refused with `ConcurrentAccessError`. Any thread may call
+    the other methods meanwhile.
 
     Raises:
         ConfigurationError: a setting cannot be honoured; the message says which, and what to write.
@@ -114,7 +114,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- Subscribing --------------------------------------------------------------------------------
 
-    @inside
+    @between_polls
     def subscribe(
         self,
         topics: list[str],
@@ -145,7 +145,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._member.subscribe(self, topics, on_assign, on_revoke, on_lost)
         self._subscription = list(topics)
 
-    @inside
+    @between_polls
     def unsubscribe(self) -> None:
         """Leave the group; the next poll gives the partitions up, callbacks included.
 
@@ -184,7 +184,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         Raises:
             GroupError: this member leads the group, and its assignor failed.
-            ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
+            ConcurrentAccessError: another thread is inside `poll` or `consume`.
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
@@ -279,7 +279,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         Raises:
             GroupError: this member leads the group, and its assignor failed.
-            ConcurrentAccessError: another thread is inside `poll`, or a method of that kind.
+            ConcurrentAccessError: another thread is inside `poll` or `consume`.
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
@@ -350,7 +350,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _must_return(self, messages: list[Message]) -> bool:
         """Return whether what is due waits for the messages in hand: it may give up their partitions, or raise."""
-        return bool(messages) and (self._member.due or self._polling.closing or self._polling.woken)
+        polling = self._polling
+        asked = polling.closing or polling.woken or polling.must_leave
+        return bool(messages) and (asked or self._member.due)
 
     def _check_not_in_callback(self) -> None:
         if self._member.in_callback:
@@ -360,9 +362,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Do what is due before messages are handed out; return an error to hand out instead."""
         self._polling.quiet_until = 0.0
         self._polling.last = monotonic()
+        self._polling.give_way()
+        self._polling.leave_for_others()
         self._polling.check_not_closing()
         self._polling.check_not_woken()
-        self._polling.give_way()
         message = self._member.serve(self)
         if self._ahead.unsorted:
             self._ahead.sort_out()
@@ -425,7 +428,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- Assigning by hand --------------------------------------------------------------------------
 
-    @inside
+    @between_polls
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Assign partitions by hand; in `on_assign`, choose the offsets of those that were gained.
 
@@ -435,7 +438,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         check_partitions(partitions)
         self._member.assign(self, partitions)
 
-    @inside
+    @between_polls
     def unassign(self) -> None:
         """Give up all partitions assigned by hand, or in a callback.
 
@@ -444,7 +447,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """
         self._member.unassign(self)
 
-    @inside
+    @between_polls
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Add partitions to the assignment.
 
@@ -454,7 +457,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         check_partitions(partitions)
         self._member.incremental_assign(self, partitions)
 
-    @inside
+    @between_polls
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Take partitions out of the assignment.
 
@@ -501,19 +504,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
         with self._polling.beside():
             return self._ahead.positions(lambda: Native.position(self, partitions))
 
-    @inside
+    @between_polls
     def seek(self, partition: TopicPartition) -> None:
         """Go on at another offset; the partition must be assigned."""
         self._member.seek(self, partition)
         self._ahead.drop([(partition.topic, partition.partition)])
         self._ahead.begin([partition])
 
-    @inside
+    @between_polls
     def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
         """Go on at the first offset of these partitions, or, without an argument, of all that are assigned."""
         self._seek_all(partitions, OFFSET_BEGINNING)
 
-    @inside
+    @between_polls
     def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
         """Go on after the last offset of these partitions, or, without an argument, of all that are assigned."""
         self._seek_all(partitions, OFFSET_END)

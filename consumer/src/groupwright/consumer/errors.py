@@ -44,9 +44,9 @@ class ConcurrentAccessError(GroupwrightError, RuntimeError):
         """Name what was called, by which `thread`, and which one is `inside`."""
         super().__init__(
             f"{call}() was called by the thread {thread} while the thread {inside} is inside a call of the same consumer. "
-            "One thread at a time may poll, consume, subscribe, assign and seek: give each thread a consumer of its own, "
-            "or let one thread poll, and others only commit, store_offsets, committed, position, pause, resume, "
-            "assignment, and close, which ends the poll"
+            "One thread at a time may poll and consume, and no other changes the assignment while a rebalance callback "
+            "runs: give each thread a consumer of its own, or let one thread poll, and others commit, store_offsets, "
+            "pause, seek, subscribe or close, which ends the poll"
         )
 
 

@@ -37,7 +37,7 @@ from groupwright.consumer.membership import PATIENCE, Membership
 from groupwright.consumer.messages import new_message
 from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
-from groupwright.consumer.offsets import OffsetTracker
+from groupwright.consumer.offsets import OffsetTracker, check_partitions
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
 from groupwright.consumer.protocol import GroupMembershipOperation, Identity, TopicPartitionKey
 from groupwright.consumer.rebalance import Kind
@@ -357,9 +357,10 @@ class OwnMember:
 
     def seek(self, consumer: Any, partition: TopicPartition) -> None:
         """Go on at another offset."""
+        check_partitions([partition])
         key = (partition.topic, partition.partition)
-        if not self._offsets.owns(key):
-            # Its position is not asked for: by that librdkafka would get to know the partition, and refuse with another code.
+        if key not in _keys(Native.assignment(consumer)):
+            # Reading its position would make librdkafka create the partition, and then refuse with another code.
             Native.seek(consumer, partition)
             return
         before = self._committer.positions(consumer, [partition])

@@ -6,7 +6,8 @@ the set have no call between them, and CPython switches threads only at calls an
 
 librdkafka's handle has a lock of its own, which confluent-kafka holds for a whole call, and which is unfair: beside
 a thread that polls without a pause, another might never get it. So who wants the handle says so, and the polling
-thread gives way between two native polls.
+thread gives way between two native polls. A call that changes what the next poll returns (`seek`, `subscribe`,
+`assign` and their like) needs more than the handle: the polling thread leaves for that time, and comes back in.
 """
 
 import functools
@@ -50,6 +51,7 @@ class PollingThread(PollClock):
         "__weakref__",
         "_alone",
         "_changed",
+        "_entering",
         "_pid",
         "_wanting",
         "abandoned",
@@ -80,6 +82,8 @@ class PollingThread(PollClock):
         self._changed = threading.Condition()
         self._wanting: set[object] = set()
         """One token for each thread that uses the handle beside the polling one, or waits to."""
+        self._entering: set[object] = set()
+        """One token for each thread that is inside instead of the polling one, or waits to be."""
         self._alone = False
         # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
         os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
@@ -162,8 +166,61 @@ class PollingThread(PollClock):
 
     @property
     def wanted(self) -> bool:
-        """Whether another thread waits for the handle."""
-        return bool(self._wanting)
+        """Whether another thread waits for the handle, or to be inside."""
+        return bool(self._wanting or self._entering)
+
+    @property
+    def must_leave(self) -> bool:
+        """Whether another thread waits to be inside instead of this one."""
+        return bool(self._entering)
+
+    @contextmanager
+    def between_polls(self, in_callback: Callable[[], bool], name: str) -> Iterator[None]:
+        """Be the thread inside, as soon as the polling one has left.
+
+        Args:
+            in_callback: Tells whether the thread inside runs a rebalance callback, which may wait for this one.
+            name: The method that is called, for the error.
+
+        Raises:
+            ConcurrentAccessError: The thread inside runs a rebalance callback.
+            RuntimeError: Another thread closes the consumer.
+        """
+        me, token, pause = get_ident(), object(), threading.Event()
+        entered = False
+        try:
+            self._entering.add(token)
+            self.disturb()  # afterwards, since `poll` sets the time before it looks for tokens
+            while True:
+                self.check_not_closing()
+                # No call comes between the test and the set, so no other thread does.
+                if not self.ident:
+                    self.ident = me
+                    entered = True
+                    break
+                if in_callback():
+                    raise ConcurrentAccessError(name, _name(me), _name(self.ident))
+                pause.wait(_PAUSE)
+            self.check_not_closing()  # `end` looks at `ident` after it has said so: one of both sees the other
+            yield
+        finally:
+            if entered:
+                self.ident = 0
+            self._entering.discard(token)
+
+    def leave_for_others(self) -> None:
+        """Let the threads inside that wait in `between_polls`, and come back in after them."""
+        if self._entering:
+            me, self.ident = self.ident, 0
+            self._come_in(me)
+
+    def _come_in(self, me: int) -> None:
+        pause = threading.Event()
+        while True:
+            if not self._entering and not self.ident:
+                self.ident = me
+                return
+            pause.wait(_PAUSE)
 
     def give_way(self) -> None:
         """Let the threads go first that want the handle now, for a turn at most."""
@@ -285,10 +342,12 @@ def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
         polling.check_usable()
-        me, before = get_ident(), polling.ident
-        if before not in {0, me}:
+        me = get_ident()
+        while (before := polling.ident) not in {0, me}:
             polling.check_not_closing()  # the thread inside closes
-            raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
+            if not polling.must_leave:
+                raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
+            time.sleep(_PAUSE)  # a call between two polls ends soon
         # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
         try:
             polling.ident = me
@@ -299,4 +358,19 @@ def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
             polling.ident = before
 
     call.one_thread = True  # type: ignore[attr-defined] # for the documentation's test
+    return call
+
+
+def between_polls(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+    """Return a method that waits until no other thread polls, which leaves `poll` or `consume` for that time."""
+
+    @functools.wraps(method)
+    def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        polling.check_usable()
+        if polling.ident == get_ident():
+            return method(consumer, *args, **kwargs)  # in a callback
+        with polling.between_polls(lambda: consumer._member.in_callback, method.__name__):  # noqa: SLF001 - as above
+            return method(consumer, *args, **kwargs)
+
     return call
