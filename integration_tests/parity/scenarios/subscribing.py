@@ -126,7 +126,7 @@ def a_topic_without_rights_is_an_error_of_the_member_that_wants_it(lab: Lab) -> 
     config = lab.secured("limited")
     modest, curious = lab.consumer(**config), lab.consumer(**config)
     modest.subscribe([topic])
-    modest.until_assigned(2)
+    modest.read(6)
     curious.subscribe([topic, secret])
 
     def shared() -> bool:
