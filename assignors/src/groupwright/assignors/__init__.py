@@ -33,15 +33,16 @@ from groupwright.assignors.errors import (
 )
 
 if TYPE_CHECKING:
+    from groupwright.assignors.arrays import PartitionArray
     from groupwright.assignors.assignment import NOBODY, Assignment
     from groupwright.assignors.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.check import assign, check_assignment, unassigned
     from groupwright.assignors.handover import withhold_claimed
-    from groupwright.assignors.leader import JoinedMember, lead, subscribed_topics
+    from groupwright.assignors.leader import lead, subscribed_topics
     from groupwright.assignors.measures import Measures, measure
-    from groupwright.assignors.model import NO_GENERATION, Group, Member, Topic
-    from groupwright.assignors.partitions import PartitionArray, TopicPartitions
+    from groupwright.assignors.model import NO_GENERATION, Group, JoinedMember, Member, Topic
+    from groupwright.assignors.partitions import TopicPartitions
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
@@ -51,11 +52,10 @@ if TYPE_CHECKING:
         Subscription,
         decode_assignment,
         decode_subscription,
-        decode_subscriptions,
         encode_assignment,
-        encode_assignments,
         encode_subscription,
     )
+    from groupwright.assignors.wire_of_groups import decode_subscriptions, encode_assignments
 
 _HOMES = {
     "NOBODY": "assignment",
@@ -70,7 +70,7 @@ _HOMES = {
     "check_assignment": "check",
     "unassigned": "check",
     "withhold_claimed": "handover",
-    "JoinedMember": "leader",
+    "JoinedMember": "model",
     "lead": "leader",
     "subscribed_topics": "leader",
     "Measures": "measures",
@@ -79,7 +79,7 @@ _HOMES = {
     "Group": "model",
     "Member": "model",
     "Topic": "model",
-    "PartitionArray": "partitions",
+    "PartitionArray": "arrays",
     "TopicPartitions": "partitions",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
@@ -90,9 +90,9 @@ _HOMES = {
     "Subscription": "wire",
     "decode_assignment": "wire",
     "decode_subscription": "wire",
-    "decode_subscriptions": "wire",
+    "decode_subscriptions": "wire_of_groups",
     "encode_assignment": "wire",
-    "encode_assignments": "wire",
+    "encode_assignments": "wire_of_groups",
     "encode_subscription": "wire",
 }
 """The modules of what is imported at its first use."""

@@ -6,14 +6,10 @@ from reprlib import repr as brief
 import numpy as np
 import numpy.typing as npt
 
+from groupwright.assignors.arrays import Offsets, PartitionArray, partition_array
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 from groupwright.assignors.order import sorted_names
-from groupwright.assignors.partitions import (
-    Offsets,
-    PartitionArray,
-    TopicPartitions,
-    partition_array,
-)
+from groupwright.assignors.partitions import TopicPartitions
 
 NOBODY = -1
 """The owner of a partition that is given to no member."""

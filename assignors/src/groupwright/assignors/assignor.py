@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.errors import AssignorError
-from groupwright.assignors.model import Group
-from groupwright.assignors.partitions import TopicPartitions
+
+if TYPE_CHECKING:
+    from groupwright.assignors.assignment import Assignment
+    from groupwright.assignors.model import Group
+    from groupwright.assignors.partitions import TopicPartitions
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
 """What an assignor may return: by member id and topic, the partitions in any order."""
@@ -42,7 +44,7 @@ class Assignor(ABC):
     protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
 
     @abstractmethod
-    def assign(self, group: Group) -> Assignment | Plan:
+    def assign(self, group: "Group") -> "Assignment | Plan":
         """Return who gets what. It should depend on the group alone, not on the order of its members.
 
         A member may be left out or get nothing, and a partition may be given to nobody; but each may be
@@ -58,7 +60,7 @@ class Assignor(ABC):
         return None
 
     def on_assignment(  # noqa: B027 - most assignors need not know
-        self, assignment: TopicPartitions, generation: int
+        self, assignment: "TopicPartitions", generation: int
     ) -> None:
         """Take note of what this member got.
 

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors.binary import at_any_byte
+from groupwright.assignors.arrays import Offsets, PartitionArray, TopicNumbers, ascend_in_slices
 from groupwright.assignors.elements import COUNT, MARGIN, Elements
 from groupwright.assignors.lists import PartitionLists
 from groupwright.assignors.names import LONGEST_NAME, UNREAD, NameList, read_names
-from groupwright.assignors.partitions import Offsets, PartitionArray, TopicNumbers, ascend_in_slices
+from groupwright.assignors.packing import at_any_byte
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

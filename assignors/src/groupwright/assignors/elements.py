@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors.binary import at_any_byte
+from groupwright.assignors.arrays import PartitionArray
 from groupwright.assignors.names import LONGEST_NAME
-from groupwright.assignors.partitions import PartitionArray
+from groupwright.assignors.packing import at_any_byte
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

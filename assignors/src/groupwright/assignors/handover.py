@@ -8,7 +8,8 @@ from groupwright.assignors.check import check_assignment
 from groupwright.assignors.layout import Layout
 from groupwright.assignors.model import Group
 from groupwright.assignors.sticky.claims import settle_claims
-from groupwright.assignors.sticky.userdata import Owned, OwnedLists
+from groupwright.assignors.sticky.owned import OwnedLists
+from groupwright.assignors.sticky.userdata import Owned
 
 
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:

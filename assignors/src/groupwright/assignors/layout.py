@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from groupwright.assignors.arrays import Offsets, numbers_in_slices
 from groupwright.assignors.assignment import NOBODY, Assignment
 from groupwright.assignors.model import Group, Member
 from groupwright.assignors.names import places_in
 from groupwright.assignors.order import sorted_members, sorted_names
-from groupwright.assignors.partitions import Offsets, numbers_in_slices
 
 _Numbers = npt.NDArray[np.int32]
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,26 +9,11 @@ from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor
 from groupwright.assignors.check import assign, unassigned
 from groupwright.assignors.lists import PartitionLists
-from groupwright.assignors.model import Group, Member, Topic
+from groupwright.assignors.model import Group, JoinedMember, Member, Topic
 from groupwright.assignors.partitions import TopicPartitions
-from groupwright.assignors.wire import decode_topics, encode_assignments, read_subscriptions
+from groupwright.assignors.wire_of_groups import decode_topics, encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
-    """A member as the leader finds it in JoinGroup's response.
-
-    Attributes:
-        id: The coordinator's name for it.
-        instance_id: `group.instance.id` of a static member, None of a dynamic one.
-        metadata: Its subscription, in the bytes of ConsumerProtocol.
-    """
-
-    id: str
-    instance_id: str | None
-    metadata: bytes
 
 
 def subscribed_topics(joined: Iterable[JoinedMember]) -> frozenset[str]:

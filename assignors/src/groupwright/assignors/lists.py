@@ -5,14 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from groupwright.assignors.arrays import Offsets, PartitionArray, TopicNumbers
 from groupwright.assignors.order import sorted_names
-from groupwright.assignors.partitions import (
-    NO_PARTITIONS,
-    Offsets,
-    PartitionArray,
-    TopicNumbers,
-    TopicPartitions,
-)
+from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
 
 _Numbers = npt.NDArray[np.int64]
 

@@ -15,8 +15,9 @@ from groupwright.assignors.model import Group
 from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
 from groupwright.assignors.sticky.claims import settle_claims
 from groupwright.assignors.sticky.keep import best_flow
+from groupwright.assignors.sticky.owned import OwnedLists
 from groupwright.assignors.sticky.rows import Ints, make_rows
-from groupwright.assignors.sticky.userdata import Owned, OwnedLists
+from groupwright.assignors.sticky.userdata import Owned
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from reprlib import repr as brief
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from groupwright.assignors.errors import InvalidInputError
 from groupwright.assignors.order import member_order, sorted_names
 from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 NO_GENERATION = -1
 """The generation of a member that has not been in one."""
@@ -33,13 +35,13 @@ class Topic:
 
     partitions: int
     racks: tuple[frozenset[str], ...] | None
-    weights: npt.NDArray[np.float64] | None
+    weights: "npt.NDArray[np.float64] | None"
 
     def __init__(
         self,
         partitions: int,
         racks: Sequence[Collection[str]] | None = None,
-        weights: Sequence[float] | npt.NDArray[np.float64] | None = None,
+        weights: "Sequence[float] | npt.NDArray[np.float64] | None" = None,
     ) -> None:
         """Check and keep the topic's facts.
 
@@ -60,7 +62,9 @@ class Topic:
         distinct: dict[frozenset[str], frozenset[str]] = {}
         return tuple(distinct.setdefault(frozen, frozen) for frozen in map(frozenset, racks))
 
-    def _weights(self, weights: Sequence[float] | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _weights(self, weights: "Sequence[float] | npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+        import numpy as np  # noqa: PLC0415 - a topic without weights needs no arrays
+
         self._check_one_each("weights", len(weights))
         try:
             array = np.array(weights, np.float64)
@@ -81,12 +85,11 @@ class Topic:
         """Compare all attributes."""
         if not isinstance(other, Topic):
             return NotImplemented
-        weighed_alike = (
-            np.array_equal(self.weights, other.weights)
-            if self.weights is not None and other.weights is not None
-            else self.weights is other.weights
+        return (
+            self.partitions == other.partitions
+            and self.racks == other.racks
+            and _weights_list(self) == _weights_list(other)
         )
-        return self.partitions == other.partitions and self.racks == other.racks and weighed_alike
 
     def __hash__(self) -> int:
         """Agree with equality."""
@@ -173,6 +176,21 @@ class Member:
         object.__setattr__(self, "user_data", user_data)
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    """A member as the leader finds it in JoinGroup's response.
+
+    Attributes:
+        id: The coordinator's name for it.
+        instance_id: `group.instance.id` of a static member, None of a dynamic one.
+        metadata: Its subscription, in the bytes of ConsumerProtocol.
+    """
+
+    id: str
+    instance_id: str | None
+    metadata: bytes
+
+
 @dataclass(frozen=True, init=False, slots=True)
 class Group:
     """All that an assignment may depend on.
@@ -212,6 +230,10 @@ class Group:
                 members.setdefault(topic, []).append(member)
         assignable = (name for name, topic in self.topics.items() if topic.partitions and name in members)
         return {name: members[name] for name in sorted_names(assignable)}
+
+
+def _weights_list(topic: Topic) -> list[float] | None:
+    return None if topic.weights is None else topic.weights.tolist()
 
 
 def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from itertools import repeat, zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors.binary import at_any_byte
+from groupwright.assignors.arrays import TopicNumbers
 from groupwright.assignors.order import sorted_names
-from groupwright.assignors.partitions import TopicNumbers
+from groupwright.assignors.packing import at_any_byte
 
 UNREAD = -1
 """The number of a name that is not UTF-8, or that another one hides."""

@@ -1,73 +1,26 @@
-"""Partitions by topic, held as one array of numbers."""
+"""Partitions by topic, held as one array of numbers.
+
+numpy is imported with the first array: members that do not lead have their claims and their share of the group without any.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
-from reprlib import repr as brief
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from groupwright.assignors.errors import InvalidInputError
 from groupwright.assignors.order import sorted_names
 
 if TYPE_CHECKING:
+    from groupwright.assignors.arrays import Offsets, PartitionArray, TopicNumbers
     from groupwright.assignors.lists import PartitionLists
 
-PartitionArray = npt.NDArray[np.int32]
-"""Numbers of partitions, of one topic or of several on end."""
-
-Offsets = npt.NDArray[np.int64]
-"""Where the slices of an array start, and, last, where the last one ends."""
-
-TopicNumbers = npt.NDArray[np.int32]
-"""Topics, as places in a tuple of names."""
-
-_INT32 = np.iinfo(np.int32)
 _SHOWN_PARTITIONS = 20
 _SHOWN_TOPICS = 16
-_CUT_OUT = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_places"})
+_MADE_LATER = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_places"})
 
 
-def partition_array(partitions: Iterable[int]) -> PartitionArray:
-    """Return the numbers as a new array, in the order given.
-
-    Raises:
-        InvalidInputError: One of them is not an integer of 32 bits.
-    """
-    try:
-        array = np.asarray(partitions if isinstance(partitions, np.ndarray) else list(partitions))
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"partitions must be a sequence of integers, not {brief(partitions)}"
-        ) from error
-    if array.size == 0:
-        return np.empty(0, np.int32)
-    if (
-        array.ndim != 1
-        or array.dtype.kind not in "iu"
-        or array.min() < _INT32.min
-        or array.max() > _INT32.max
-    ):
-        raise InvalidInputError(f"partitions must be a sequence of 32-bit integers, not {brief(partitions)}")
-    return array.astype(np.int32)
-
-
-def numbers_in_slices(starts: Offsets) -> PartitionArray:
-    """Return 0, 1, 2 and so on for each slice, on end."""
-    return (np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
-
-
-def ascend_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
-    """Tell whether no slice is empty, and each is strictly ascending."""
-    if (starts[1:] == starts[:-1]).any():
-        return False
-    ascends = partitions[1:] > partitions[:-1]
-    ascends[starts[1:-1] - 1] = True
-    return bool(ascends.all())
-
-
-class TopicPartitions(Mapping[str, PartitionArray]):
+class TopicPartitions(Mapping[str, "PartitionArray"]):
     """Some partitions of some topics: each topic's partitions are an ascending, read-only int32 array.
 
     A set in the form of a mapping: a repeated partition counts once, and a topic with no partitions is not
@@ -81,15 +34,17 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         partitions: The partitions of all topics on end.
         starts: The partitions of topic `names[numbers[i]]` are `partitions[starts[i]:starts[i + 1]]`.
         cut_of: The lists of many members that this is one of, and its place there, or None.
+        ints: The partitions as integers, by topic in order, where it was made of such, or None.
     """
 
-    __slots__ = ("_places", "_topics", "cut_of", "names", "numbers", "partitions", "starts")
+    __slots__ = ("_places", "_topics", "cut_of", "ints", "names", "numbers", "partitions", "starts")
 
     names: tuple[str, ...]
-    numbers: TopicNumbers
-    partitions: PartitionArray
-    starts: Offsets
+    numbers: "TopicNumbers"
+    partitions: "PartitionArray"
+    starts: "Offsets"
     cut_of: "tuple[PartitionLists, int] | None"
+    ints: dict[str, tuple[int, ...]] | None
     _topics: tuple[str, ...] | None
     _places: dict[str, int] | None
 
@@ -99,16 +54,20 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         Raises:
             InvalidInputError: A partition is not a 32-bit integer; the message names the topic.
         """
-        arrays = {topic: _ascending(topic, listed) for topic, listed in partitions.items()}
+        import numpy as np  # noqa: PLC0415 - see the module
+
+        from groupwright.assignors.arrays import ascending  # noqa: PLC0415 - see the module
+
+        arrays = {topic: ascending(topic, listed) for topic, listed in partitions.items()}
         topics = sorted_names(topic for topic, array in arrays.items() if array.size)
         sizes = [arrays[topic].size for topic in topics]
         flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
-        self.cut_of = None
+        self.cut_of = self.ints = None
         self._set(topics, _all_of(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
     def from_slices(
-        cls, topics: tuple[str, ...], starts: Offsets, partitions: PartitionArray
+        cls, topics: tuple[str, ...], starts: "Offsets", partitions: "PartitionArray"
     ) -> "TopicPartitions":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked.
 
@@ -121,11 +80,11 @@ class TopicPartitions(Mapping[str, PartitionArray]):
 
     @classmethod
     def from_numbers(
-        cls, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
+        cls, names: tuple[str, ...], numbers: "TopicNumbers", starts: "Offsets", partitions: "PartitionArray"
     ) -> "TopicPartitions":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
         made = cls.__new__(cls)
-        made.cut_of = None
+        made.cut_of = made.ints = None
         made._set(names, numbers, starts, partitions)  # noqa: SLF001 - its own class
         return made
 
@@ -134,14 +93,41 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         """Return one of many members' lists. Its arrays are cut out when somebody asks for them."""
         made = cls.__new__(cls)
         made.cut_of = lists, place
+        made.ints = None
         return made
 
+    @classmethod
+    def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> "TopicPartitions":
+        """Return partitions whose numbers are known to be integers of 32 bits.
+
+        Arrays are made when somebody asks for them: what only goes over the wire needs none.
+        """
+        listed = {topic: tuple(sorted(set(numbers))) for topic, numbers in partitions.items()}
+        made = cls.__new__(cls)
+        made.cut_of = None
+        made.ints = {
+            topic: listed[topic]
+            for topic in sorted_names(name for name, numbers in listed.items() if numbers)
+        }
+        return made
+
+    def as_tuples(self) -> dict[str, tuple[int, ...]]:
+        """Return each topic's partitions as integers, ascending, with the topics in Kafka's order."""
+        if self.ints is None:
+            return {topic: tuple(array.tolist()) for topic, array in self.items()}
+        return self.ints.copy()
+
     def __getattr__(self, name: str) -> Any:
-        """Cut the arrays out of the lists' columns. This is called for what has not been set."""
-        if name not in _CUT_OUT or self.cut_of is None:
+        """Make the arrays: of the lists' columns, or of integers. This is called for what has not been set."""
+        if name not in _MADE_LATER:
             raise AttributeError(name)
-        lists, place = self.cut_of
-        self._set(*lists.columns_of(place))
+        if self.cut_of is not None:
+            lists, place = self.cut_of
+            self._set(*lists.columns_of(place))
+        elif self.ints is not None:
+            self._set_ints(self.ints)
+        else:
+            raise AttributeError(name)
         return getattr(self, name)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -149,7 +135,11 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         return TopicPartitions.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
 
     def _set(
-        self, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
+        self,
+        names: tuple[str, ...],
+        numbers: "TopicNumbers",
+        starts: "Offsets",
+        partitions: "PartitionArray",
     ) -> None:
         self.names = names
         self.numbers = numbers
@@ -159,6 +149,14 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         self._places = None
         for column in (numbers, starts, partitions):
             column.flags.writeable = False
+
+    def _set_ints(self, ints: dict[str, tuple[int, ...]]) -> None:
+        import numpy as np  # noqa: PLC0415 - see the module
+
+        topics = tuple(ints)
+        starts = np.cumsum([0, *map(len, ints.values())], dtype=np.int64)
+        flat = np.fromiter(chain.from_iterable(ints.values()), np.int32, int(starts[-1]))
+        self._set(topics, _all_of(topics), starts, flat)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -177,7 +175,7 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         """How many partitions there are, of all topics."""
         return self.partitions.size
 
-    def __getitem__(self, topic: str) -> PartitionArray:
+    def __getitem__(self, topic: str) -> "PartitionArray":
         """Return the topic's partitions, ascending."""
         place = self._place_of()[topic]
         return self.partitions[self.starts[place] : self.starts[place + 1]]
@@ -197,6 +195,8 @@ class TopicPartitions(Mapping[str, PartitionArray]):
     def __eq__(self, other: object) -> bool:
         """Tell whether the other mapping names the same partitions."""
         if isinstance(other, TopicPartitions):
+            import numpy as np  # noqa: PLC0415 - see the module
+
             return (
                 np.array_equal(self.starts, other.starts)
                 and self.topics == other.topics
@@ -217,6 +217,8 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         """Show what an equal dictionary of lists would, of long lists the ends, of many topics how many."""
         if len(self) > _SHOWN_TOPICS:
             return f"<{self.count} partitions of {len(self)} topics>"
+        import numpy as np  # noqa: PLC0415 - see the module
+
         shown = (
             f"{topic!r}: {np.array2string(array, separator=', ', threshold=_SHOWN_PARTITIONS)}"
             for topic, array in self.items()
@@ -224,16 +226,11 @@ class TopicPartitions(Mapping[str, PartitionArray]):
         return f"{{{', '.join(shown)}}}"
 
 
-def _all_of(names: tuple[str, ...]) -> TopicNumbers:
+def _all_of(names: tuple[str, ...]) -> "TopicNumbers":
+    import numpy as np  # noqa: PLC0415 - see the module
+
     return np.arange(len(names), dtype=np.int32)
 
 
-NO_PARTITIONS = TopicPartitions()
+NO_PARTITIONS = TopicPartitions.of_ints({})
 """No partitions of no topic."""
-
-
-def _ascending(topic: str, partitions: Iterable[int]) -> PartitionArray:
-    try:
-        return np.unique(partition_array(partitions))
-    except InvalidInputError as error:
-        raise InvalidInputError(f"topic {topic!r}: {error}") from error

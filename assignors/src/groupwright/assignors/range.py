@@ -1,13 +1,12 @@
 """Kafka's `range` assignor."""
 
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
-from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor
-from groupwright.assignors.layout import Layout
 from groupwright.assignors.model import Group
-from groupwright.assignors.range_racks import rack_aware_seats
+
+if TYPE_CHECKING:
+    from groupwright.assignors.assignment import Assignment
 
 
 class RangeAssignor(Assignor):
@@ -42,22 +41,8 @@ class RangeAssignor(Assignor):
 
     name = "range"
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: Group) -> "Assignment":
         """Return the ranges."""
-        layout = Layout.of(group)
-        seats = _ranges(layout)
-        if any(member.rack is not None for member in group.members):
-            for topics, in_each in rack_aware_seats(group, layout):
-                seats[layout.starts[topics][:, np.newaxis] + np.arange(in_each.size)] = in_each
-        return layout.assignment(seats)
+        from groupwright.assignors.range_plan import plan_ranges  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
-
-def _ranges(layout: Layout) -> npt.NDArray[np.int32]:
-    """Return each partition's seat where no racks matter."""
-    each, larger = (numbers[layout.topic] for numbers in np.divmod(layout.sizes, layout.audience_sizes))
-    # The first `larger` seats have `each + 1` partitions, the others `each`. Of the two quotients the first is
-    # right, and the greater, for the former, the second for the latter.
-    seats: npt.NDArray[np.int32] = np.maximum(
-        layout.partition // (each + 1), (layout.partition - larger) // np.maximum(each, 1)
-    )
-    return seats
+        return plan_ranges(group)

@@ -1,13 +1,12 @@
 """Kafka's `roundrobin` assignor."""
 
-from bisect import bisect_left
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from groupwright.assignors.assignment import Assignment
 from groupwright.assignors.assignor import Assignor
-from groupwright.assignors.layout import Layout
 from groupwright.assignors.model import Group
+
+if TYPE_CHECKING:
+    from groupwright.assignors.assignment import Assignment
 
 
 class RoundRobinAssignor(Assignor):
@@ -32,23 +31,8 @@ class RoundRobinAssignor(Assignor):
 
     name = "roundrobin"
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: Group) -> "Assignment":
         """Return the deal."""
-        layout = Layout.of(group)
-        first_seats = np.array(_first_seats(layout), np.int32)
-        return layout.assignment(
-            (first_seats[layout.topic] + layout.partition) % layout.audience_sizes[layout.topic]
-        )
+        from groupwright.assignors.roundrobin_plan import plan_deal  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
-
-def _first_seats(layout: Layout) -> list[int]:
-    """Return, for each topic, who in its audience gets its partition 0."""
-    audiences = [audience.tolist() for audience in layout.audiences]
-    next_member = 0
-    first_seats = []
-    for size, number in zip(layout.sizes.tolist(), layout.audience_of.tolist(), strict=True):
-        audience = audiences[number]
-        first_seat = bisect_left(audience, next_member) % len(audience)
-        first_seats.append(first_seat)
-        next_member = audience[(first_seat + size - 1) % len(audience)] + 1
-    return first_seats
+        return plan_deal(group)

@@ -1,4 +1,4 @@
-"""ConsumerProtocol: what members and leader tell each other, as bytes inside JoinGroup and SyncGroup.
+"""ConsumerProtocol: what a member and its leader tell each other, as bytes inside JoinGroup and SyncGroup.
 
 The formats are those of Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0
 to 3. As Kafka does, a reader takes a newer version for the newest that it knows, and does not look at bytes
@@ -6,14 +6,10 @@ that follow the last field, in any version. Stricter than Kafka, it refuses stri
 replaces the odd bytes) and lengths below -1 (Kafka takes them for null).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from groupwright.assignors import binary, bulk
-from groupwright.assignors.assignment import Assignment
+from groupwright.assignors import binary
 from groupwright.assignors.errors import InvalidInputError
 from groupwright.assignors.model import NO_GENERATION
 from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
@@ -21,13 +17,13 @@ from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
 NEWEST_VERSION = 3
 """The newest version of both formats."""
 
-_OWNED_SINCE = 1
-_GENERATION_SINCE = 2
-_RACK_SINCE = 3
+OWNED_SINCE = 1
+GENERATION_SINCE = 2
+RACK_SINCE = 3
+"""The versions of a subscription that brought these fields."""
 
-_TOPICS = "topics"
-_VERSION_SIZE = 2  # bytes
-_HEAD = 64  # bytes; lists that differ mostly do so in these
+TOPICS = "topics"
+"""What topics are called in error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +69,15 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
         InvalidInputError: There is no such version, or a value is too large for its field.
     """
     parts = [
-        _version(version),
+        written_version(version),
         binary.strings(subscription.topics, "topics"),
         binary.nullable_bytes(subscription.user_data, "user data"),
     ]
-    if version >= _OWNED_SINCE:
+    if version >= OWNED_SINCE:
         parts.append(binary.topic_partitions(subscription.owned))
-    if version >= _GENERATION_SINCE:
+    if version >= GENERATION_SINCE:
         parts.append(binary.int32(subscription.generation, "generation"))
-    if version >= _RACK_SINCE:
+    if version >= RACK_SINCE:
         parts.append(binary.nullable_string(subscription.rack, "rack"))
     return b"".join(parts)
 
@@ -95,84 +91,7 @@ def decode_subscription(data: bytes) -> Subscription:
     Raises:
         MalformedBytesError: They hold none.
     """
-    return _decode_subscription(binary.Reader(data, "subscription"))
-
-
-def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:
-    """Return what `decode_subscription` does for each member of a group, in a fraction of the time.
-
-    What members have in common is held once.
-
-    Args:
-        metadata: Each member's id and the bytes of its subscription.
-
-    Raises:
-        MalformedBytesError: Bytes hold no subscription; the message names the member.
-    """
-    said = read_subscriptions(*_columns(metadata))
-    return list(map(Subscription, said.topics, said.user_data, said.owned, said.generations, said.racks))
-
-
-@dataclass(frozen=True, slots=True)
-class Subscriptions:
-    """What the members of a group tell the leader: for each member, what `Subscription` has."""
-
-    topics: list[tuple[str, ...]]
-    user_data: list[bytes | None]
-    owned: list[TopicPartitions]
-    generations: list[int]
-    racks: list[str | None]
-
-
-def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscriptions:
-    """Return what `decode_subscriptions` does, field by field.
-
-    Args:
-        ids: The members' ids.
-        metadata: The bytes of their subscriptions.
-
-    Raises:
-        MalformedBytesError: Bytes hold no subscription; the message names the member.
-    """
-    names: dict[bytes, str] = {}
-    cursor = bulk.Cursor(metadata, names)
-    versions = _read_versions(cursor)
-    topics = _read_topics(cursor, metadata)
-    user_data = cursor.nullable_bytes()
-    owned = cursor.topic_partitions(versions >= _OWNED_SINCE).each()
-    generations = cursor.int32(versions >= _GENERATION_SINCE, NO_GENERATION)
-    racks = [rack or None for rack in cursor.nullable_strings(versions >= _RACK_SINCE)]
-    generations = np.maximum(generations, NO_GENERATION)
-    said = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
-    for number in np.flatnonzero(~cursor.good).tolist():
-        alone = _decode_subscription(_reader(ids[number], metadata[number], names))
-        said.topics[number] = alone.topics
-        said.user_data[number] = alone.user_data
-        said.owned[number] = alone.owned
-        said.generations[number] = alone.generation
-        said.racks[number] = alone.rack
-    return said
-
-
-def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]]:
-    """Return the topics of each member's subscription, and look at nothing else.
-
-    Args:
-        metadata: As in `decode_subscriptions`.
-
-    Raises:
-        MalformedBytesError: A version or topics cannot be read; the message names the member.
-    """
-    ids, data = _columns(metadata)
-    names: dict[bytes, str] = {}
-    cursor = bulk.Cursor(data, names)
-    _read_versions(cursor)
-    topics = _read_topics(cursor, data)
-    for number in np.flatnonzero(~cursor.good).tolist():
-        reader = _reader(ids[number], data[number], names)
-        _read_version(reader)
-        topics[number] = reader.strings(_TOPICS)
-    return topics
+    return read_subscription(binary.Reader(data, "subscription"))
 
 
 def encode_assignment(
@@ -184,30 +103,12 @@ def encode_assignment(
         InvalidInputError: There is no such version, or a value is too large for its field.
     """
     share = partitions if isinstance(partitions, TopicPartitions) else TopicPartitions(partitions)
-    written = _version(version), binary.topic_partitions(share), binary.nullable_bytes(user_data, "user data")
-    return b"".join(written)
-
-
-def encode_assignments(assignment: Assignment, version: int = NEWEST_VERSION) -> dict[str, bytes]:
-    """Return, by member id, what `encode_assignment` does for each member, in a fraction of the time.
-
-    Raises:
-        InvalidInputError: There is no such version, or a topic's name is too long.
-    """
-    packed, bounds = binary.pack_lists(
-        assignment.topics,
-        assignment.member_starts,
-        assignment.run_topics,
-        assignment.run_starts,
-        assignment.partitions,
-        head=_version(version),
-        tail=binary.NULL_BYTES,
+    written = (
+        written_version(version),
+        binary.topic_partitions(share),
+        binary.nullable_bytes(user_data, "user data"),
     )
-    places = bounds.tolist()
-    return {
-        member: packed[start:end].tobytes()
-        for member, start, end in zip(assignment.members, places, places[1:], strict=False)
-    }
+    return b"".join(written)
 
 
 def decode_assignment(data: bytes) -> MemberAssignment:
@@ -220,77 +121,41 @@ def decode_assignment(data: bytes) -> MemberAssignment:
         MalformedBytesError: They hold none.
     """
     reader = binary.Reader(data, "assignment")
-    _read_version(reader)
+    read_version(reader)
     return MemberAssignment(
         reader.topic_partitions("assigned partitions"), reader.nullable_bytes("user data")
     )
 
 
-def _version(version: int) -> bytes:
+def written_version(version: int) -> bytes:
+    """Write the version that both formats begin with.
+
+    Raises:
+        InvalidInputError: There is no such version.
+    """
     if not 0 <= version <= NEWEST_VERSION:
         raise InvalidInputError(f"ConsumerProtocol has versions 0 to {NEWEST_VERSION}, not {version}")
     return version.to_bytes(2, "big")
 
 
-def _read_version(reader: binary.Reader) -> int:
+def read_version(reader: binary.Reader) -> int:
+    """Read the version that both formats begin with.
+
+    Raises:
+        MalformedBytesError: It is negative, or there is none.
+    """
     version = reader.int16("version")
     if version < 0:
         raise reader.malformed("a version of 0 or more", f"{version}", back=2)
     return version
 
 
-def _columns(metadata: Iterable[tuple[str, bytes]]) -> tuple[list[str], list[bytes]]:
-    listed = list(metadata)
-    return [id_ for id_, _ in listed], [data for _, data in listed]
-
-
-def _reader(id_: str, data: bytes, names: dict[bytes, str]) -> binary.Reader:
-    return binary.Reader(data, f"subscription of member {id_!r}", names)
-
-
-def _read_versions(cursor: bulk.Cursor) -> npt.NDArray[np.int64]:
-    versions = cursor.int16()
-    cursor.good &= versions >= 0
-    return versions
-
-
-def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
-    """Read the topics, which most members of most groups have in common to the byte.
-
-    Of all lists that begin alike one is read first. Those that go on alike need not be.
-    """
-    heads = [data[_VERSION_SIZE : _VERSION_SIZE + _HEAD] for data in metadata]
-    first_of: dict[bytes, int] = {}
-    for number, head in enumerate(heads):
-        first_of.setdefault(head, number)
-    firsts = np.array(list(first_of.values()), np.int64)
-    starts = cursor.at
-    lists = cursor.strings(firsts)
-    ends = np.where(cursor.good, cursor.at - cursor.starts, 0)[firsts].tolist()
-    known = {
-        head: (metadata[number][_VERSION_SIZE:end], listed)
-        for (head, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
-    }
-    topics = [known[head][1] for head in heads]
-    sizes = np.array(
-        [
-            len(known[head][0]) if data.startswith(known[head][0], _VERSION_SIZE) else 0
-            for data, head in zip(metadata, heads, strict=True)
-        ],
-        np.int64,
-    )
-    cursor.at = starts + sizes
-    others = np.flatnonzero(sizes == 0)
-    for number, listed in zip(others.tolist(), cursor.strings(others), strict=True):
-        topics[number] = listed
-    return topics
-
-
-def _decode_subscription(reader: binary.Reader) -> Subscription:
-    version = _read_version(reader)
-    topics = reader.strings(_TOPICS)
+def read_subscription(reader: binary.Reader) -> Subscription:
+    """Read a subscription, as `decode_subscription` does."""
+    version = read_version(reader)
+    topics = reader.strings(TOPICS)
     user_data = reader.nullable_bytes("user data")
-    owned = reader.topic_partitions("owned partitions") if version >= _OWNED_SINCE else NO_PARTITIONS
-    generation = reader.int32("generation") if version >= _GENERATION_SINCE else NO_GENERATION
-    rack = reader.nullable_string("rack") if version >= _RACK_SINCE else None
+    owned = reader.topic_partitions("owned partitions") if version >= OWNED_SINCE else NO_PARTITIONS
+    generation = reader.int32("generation") if version >= GENERATION_SINCE else NO_GENERATION
+    rack = reader.nullable_string("rack") if version >= RACK_SINCE else None
     return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack or None)

@@ -182,7 +182,7 @@ class Driver:
                 self._network.spawn(self._guarded(self._requests[type(action)], action))
 
     def _notify_assignor(self, action: act.NotifyAssignor) -> None:
-        assignment = TopicPartitions(action.assignment)
+        assignment = TopicPartitions.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
         except Exception:  # noqa: BLE001 - a user's code; the membership goes on

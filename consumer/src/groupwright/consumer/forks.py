@@ -6,7 +6,27 @@ So it must not even destroy the handle: that waits for a lock which no thread wi
 import ctypes
 import functools
 import os
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_forking = threading.RLock()
+"""Held by a thread that forks, and by one that must not be cut off by a fork."""
+
+os.register_at_fork(
+    before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forking.release
+)
+
+
+@contextmanager
+def not_while_forking() -> Iterator[None]:
+    """Import here what a thread of ours needs: no other thread forks meanwhile.
+
+    A child has the import's locks and none of the thread that held them: it would wait for ever to import the same.
+    """
+    with _forking:
+        yield
 
 
 def leave_to_parent(handle: object) -> None:

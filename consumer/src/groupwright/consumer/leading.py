@@ -1,7 +1,8 @@
 """The leader's work between JoinGroup and SyncGroup: fresh metadata, then the assignor.
 
 The assignor runs on a thread of its own, so that heartbeats go on however long it takes: elsewhere, leaders have
-been expelled from their groups while they were still assigning.
+been expelled from their groups while they were still assigning. That thread also imports numpy, which a member that never
+leads does without.
 """
 
 import logging
@@ -9,24 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from groupwright.assignors import (
-    Assignment,
-    Assignor,
-    AssignorError,
-    CooperativeStickyAssignor,
-    Group,
-    JoinedMember,
-    lead,
-    subscribed_topics,
-    withhold_claimed,
-)
-from groupwright.assignors import assign as run_assignor
+from groupwright.assignors import Assignor, AssignorError, JoinedMember
+from groupwright.consumer.forks import not_while_forking
 from groupwright.consumer.network import AccessError, Network
 from groupwright.consumer.protocol import DisconnectedError, TopicsAnswer
 from groupwright.consumer.rebalance import Leadership
-from groupwright.consumer.weighing import MadePlan, Weighed, change_of_members
+
+if TYPE_CHECKING:
+    from groupwright.consumer.planning import Planned
+    from groupwright.consumer.weighing import MadePlan
+
+_Result = TypeVar("_Result")
 
 _PAUSE = 0.1  # seconds between two tries to fetch metadata
 
@@ -85,26 +81,40 @@ class Leader:
             known = ", ".join(map(repr, self._assignors))
             message = f"the coordinator chose {protocol!r}, which this member does not have (it has {known})"
             raise AssignorError(message)
-        asked = subscribed_topics(members)
+        asked = await self._in_thread(lambda: _read_topics(members))
         topics = await self._fetch_topics(asked, wanted)
         if topics is None:
             return None
         if skip:
             return LeadersPlan({}, asked, topics)
-        if self._cooperative and not isinstance(assignor, CooperativeStickyAssignor):
-            assignor = _Checked(assignor)
         before = self._made if self._made is not None and self._made.generation == generation - 1 else None
-        weighed = Weighed(assignor, before, self._log)
         started = time.monotonic()
-        plan = await self._in_thread(lambda: lead(weighed, members, topics.topics))
+        planned = await self._in_thread(lambda: self._make(assignor, members, topics, generation, before))
         took = time.monotonic() - started
         self._log.info(
-            "assigned %d topics to %d members by %r in %.3f s", len(topics.topics), len(plan), protocol, took
+            "assigned %d topics to %d members by %r in %.3f s",
+            len(topics.topics),
+            len(planned.assignments),
+            protocol,
+            took,
         )
-        if weighed.assignment is not None:
-            self._made = MadePlan(generation, frozenset(plan), weighed.assignment)
-        change = change_of_members(before, plan)
-        return LeadersPlan(plan, asked, topics, weighed.leadership, change)
+        if planned.made is not None:
+            self._made = planned.made
+        return LeadersPlan(planned.assignments, asked, topics, planned.leadership, planned.change)
+
+    def _make(
+        self,
+        assignor: Assignor,
+        members: tuple[JoinedMember, ...],
+        topics: TopicsAnswer,
+        generation: int,
+        before: "MadePlan | None",
+    ) -> "Planned":
+        from groupwright.consumer.planning import make_plan  # noqa: PLC0415 - only leaders need numpy
+
+        return make_plan(
+            assignor, members, topics.topics, generation, before, self._log, cooperative=self._cooperative
+        )
 
     async def _fetch_topics(self, asked: frozenset[str], wanted: Callable[[], bool]) -> TopicsAnswer | None:
         """Fetch fresh metadata of every topic that a member subscribes to."""
@@ -126,7 +136,7 @@ class Leader:
             return topics
         return None
 
-    async def _in_thread(self, work: Callable[[], dict[str, bytes]]) -> dict[str, bytes]:
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
         future: Any = self._network.future()
 
         def run() -> None:
@@ -140,27 +150,13 @@ class Leader:
                 self._network.call_soon(future.success, result)
 
         threading.Thread(target=run, name="groupwright-assignor", daemon=True).start()
-        plan: dict[str, bytes] = await future
-        return plan
+        result: _Result = await future
+        return result
 
 
-class _Checked(Assignor):
-    """An assignor of somebody's own, which in a cooperative group must not give away what is still owned (KIP-429)."""
+def _read_topics(members: tuple[JoinedMember, ...]) -> frozenset[str]:
+    """Return all topics that members subscribe to. The first call imports what a plan takes; for the assignor's thread."""
+    with not_while_forking():
+        from groupwright.consumer.planning import subscribed_topics  # noqa: PLC0415 - only leaders need numpy
 
-    def __init__(self, assignor: Assignor) -> None:
-        self.name = assignor.name
-        self.protocols = assignor.protocols
-        self._assignor = assignor
-
-    def assign(self, group: Group) -> Assignment:
-        plan = run_assignor(self._assignor, group)
-        safe = withhold_claimed(group, plan)
-        for member, partitions in plan.items():
-            for topic, numbers in partitions.items():
-                early = sorted(set(map(int, numbers)).difference(map(int, safe[member].get(topic, ()))))
-                if early:
-                    raise AssignorError(
-                        f"assignor {self.name!r} rebalances cooperatively, but gives {topic!r} [{early[0]}] to {member!r} "
-                        "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
-                    )
-        return plan
+    return subscribed_topics(members)

@@ -27,7 +27,7 @@ def subscription_encoder(
             return None
 
     def encode(topics: tuple[str, ...], owned: Partitions, generation: int) -> tuple[tuple[str, bytes], ...]:
-        claims = TopicPartitions(owned)
+        claims = TopicPartitions.of_ints(owned)
         return tuple(
             (
                 name,
@@ -47,5 +47,4 @@ def read_assignment(data: bytes) -> Partitions:
     Raises:
         MalformedBytesError: they are no assignment.
     """
-    assigned = decode_assignment(data).partitions
-    return {topic: tuple(int(number) for number in numbers) for topic, numbers in assigned.items()}
+    return decode_assignment(data).partitions.as_tuples()

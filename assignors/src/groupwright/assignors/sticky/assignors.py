@@ -1,63 +1,17 @@
 """Kafka's `sticky` and `cooperative-sticky` assignors."""
 
-import logging
-from abc import abstractmethod
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from groupwright.assignors.assignment import NOBODY, Assignment
 from groupwright.assignors.assignor import Assignor, RebalanceProtocol
-from groupwright.assignors.layout import Layout
-from groupwright.assignors.lists import PartitionLists
-from groupwright.assignors.model import NO_GENERATION, Group, Member
+from groupwright.assignors.model import NO_GENERATION, Group
 from groupwright.assignors.partitions import TopicPartitions
-from groupwright.assignors.sticky.claims import Claims, Owners, settle_claims
-from groupwright.assignors.sticky.keep import best_flow
-from groupwright.assignors.sticky.rows import make_rows
-from groupwright.assignors.sticky.spread import choose_partitions
-from groupwright.assignors.sticky.userdata import (
-    Owned,
-    OwnedLists,
-    decode_generation,
-    decode_owned,
-    encode_generation,
-    encode_owned,
-)
+from groupwright.assignors.sticky.userdata import Owned, encode_generation, encode_owned
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from groupwright.assignors.assignment import Assignment
 
 
-class _StickyAssignor(Assignor):
-    """What both assignors do: find the best assignment for what members own."""
-
-    def assign(self, group: Group) -> Assignment:
-        """Return who gets what now."""
-        layout = Layout.of(group)
-        if not layout.topics:
-            return Assignment({}, layout.members)
-        members = {member.id: member for member in group.members}
-        claims = settle_claims(layout, self._owned([members[id_] for id_ in layout.members]))
-        if claims.contested:
-            _log.warning(
-                "%d partitions are claimed by more than one member; the highest generation keeps them, and where two "
-                "claim one in the same generation, nobody does",
-                claims.contested,
-            )
-        rows, places = make_rows(group, layout, claims.owner)
-        owners = choose_partitions(layout, rows, places, best_flow(rows))
-        return layout.given(self._given(owners, claims))
-
-    @abstractmethod
-    def _owned(self, members: Sequence[Member]) -> OwnedLists:
-        """Return what each member says it owns."""
-
-    @abstractmethod
-    def _given(self, owners: Owners, claims: Claims) -> Owners:
-        """Return who is given each partition now, of the owners that they are to have in the end."""
-
-
-class StickyAssignor(_StickyAssignor):
+class StickyAssignor(Assignor):
     """Balances as well as can be, and moves as little as that allows: Kafka's `sticky`, made exact.
 
     In this order it sees to it that
@@ -123,14 +77,14 @@ class StickyAssignor(_StickyAssignor):
         """Remember what this member got."""
         self._last = Owned(assignment, generation)
 
-    def _owned(self, members: Sequence[Member]) -> OwnedLists:
-        return decode_owned([member.user_data for member in members])
+    def assign(self, group: Group) -> "Assignment":
+        """Return who gets what now."""
+        from groupwright.assignors.sticky.plan import plan_sticky  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
-    def _given(self, owners: Owners, claims: Claims) -> Owners:  # noqa: ARG002 - they have been given up
-        return owners
+        return plan_sticky(group)
 
 
-class CooperativeStickyAssignor(_StickyAssignor):
+class CooperativeStickyAssignor(Assignor):
     """As `StickyAssignor`, for members that keep what they have over a rebalance: Kafka's `cooperative-sticky`.
 
     Its priorities are those of `StickyAssignor`, in the same order and as exact. But a partition that is to move
@@ -178,18 +132,8 @@ class CooperativeStickyAssignor(_StickyAssignor):
         """Remember the generation."""
         self._generation = generation
 
-    def _owned(self, members: Sequence[Member]) -> OwnedLists:
-        return OwnedLists(
-            PartitionLists.of([member.owned for member in members]),
-            np.array([_generation(member) for member in members], np.int64),
-        )
+    def assign(self, group: Group) -> "Assignment":
+        """Return who gets what now."""
+        from groupwright.assignors.sticky.plan import plan_cooperative  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
-    def _given(self, owners: Owners, claims: Claims) -> Owners:
-        is_withheld = claims.claimed & (owners != claims.owner)
-        return np.where(is_withheld, np.int32(NOBODY), owners)
-
-
-def _generation(member: Member) -> int:
-    if member.generation >= 0 or not member.user_data:
-        return member.generation
-    return decode_generation(member.user_data)
+        return plan_cooperative(group)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from groupwright.assignors.assignment import NOBODY
 from groupwright.assignors.layout import NOT_THERE, Layout
 from groupwright.assignors.lists import PartitionLists
-from groupwright.assignors.sticky.userdata import OwnedLists
+from groupwright.assignors.sticky.owned import OwnedLists
 
 Owners = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]

@@ -1,18 +1,11 @@
 """The user data of Kafka's sticky assignors: what a member owned, and in which generation."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from groupwright.assignors import binary, bulk
+from groupwright.assignors import binary
 from groupwright.assignors.errors import MalformedBytesError
-from groupwright.assignors.lists import PartitionLists
 from groupwright.assignors.model import NO_GENERATION
 from groupwright.assignors.partitions import NO_PARTITIONS, TopicPartitions
-
-_NO_TOPICS = b"\0\0\0\0"
 
 
 class Owned(NamedTuple):
@@ -27,28 +20,6 @@ class Owned(NamedTuple):
     generation: int = NO_GENERATION
 
 
-NOTHING = Owned()
-"""What a member owns that says nothing, or nothing that can be read."""
-
-
-class OwnedLists(NamedTuple):
-    """What many members say they own.
-
-    Attributes:
-        partitions: For each member what `Owned` has.
-        generations: As well.
-    """
-
-    partitions: PartitionLists
-    generations: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, owned: Sequence[Owned]) -> "OwnedLists":
-        """Return what these members own."""
-        generations = np.array([of_member.generation for of_member in owned], np.int64)
-        return cls(PartitionLists.of([of_member.partitions for of_member in owned]), generations)
-
-
 def encode_owned(owned: Owned) -> bytes:
     """Return the user data of `sticky`, version 1: the partitions by topic, and the generation.
 
@@ -56,36 +27,6 @@ def encode_owned(owned: Owned) -> bytes:
         InvalidInputError: A topic's name is too long, or the generation has more than 32 bits.
     """
     return binary.topic_partitions(owned.partitions) + encode_generation(owned.generation)
-
-
-def decode_owned(data: Sequence[bytes | None]) -> OwnedLists:
-    """Return what the members' user data of `sticky` say: of version 1, or of version 0, without generation.
-
-    As in Java, user data that can be read as neither says nothing, and bytes that follow are not looked at.
-    """
-    cursor = bulk.Cursor([bytes_ or _NO_TOPICS for bytes_ in data], {})
-    partitions = cursor.topic_partitions()
-    unread = np.flatnonzero(~cursor.good).tolist()
-    generations = cursor.int32()
-    generations = np.where(cursor.good, generations, NO_GENERATION)
-    if unread:
-        lists = partitions.each()
-        for number in unread:
-            lists[number], generations[number] = _read_alone(data[number] or b"")
-        partitions = PartitionLists.of(lists)
-    return OwnedLists(partitions, generations)
-
-
-def _read_alone(data: bytes) -> Owned:
-    reader = binary.Reader(data, "user data")
-    try:
-        partitions = reader.topic_partitions("previous assignment")
-    except MalformedBytesError:
-        return NOTHING
-    try:
-        return Owned(partitions, reader.int32("generation"))
-    except MalformedBytesError:
-        return Owned(partitions)
 
 
 def encode_generation(generation: int) -> bytes:
