@@ -28,7 +28,6 @@ from groupwright.consumer.forks import leave_to_parent
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
-from groupwright.consumer.native_member import NativeMember
 from groupwright.consumer.observable import Observable
 from groupwright.consumer.offsets import check_partitions
 from groupwright.consumer.polling_thread import PollingThread, beside, between_polls, inside
@@ -96,10 +95,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._ahead = Ahead(HANDFUL if runs_ahead else 0)
         self._waiting = self._ahead.waiting
         if self._config.broker_assigned:
+            from groupwright.consumer.native_member import NativeMember  # noqa: PLC0415 - one of the two is needed
+
             native = NativeMember(self._config, self._polling, self._interceptors, log)
             self._member, self._notices = native, native.noticed
         else:
-            # kafka-python and numpy come with it, which a program that only imports this package need not pay for.
+            # kafka-python comes with it, which a program that only imports this package need not pay for.
             from groupwright.consumer.own_member import OwnMember  # noqa: PLC0415 - see above
 
             self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)

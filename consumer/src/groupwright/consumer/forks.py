@@ -3,7 +3,6 @@
 So it must not even destroy the handle: that waits for a lock which no thread will let go, now and then, at the child's end.
 """
 
-import ctypes
 import functools
 import os
 import threading
@@ -14,9 +13,14 @@ from contextlib import contextmanager
 _forking = threading.RLock()
 """Held by a thread that forks, and by one that must not be cut off by a fork."""
 
-os.register_at_fork(
-    before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forking.release
-)
+
+def _before_a_fork() -> None:
+    import ctypes  # noqa: F401, PLC0415 - few processes fork; the child must not have to import it
+
+    _forking.acquire()
+
+
+os.register_at_fork(before=_before_a_fork, after_in_parent=_forking.release, after_in_child=_forking.release)
 
 
 @contextmanager
@@ -36,6 +40,8 @@ def leave_to_parent(handle: object) -> None:
 
 
 def _keep(reference: "weakref.ref[object]") -> None:
+    import ctypes  # noqa: PLC0415 - see `_before_a_fork`
+
     handle = reference()
     if handle is not None:
         # A reference that the interpreter's end does not clear, as it would one in a module.

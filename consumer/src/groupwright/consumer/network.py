@@ -9,7 +9,6 @@ holds back whatever is sent behind it.
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -47,6 +46,7 @@ from groupwright.consumer.protocol import (
 )
 from groupwright.consumer.traffic import Traffic
 from groupwright.consumer.transport import Connections, HungUpError, RefusedError
+from groupwright.consumer.version import VERSION
 
 __all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
 
@@ -85,7 +85,7 @@ class Network(Loop):
             bootstrap_servers=config.bootstrap_servers,
             client_id=config.client_id,
             client_software_name="groupwright",
-            client_software_version=metadata.version("groupwright"),
+            client_software_version=VERSION,
             request_timeout_ms=_ms(config.request_timeout),
             security_protocol=security.protocol,
             ssl_context=security.tls,
