@@ -231,8 +231,10 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
     async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
         """Look a name up on a thread of its own; the loop goes on meanwhile."""
         family = self._family
+        # Python would import its codec for international names, 0.5 MB, for every name that is a string.
+        name = host.encode("ascii") if host.isascii() else host
         look_up: Callable[[], list[Any]] = lambda: socket.getaddrinfo(  # noqa: E731 - used in two places
-            host, port, family, socket.SOCK_STREAM
+            name, port, family, socket.SOCK_STREAM
         )
         try:
             if _is_address(host):
