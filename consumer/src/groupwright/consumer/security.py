@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groupwright.consumer.errors import ConfigurationError
-from groupwright.consumer.tls import ssl_context
 from groupwright.consumer.tokens import Tokens
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -57,7 +56,11 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
     protocol = str(config.get("security.protocol", "plaintext")).upper()
     if protocol not in _PROTOCOLS:
         raise ConfigurationError(f"security.protocol takes {', '.join(_PROTOCOLS)}, not {protocol!r}")
-    tls = ssl_context(config, verify=verify) if protocol.endswith("SSL") else None
+    tls = None
+    if protocol.endswith("SSL"):
+        from groupwright.consumer.tls import ssl_context  # noqa: PLC0415 - many connections have no TLS
+
+        tls = ssl_context(config, verify=verify)
     if not protocol.startswith("SASL"):
         return Security(protocol, tls)
     mechanism = _mechanism(config)
