@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from importlib import metadata
 
 import confluent_kafka
 import pytest
+
+from groupwright.consumer import version
 
 HEAVY = {
     "numpy",
@@ -13,6 +16,13 @@ HEAVY = {
     "groupwright.consumer.aio",
     "groupwright.consumer.own_member",
     "groupwright.assignors.wire",
+    "groupwright.consumer.native_member",
+    "groupwright.consumer.planning",
+    "groupwright.consumer.tls",
+    "ctypes",
+    "importlib.metadata",
+    "tempfile",
+    "urllib",
 }
 """Modules that an import of the package does not bring: each costs time and memory, and some programs never need it."""
 
@@ -39,6 +49,22 @@ def test_a_consumer_that_the_broker_assigns_needs_neither_numpy_nor_kafka_python
     )
 
     assert (ended.stdout, ended.stderr) == ("set()\n", "")
+
+
+def test_a_consumer_that_does_not_lead_needs_neither_numpy_nor_a_mail_parser() -> None:
+    """importlib.metadata parses the distribution's version with the email package."""
+    ended = run(
+        "import sys\n"
+        "from groupwright.consumer import Consumer\n"
+        "Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'log_level': 0}).close()\n"
+        "print({'numpy', 'email', 'ctypes', 'encodings.idna'} & sys.modules.keys())"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("set()\n", "")
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert metadata.version("groupwright") == version.VERSION
 
 
 def test_nothing_is_left_for_a_poll_to_import() -> None:

@@ -1,0 +1,65 @@
+"""What a member that does not lead its group leaves out: numpy, which takes 13 MB."""
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = pytest.mark.kafka
+
+PROGRAM = """
+import sys
+from groupwright.assignors import Assignor
+from groupwright.consumer import Consumer
+
+class FirstTakesAll(Assignor):
+    name = "range"
+
+    def assign(self, group):
+        first = min(group.members, key=lambda member: member.id)
+        return {first.id: {topic: range(group.topics[topic].partitions) for topic in group.subscribers()}}
+
+def poll_until_assigned(number):
+    global message
+    while len(consumer.assignment()) != number:
+        message = consumer.poll(0.1) or message
+
+message = None
+servers, group, topic, strategy = sys.argv[1:]
+config = {"bootstrap.servers": servers, "group.id": group, "heartbeat.interval.ms": 100, "log_level": 0}
+config["partition.assignment.strategy"] = FirstTakesAll() if strategy == "own" else strategy
+config["auto.offset.reset"] = "earliest"
+with Consumer(config) as consumer:
+    consumer.subscribe([topic])
+    poll_until_assigned(2)
+    while message is None:
+        message = consumer.poll(0.1)
+    consumer.commit(message, asynchronous=False)
+    print("numpy" in sys.modules, flush=True)
+    poll_until_assigned(4)
+    print("numpy" in sys.modules, flush=True)
+"""
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin,range", "sticky", "cooperative-sticky", "own"])
+def test_numpy_is_imported_when_a_member_leads_and_not_before(scene: "Scene", strategy: str) -> None:
+    topic = scene.topic(partitions=4)
+    leader = scene.consumer(partition_assignment_strategy="range" if strategy == "own" else strategy)
+    leader.subscribe([topic])
+    scene.own(leader, 4)
+    command = [sys.executable, "-c", PROGRAM, scene.kafka.bootstrap_servers, scene.group, topic, strategy]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+        try:
+            scene.own(leader, 2)
+            scene.produce(topic, 1, partitions=4)
+            assert follower.stdout is not None
+            assert follower.stderr is not None
+            assert follower.stdout.readline() == "False\n"
+            leader.close()
+            assert (follower.stdout.read(), follower.stderr.read()) == ("True\n", "")
+        finally:
+            follower.kill()
