@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,20 +47,23 @@ with Consumer(config) as consumer:
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin,range", "sticky", "cooperative-sticky", "own"])
-def test_numpy_is_imported_when_a_member_leads_and_not_before(scene: "Scene", strategy: str) -> None:
+def test_numpy_is_imported_when_a_member_leads_and_not_before(
+    scene: "Scene", tmp_path: Path, strategy: str
+) -> None:
     topic = scene.topic(partitions=4)
     leader = scene.consumer(partition_assignment_strategy="range" if strategy == "own" else strategy)
     leader.subscribe([topic])
     scene.own(leader, 4)
     command = [sys.executable, "-c", PROGRAM, scene.kafka.bootstrap_servers, scene.group, topic, strategy]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+    said = tmp_path / "said"
+    with said.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file) as follower:
         try:
             scene.own(leader, 2)
             scene.produce(topic, 1, partitions=4)
-            assert follower.stdout is not None
-            assert follower.stderr is not None
-            assert follower.stdout.readline() == "False\n"
+            scene.poll_until(lambda: said.read_text() != "", leader, what="the follower's message")
+            assert said.read_text() == "False\n"
             leader.close()
-            assert (follower.stdout.read(), follower.stderr.read()) == ("True\n", "")
+            assert follower.wait(30) == 0
         finally:
             follower.kill()
+    assert said.read_text() == "False\nTrue\n"
