@@ -161,12 +161,12 @@ MENDED = (
         "an exception of a signal handler loses the messages that a native call brought",
         f"{CONSUMER}/ahead.py",
         "        try:\n"
-        "            # One bytecode, CALL_FUNCTION_EX, makes the native call and keeps what it brings.\n"
-        "            messages.extend(*map(consume, (most,), (timeout,)))\n"
+        "            # One bytecode, the call of `next`, makes the native call and keeps what it brings.\n"
+        "            next(map(messages.extend, map(consume, most, timeout)))\n"
         "        except BaseException:\n"
         "            self.cut_short = self._handful > 0\n"
         "            raise\n",
-        "        messages.extend(consume(most, timeout))\n",
+        "        messages.extend(consume(next(iter(most)), next(iter(timeout))))\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-fast-]",
         "a_handler_that_raises_while_messages_flow",
     ),

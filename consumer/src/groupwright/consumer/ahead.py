@@ -21,6 +21,7 @@ from confluent_kafka import Message, TopicPartition
 from groupwright.consumer.protocol import TopicPartitionKey
 
 HANDFUL = 64
+_ONE, _AT_ONCE = repeat(1), repeat(0.0)
 _KEEPS_UP = 0.05
 """Seconds in which a caller that keeps up has taken all of the last handful."""
 
@@ -39,6 +40,7 @@ class Ahead:
         self.cut_short = False
         """Whether an exception has ended a native call, so that messages may be `lost`."""
         self._handful = handful
+        self._handfuls = repeat(handful)
         self._held: list[Message] = []
         self._carried: dict[TopicPartitionKey, TopicPartition] = {}
         self._reached: dict[TopicPartitionKey, int] = {}
@@ -49,15 +51,16 @@ class Ahead:
 
     def next(self, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
         """Return the next message, if librdkafka has one at once."""
-        if self.waiting:
-            return self.waiting.popleft()
+        waiting = self.waiting
+        if waiting:
+            return waiting.popleft()
         if not self._handful:
             return None
-        wanted = self._handful if now - self._last_fill < _KEEPS_UP else 1
+        wanted = self._handfuls if now - self._last_fill < _KEEPS_UP else _ONE
         self._last_fill = now
         with self._lock:
-            self._fill(self.waiting, consume, wanted, 0.0)
-        return self.waiting.popleft() if self.waiting else None
+            self._fill(waiting, consume, wanted, _AT_ONCE)
+        return waiting.popleft() if waiting else None
 
     def gather(
         self,
@@ -70,23 +73,25 @@ class Ahead:
         if self.waiting and most > 0:
             messages.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
         else:
-            self._fill(messages, consume, most, timeout)
+            self._fill(messages, consume, (most,), (timeout,))
 
     def _fill(
         self,
         messages: "deque[Message] | list[Message]",
         consume: Callable[[int, float], list[Message]],
-        most: int,
-        timeout: float,
+        most: Iterable[int],
+        timeout: Iterable[float],
     ) -> None:
+        """Make one native call, with the first number of each argument: `map` takes iterables, and made once they cost nothing."""
         before = len(messages)
         try:
-            # One bytecode, CALL_FUNCTION_EX, makes the native call and keeps what it brings.
-            messages.extend(*map(consume, (most,), (timeout,)))
+            # One bytecode, the call of `next`, makes the native call and keeps what it brings.
+            next(map(messages.extend, map(consume, most, timeout)))
         except BaseException:
             self.cut_short = self._handful > 0
             raise
-        self._note(messages, before)
+        if len(messages) > before:
+            self._note(messages, before)
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Note where partitions begin, where that is an offset."""
@@ -111,21 +116,30 @@ class Ahead:
         return lost
 
     def _note(self, messages: Sequence[Message], begin: int = 0) -> None:
-        """Note how far partitions have come with these messages, of `begin` on."""
-        if len(messages) > begin:
-            first, last = messages[begin], messages[-1]
-            key, count = _key(last), len(messages) - begin
-            if key is not None and last.error() is None and key == _key(first):
-                offset, from_offset = last.offset(), first.offset()
-                # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may name an
-                # earlier offset of the others, and messages come twice: but none is lost.
-                if offset is not None and from_offset is not None and offset - from_offset == count - 1:
-                    self._reached[key] = max(offset + 1, self._reached.get(key, 0))
-                    return
-            for message in islice(messages, begin, None):
-                key, offset = _key(message), message.offset()
-                if key is not None and offset is not None and message.error() is None:
-                    self._reached[key] = max(offset + 1, self._reached.get(key, 0))
+        """Note how far partitions have come with these messages, of `begin` on; there is one at least."""
+        # Once for every handful: written out, this takes 0.4 us, and 1.0 with a call for each of its parts.
+        first, last = messages[begin], messages[-1]
+        topic, partition, offset, start = last.topic(), last.partition(), last.offset(), first.offset()
+        # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may name an
+        # earlier offset of the others, and messages come twice: but none is lost.
+        if (
+            offset is not None
+            and start is not None
+            and offset - start == len(messages) - begin - 1
+            and partition is not None
+            and partition == first.partition()
+            and topic is not None
+            and topic == first.topic()
+            and last.error() is None
+        ):
+            key, end = (topic, partition), offset + 1
+            if end > self._reached.get(key, 0):
+                self._reached[key] = end
+            return
+        for message in islice(messages, begin, None):
+            found, offset = _key(message), message.offset()
+            if found is not None and offset is not None and message.error() is None:
+                self._reached[found] = max(offset + 1, self._reached.get(found, 0))
 
     def put_back(self, messages: list[Message]) -> None:
         """Take back messages that the application does not get now; they are the next ones. For the polling thread."""
