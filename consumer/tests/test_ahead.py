@@ -63,11 +63,11 @@ def end_of(partition: int, offset: int) -> Message:
 
 
 def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
-    queue, ahead = Queue(*map(message, range(100))), Ahead()
+    queue, ahead = Queue(*map(message, range(HANDFUL + 10))), Ahead()
 
-    seen = [ahead.next(queue.consume, 100.0 + number / 1000) for number in range(66)]
+    seen = [ahead.next(queue.consume, 100.0 + number / 1000) for number in range(HANDFUL + 2)]
 
-    assert offsets([one for one in seen if one is not None]) == [(0, offset) for offset in range(66)]
+    assert offsets([one for one in seen if one is not None]) == [(0, offset) for offset in range(HANDFUL + 2)]
     assert queue.asked == [1, HANDFUL, 1]
 
 

@@ -20,7 +20,7 @@ from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer.protocol import TopicPartitionKey
 
-HANDFUL = 64
+HANDFUL = 128
 _ONE, _AT_ONCE = repeat(1), repeat(0.0)
 _KEEPS_UP = 0.05
 """Seconds in which a caller that keeps up has taken all of the last handful."""
