@@ -1,5 +1,6 @@
 """What importing the package brings, and what waits until it is used."""
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -61,6 +62,32 @@ def test_a_consumer_that_does_not_lead_needs_neither_numpy_nor_a_mail_parser() -
     )
 
     assert (ended.stdout, ended.stderr) == ("set()\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_fork_waits_for_an_import_on_a_thread_of_ours() -> None:
+    """Else the child would have the import's lock, and not the thread that is to let it go."""
+    ended = run(
+        "import os, sys, threading\n"
+        "from groupwright.consumer.forks import not_while_forking\n"
+        "begun = threading.Event()\n"
+        "def load():\n"
+        "    with not_while_forking():\n"
+        "        begun.set()\n"
+        "        import numpy\n"
+        "threading.Thread(target=load).start()\n"
+        "begun.wait()\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    os.waitpid(child, 0)\n"
+        "else:\n"
+        "    print('numpy.linalg' in sys.modules, flush=True)\n"
+        "    import numpy\n"
+        "    print(numpy.arange(2).sum(), flush=True)\n"
+        "    os._exit(0)\n"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("True\n1\n", "")
 
 
 def test_the_version_is_the_distributions() -> None:
