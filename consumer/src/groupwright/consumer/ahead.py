@@ -117,7 +117,7 @@ class Ahead:
 
     def _note(self, messages: Sequence[Message], begin: int = 0) -> None:
         """Note how far partitions have come with these messages, of `begin` on; there is one at least."""
-        # Once for every handful: written out, this takes 0.4 us, and 1.0 with a call for each of its parts.
+        # Once for every handful: written out, this takes 0.4 us, and 0.7 with a call for each of its parts.
         first, last = messages[begin], messages[-1]
         topic, partition, offset, start = last.topic(), last.partition(), last.offset(), first.offset()
         # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may name an
