@@ -48,9 +48,9 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition that must be given up first is assigned at once",
-        f"{ASSIGNORS}/sticky/assignors.py",
-        "return np.where(is_withheld, np.int32(NOBODY), owners)",
-        "return owners",
+        f"{ASSIGNORS}/sticky/plan.py",
+        "return layout.given(np.where(is_withheld, np.int32(NOBODY), owners))",
+        "return layout.given(owners)",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(
