@@ -186,10 +186,8 @@ class Player:
         """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
         self.take(act.LookUpCoordinator)
         self.feed(self.member.coordinator_found)
-        for look in self.looks:
-            if look.topics:
-                self.answer_look(dict.fromkeys(look.topics, 1))
-                break
+        if any(look.topics for look in self.looks):
+            self.see()
 
     def disconnect(self) -> None:
         """Break the connection to the coordinator: everything under way on it fails."""
@@ -245,6 +243,10 @@ class Player:
         assert len(self.looks) == 1, self.looks
         self.looks.clear()
         self.feed(self.member.topics_found, topics_answer(topics, **fields))
+
+    def see(self) -> None:
+        """Answer Metadata: all topics that were asked for by name exist."""
+        self.answer_look(dict.fromkeys(self.looks[0].topics or (), 1))
 
     def answer_leave(self) -> None:
         """Answer LeaveGroup."""

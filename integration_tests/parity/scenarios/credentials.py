@@ -257,6 +257,77 @@ def two_members_of_whom_one_may_not_read_a_topic(lab: Lab) -> None:
     bad.close()
 
 
+@scenario()
+def a_topic_that_one_of_two_members_may_not_see(lab: Lab) -> None:
+    """The other member is assigned all of it."""
+    open_, closed = lab.topic(2), _closed_topic(lab, messages=0)
+    strategy = {"partition_assignment_strategy": "range"}
+    good = lab.other_member(client_id="b", **strategy)
+    good.subscribe([open_, closed], **callbacks())
+    good.until_assigned(3)
+    bad = _limited(lab, client_id="a", **strategy)
+    bad.subscribe([open_, closed], **callbacks())
+    lab.together(
+        bad,
+        good,
+        until=lambda: [len(each.raw.assignment()) for each in (bad, good)] == [1, 2],
+        what="one has one partition, the other two",
+    )
+    bad.until_assigned(1)
+    bad.close()
+    good.close()
+
+
+@scenario()
+def rights_to_a_topic_that_no_other_member_has_come_later(lab: Lab) -> None:
+    """Another member leads the group, and does not subscribe to the topic; it is read once it may be."""
+    open_, closed = lab.topic(2), _closed_topic(lab)
+    strategy = {"partition_assignment_strategy": "range"}
+    leader = lab.other_member(client_id="a", **strategy)
+    leader.subscribe([open_])
+    leader.until_assigned(2)
+    consumer = _limited(lab, client_id="b", **strategy)
+    consumer.subscribe([open_, closed], **callbacks())
+    lab.together(leader, consumer, until=lambda: len(consumer.raw.assignment()) == 1, what="one and one")
+    _allow(lab, _reading(closed))
+    lab.together(leader, consumer, until=lambda: len(consumer.messages) == 5, what="it is read")
+    consumer.close()
+    leader.close()
+
+
+def _unseen(lab: Lab, strategy: str) -> None:
+    """Take the right to see one of two topics away; its partition is paused, so that no fetch is refused first."""
+    open_, closed = lab.topic(messages=3), _closed_topic(lab, messages=3)
+    _allow(lab, _reading(closed))
+    consumer = _limited(lab, partition_assignment_strategy=strategy, enable_auto_commit=True)
+    consumer.subscribe([open_, closed], **callbacks())
+    consumer.read(6)
+    consumer.pause(partitions(closed, -1001))
+    consumer.idle(0.3)
+    _forbid(lab, ResourceType.TOPIC, closed)
+    consumer.until(lambda: len(consumer.raw.assignment()) == 1, "it is revoked")
+    lab.note(f"errors {sorted({error.name() for error in consumer.errors})}")
+    consumer.errors.clear()
+    consumer.idle(1.5)
+    lab.produce(open_, 2)
+    consumer.read(2)
+    _allow(lab, _reading(closed))
+    consumer.until(lambda: len(consumer.raw.assignment()) == 2, "it is assigned again")
+    consumer.close()
+
+
+@scenario()
+def a_topic_that_may_no_longer_be_seen(lab: Lab) -> None:
+    """It is revoked, and assigned again when it may be seen again."""
+    _unseen(lab, "range")
+
+
+@scenario()
+def a_topic_that_may_no_longer_be_seen_in_a_cooperative_group(lab: Lab) -> None:
+    """It alone is revoked, and assigned again when it may be seen again."""
+    _unseen(lab, "cooperative-sticky")
+
+
 def _until_refused(lab: Lab, raw: Any, heard: list[str]) -> None:
     """Poll until error_cb has heard that authentication failed; how often poll says so is left out."""
     deadline = time.monotonic() + 10

@@ -48,7 +48,7 @@ class Membership(Rounds):
         if not self._closing and not (again and self._cooperative):
             first = self.subscription is None
             self._selection = selection
-            self.subscription = selection.named
+            self.subscription = selection.among(self._watch.seen, self.subscription or ())
             self._watch.subscribed(now)
             if not again:
                 self._topic_errors.subscribed()
@@ -184,7 +184,7 @@ class Membership(Rounds):
             plans.append(self.coordinator.next_at)
         if self._looks_at_topics and self.coordinator.known and self._watch.idle:
             plans.append(self._watch.next_at)
-        if self._rejoin is not None and self._matches_topics and self._watch.idle:
+        if self._rejoin is not None and self._must_look and self._watch.idle:
             plans.append(self._watch.retry_at)
         if self._rejoin is not None or self._step is Step.OFFSETS:
             plans.append(self._retry_at)
@@ -291,10 +291,10 @@ class Membership(Rounds):
     def _take_topics(self, selection: TopicSelection, now: float) -> None:
         for topic, error in self._topic_errors.found(selection, self._watch.seen):
             self._out.append(act.Deliver(TopicUnavailable(topic, error)))
-        topics = selection.among(self._watch.seen)
-        if selection.patterns and topics != self.subscription:
+        topics = selection.among(self._watch.seen, self.subscription or ())
+        if topics != self.subscription:
             self.subscription = topics
-            self._request_rejoin("other topics match the subscription now", now)
+            self._request_rejoin("other topics of the subscription are available now", now)
 
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
         """Note that a look failed; with a `refusal` (an error code), trying again will not mend it."""

@@ -90,7 +90,7 @@ class Standing:
         self.state = State.UNJOINED
         self.identity = Identity()
         self.subscription: tuple[str, ...] | None = None
-        """The topics that were selected when that was last looked at; None without a subscription."""
+        """The topics of the subscription that were available when that was last looked at; None without a subscription."""
         self.owned: Partitions = {}
         """What the application holds."""
         self.coordinator = CoordinatorLookup(timing, jitter)
@@ -193,6 +193,16 @@ class Standing:
     @property
     def _matches_topics(self) -> bool:
         return self._selection is not None and bool(self._selection.patterns)
+
+    @property
+    def _must_look(self) -> bool:
+        """Whether it takes a look at the topics to know which to join with; by name they are known once they are available."""
+        return self._matches_topics or self._lacks_topics
+
+    @property
+    def _lacks_topics(self) -> bool:
+        """Whether a topic that is subscribed to by name was not available when that was last looked at."""
+        return self._selection is not None and not set(self._selection.named).issubset(self.subscription or ())
 
     @property
     def _watches_topics(self) -> bool:
