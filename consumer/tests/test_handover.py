@@ -433,22 +433,22 @@ def test_who_hears_of_partitions_that_go(
     assert stage.assigned() == {}
 
 
-def test_a_pause_that_a_revocation_overtakes_is_taken_back(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another thread may pause while this one gives the partition up; it would come back paused, and stay silent."""
-    handover = stage.handover
-    pause = handover.pause
+def test_a_pause_of_the_application_outlives_a_revocation_that_holds_the_partition(stage: Stage) -> None:
+    stage.gain({"t": (0, 1)}, cooperative=True)
+    stage.consumer.pause([TopicPartition("t", 0)])
+    event = Revoke(next(stage.tickets), {"t": (0, 1)}, lost=False, cooperative=True)
+    with polled(stage.consumer):
+        stage.handover.hold(stage.consumer, event)
+        stage.handover.revoke(stage.consumer, event)
 
-    def overtaken(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        stage.give_up({"t": (0,)})
-        pause(consumer, partitions)
+    assert stage.handover._ahead.paused == {("t", 0)}
 
-    stage.gain({"t": (0,)})
-    monkeypatch.setattr(handover, "pause", overtaken)
+
+def test_the_pause_of_a_topic_that_the_consumer_never_had_is_none(stage: Stage) -> None:
+    """As in librdkafka, which raises nothing either."""
     stage.consumer.pause([TopicPartition("t", 0)])
 
-    assert handover._ahead.paused == set()
+    assert stage.handover._ahead.paused == set()
 
 
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:

@@ -728,8 +728,8 @@ def on_assign_is_slow(lab: Lab) -> None:
 
 
 @scenario()
-def a_pause_does_not_outlive_an_eager_rebalance(lab: Lab) -> None:
-    """A partition that is assigned again is delivered again."""
+def a_pause_outlives_an_eager_rebalance(lab: Lab) -> None:
+    """A partition that is revoked and assigned again stays paused."""
     topic = lab.topic(2, messages=5)
     first = _member(lab, "a")
     first.subscribe([topic], **callbacks())
@@ -740,7 +740,39 @@ def a_pause_does_not_outlive_an_eager_rebalance(lab: Lab) -> None:
     _share(lab, first, second, 1, 1)
     lab.produce(topic, 3, 0)
     first.idle(1.0)
+    first.resume(partitions(topic, -1001))
+    first.read(3)
     first.close()
+
+
+def _pause_over_subscriptions(lab: Lab, strategy: str) -> None:
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False, partition_assignment_strategy=strategy)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.pause([TopicPartition(topic, 0)])
+    consumer.commit(asynchronous=False)
+    consumer.unsubscribe()
+    consumer.until(lambda: consumer.revoked, "revoked")
+    lab.produce(topic, 3)
+    consumer.subscribe([topic], **callbacks())
+    consumer.until_assigned(1)
+    consumer.idle(0.5)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(3)
+    consumer.close()
+
+
+@scenario()
+def a_pause_over_two_subscriptions(lab: Lab) -> None:
+    """A paused partition is revoked by unsubscribe, and assigned again."""
+    _pause_over_subscriptions(lab, "range")
+
+
+@scenario()
+def a_pause_over_two_subscriptions_in_a_cooperative_group(lab: Lab) -> None:
+    """As above."""
+    _pause_over_subscriptions(lab, "cooperative-sticky")
 
 
 @scenario()

@@ -465,7 +465,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Stop delivering these partitions until `resume`, or until they are given up."""
+        """Stop delivering these partitions until `resume`, also where they are revoked and assigned again meanwhile."""
         self._polling.check_usable()
         check_partitions(partitions)
         self._member.pause(self, partitions)

@@ -84,6 +84,8 @@ class Handover:
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
+        self._held: set[TopicPartitionKey] = set()
+        """Partitions that are paused for the commit before their revocation, and not by the application."""
         self._introduced = 0
         """The ticket of the last assignment whose partitions were looked up."""
         self._brokers_answer = True
@@ -125,10 +127,8 @@ class Handover:
 
     def hold(self, consumer: Native, event: Revoke) -> None:
         """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
-        owned = self._assigned(consumer)
-        self._natively(
-            self.pause, consumer, _partitions(key for key in keys(event.partitions) if key in owned)
-        )
+        self._held = self._assigned(consumer).intersection(keys(event.partitions)) - self._ahead.paused
+        self._natively(self._pause, consumer, _partitions(self._held))
 
     def revoke(
         self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
@@ -152,11 +152,10 @@ class Handover:
         self._offsets.dropped(given_up)
         self._ahead.drop(given_up)
         self.forget(given_up)
-        # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent. Looked up last: a
-        # thread that pauses looks afterwards whether the partition is still there.
-        paused = [key for key in given_up if key in self._ahead.paused]
-        if paused:
-            self._natively(self.resume, consumer, _partitions(paused))
+        # librdkafka keeps a pause over an assignment. The application's stays so; a partition that was held would come back
+        # silent.
+        if self._held:
+            self._natively(self.resume, consumer, _partitions(self._held))
         self._done = event.ticket
         self.listeners.tell(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
@@ -214,14 +213,19 @@ class Handover:
         self._applied = True
 
     def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Pause natively, and remember it."""
-        Native.pause(consumer, partitions)
-        self._ahead.pause((p.topic, p.partition) for p in partitions)
+        """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
+        self._held.difference_update((p.topic, p.partition) for p in partitions)
+        self._pause(consumer, [p for p in partitions if self._offsets.knows(p.topic)])
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
+        self._held.difference_update([(p.topic, p.partition) for p in partitions])
         self._ahead.resume((p.topic, p.partition) for p in partitions)
+
+    def _pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        Native.pause(consumer, partitions)
+        self._ahead.pause((p.topic, p.partition) for p in partitions)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""

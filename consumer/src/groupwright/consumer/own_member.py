@@ -332,13 +332,9 @@ class OwnMember:
             return self._handover.assignment(consumer)
 
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Stop delivering; a pause ends with the assignment, also with one that ends at this moment."""
-        owned = [p for p in partitions if self._offsets.owns((p.topic, p.partition))]
+        """Stop delivering until `resume`, also where the partition is revoked and assigned again."""
         with self._polling.beside():
             self._handover.pause(consumer, partitions)
-        gone = [p for p in owned if not self._offsets.owns((p.topic, p.partition))]
-        if gone:
-            self.resume(consumer, gone)
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Deliver again."""

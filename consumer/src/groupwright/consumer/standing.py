@@ -83,7 +83,7 @@ class Standing:
             encode_subscription: makes JoinGroup's list of assignors with their subscription bytes.
             decode_assignment: reads SyncGroup's bytes; may raise `MalformedBytesError`.
             cooperative: whether the member keeps its partitions while it rebalances (KIP-429).
-            static: whether the member has a ``group.instance.id``; it then never leaves by itself (KIP-345).
+            static: whether the member has a ``group.instance.id``; closing does not make it leave then (KIP-345).
             racks: whether it has a ``client.rack``; as leader it then watches where replicas are, too (KIP-881).
             jitter: a random number in [0, 1) for each backoff.
         """
@@ -180,9 +180,12 @@ class Standing:
 
     @property
     def _sends_leave(self) -> bool:
-        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092)."""
+        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092).
+
+        A static one that closes is expected back; one that unsubscribes leaves, as librdkafka's does.
+        """
         if self._operation is GroupMembershipOperation.DEFAULT:
-            return not self._static
+            return not (self._static and self._closing)
         return self._operation is GroupMembershipOperation.LEAVE_GROUP
 
     @property
