@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
+from groupwright.consumer import Consumer, Outcome, Phase, Rebalance, handover
 from groupwright.consumer.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Revoke
@@ -619,3 +620,29 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
 
     assert stage.told == [(expected, [("t", 0)])]
     monkeypatch.undo()
+
+
+def test_a_partition_whose_leader_is_not_known_yet_is_looked_up_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a new topic; else librdkafka asks for its offset by itself, and the answer undoes a seek."""
+    asked: list[list[int]] = []
+
+    def offsets_for_times(_consumer: Consumer, wanted: list[TopicPartition], **_: float) -> list[SimpleNamespace]:
+        asked.append([p.partition for p in wanted])
+        codes = {0: None, 1: KafkaError.LEADER_NOT_AVAILABLE, 2: KafkaError.TOPIC_AUTHORIZATION_FAILED}
+        if len(asked) == 3:
+            codes[1] = None
+        return [
+            SimpleNamespace(topic="t", partition=p.partition, offset=5, error=code and KafkaError(code))
+            for p in wanted
+            for code in [codes[p.partition]]
+        ]
+
+    monkeypatch.setattr(handover, "Native", SimpleNamespace(offsets_for_times=offsets_for_times))
+    wanted = [TopicPartition("t", number, OFFSET_BEGINNING) for number in range(3)]
+    found = stage.handover._look_up(stage.consumer, wanted)
+
+    assert asked == [[0, 1, 2], [1], [1]]
+    assert found is not None
+    assert sorted(found) == [("t", 0), ("t", 1)]

@@ -369,6 +369,40 @@ def a_wrong_password_by_hand(lab: Lab) -> None:
     raw.close()
 
 
+def _stranger_client(lab: Lab, heard: list[str], **settings: Any) -> Client:
+    """Make a consumer with a wrong password, whose calls are written down."""
+    config = lab.config(**{**lab.secured("limited"), "sasl_password": "wrong", **settings})
+    return lab.adopt(lab.consumer_class({**config, "error_cb": lambda error: heard.append(error.name())}))
+
+
+@scenario(seconds=90)
+def a_commit_with_a_wrong_password(lab: Lab) -> None:
+    """A synchronous commit before and after authentication has failed."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    for before in (True, False):
+        consumer = _stranger_client(lab, heard, socket_timeout_ms=3000)
+        if before:
+            consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+        else:
+            _until_refused(lab, consumer.raw, heard)
+        consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+        consumer.attempt("committed", partitions(topic, -1001), timeout=2)
+        heard.clear()
+        consumer.close()
+
+
+@scenario(seconds=90)
+def a_commit_with_a_wrong_password_of_what_was_subscribed_to(lab: Lab) -> None:
+    """A synchronous commit of a member that could never join."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    consumer = _stranger_client(lab, heard, socket_timeout_ms=3000)
+    consumer.raw.subscribe([topic])
+    _until_refused(lab, consumer.raw, heard)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+
+
 @scenario()
 def a_wrong_password_is_corrected(lab: Lab) -> None:
     """set_sasl_credentials gives the right ones, and the consumer goes on."""

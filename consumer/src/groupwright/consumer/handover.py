@@ -19,6 +19,7 @@ from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
     OFFSET_STORED,
+    KafkaError,
     TopicPartition,
 )
 
@@ -41,7 +42,18 @@ _RESETS = {
     "end": OFFSET_END,
 }
 _LOOK_UP = 1.0
-"""Seconds for each of the two look-ups of an assignment, at most."""
+"""Seconds for each of the two look-ups of an assignment, at most, retries included."""
+_AGAIN = 0.05
+"""Seconds between two look-ups of a partition without a leader."""
+_PASSING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
 _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
@@ -271,13 +283,24 @@ class Handover:
         self, consumer: Native, wanted: list[TopicPartition]
     ) -> dict[TopicPartitionKey, TopicPartition] | None:
         """Return the offsets of "beginning" and "end", where there are any; None if a broker does not answer in time."""
-        try:
-            # As timestamps, they are ListOffsets' names of the same.
-            answers = Native.offsets_for_times(consumer, wanted, timeout=_LOOK_UP)
-        except confluent_kafka.KafkaException as error:
-            self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
-            return None
-        return {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
+        found: dict[TopicPartitionKey, TopicPartition] = {}
+        deadline = self._clock() + _LOOK_UP
+        while wanted:
+            try:
+                # As timestamps, they are ListOffsets' names of the same.
+                answers = Native.offsets_for_times(consumer, wanted, timeout=max(0.0, deadline - self._clock()))
+            except confluent_kafka.KafkaException as error:
+                self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
+                return found or None
+            found |= {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
+            # A partition whose leader is about to be known, such as that of a new topic, must not start without an offset.
+            passing = {(p.topic, p.partition) for p in answers if p.error is not None and p.error.code() in _PASSING}
+            wanted = [p for p in wanted if (p.topic, p.partition) in passing]
+            if self._clock() >= deadline:
+                break
+            if wanted:
+                time.sleep(_AGAIN)
+        return found
 
     def _call(
         self,

@@ -214,6 +214,11 @@ class Membership(Rounds):
 
     # --- The coordinator ----------------------------------------------------------------------------
 
+    @property
+    def lookup_refused(self) -> bool:
+        """Whether the last look-up of the coordinator was refused, such as for a wrong password."""
+        return self._refused_lookup is not None
+
     def coordinator_found(self, now: float) -> list[act.Action]:
         """Note that the coordinator is known and can be reached."""
         self.coordinator.found()
