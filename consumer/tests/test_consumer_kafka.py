@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
@@ -322,3 +322,24 @@ def test_the_membership_shows_its_password_too(guarded: "Scene") -> None:
     consumer.subscribe([topic])
     guarded.own(consumer, 1)
     consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+
+
+@pytest.mark.parametrize("auto_commit", [False, True])
+def test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is(
+    scene: "Scene", *, auto_commit: bool
+) -> None:
+    """The timeout limits how long answers are waited for."""
+    topic = scene.topic(partitions=2, messages=3)
+    told: list[Any] = []
+    consumer = scene.consumer(
+        on_commit=lambda _error, partitions: told.append(["commit", len(partitions)]), enable_auto_commit=auto_commit
+    )
+    consumer.subscribe([topic], on_revoke=lambda _, partitions: told.append(["revoke", len(partitions)]))
+    scene.take(consumer, 6)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)])
+    consumer.close(timeout=0)
+
+    assert told.count(["revoke", 2]) == 1
+    assert told.count(["commit", 1]) == 1
+    assert told.count(["commit", 2]) == auto_commit
+    assert len(told) == 2 + auto_commit

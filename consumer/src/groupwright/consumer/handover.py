@@ -96,6 +96,8 @@ class Handover:
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
+        self._given: set[TopicPartitionKey] = set()
+        """Partitions that the group has assigned to this member, and not revoked yet."""
         self._held: set[TopicPartitionKey] = set()
         """Partitions that are paused for the commit before their revocation, and not by the application."""
         self._introduced = 0
@@ -114,6 +116,7 @@ class Handover:
         self.cooperative = event.cooperative
         self._starts = event.offsets
         gained = keys(event.gained)
+        self._given.update(gained)
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, consumer, gained)
         if not self._applied and event.cooperative:
@@ -161,6 +164,7 @@ class Handover:
         left = [key for key in given_up if key in owned]
         if left:
             self._natively(Native.incremental_unassign, consumer, _partitions(left))
+        self._given.difference_update(given_up)
         self._offsets.dropped(given_up)
         self._ahead.drop(given_up)
         self.forget(given_up)
@@ -179,6 +183,19 @@ class Handover:
             self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
 
     # --- What the user may call in a callback -------------------------------------------------------
+
+    @property
+    def given(self) -> Partitions:
+        """Partitions that the group has assigned to this member, and not revoked yet."""
+        topics: dict[str, list[int]] = {}
+        for topic, number in sorted(self._given):
+            topics.setdefault(topic, []).append(number)
+        return topics
+
+    @property
+    def holds_partitions(self) -> bool:
+        """Whether partitions that the group has assigned to this member are still to be revoked."""
+        return bool(self._given)
 
     @property
     def in_callback(self) -> bool:
