@@ -332,7 +332,8 @@ def test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is(
     topic = scene.topic(partitions=2, messages=3)
     told: list[Any] = []
     consumer = scene.consumer(
-        on_commit=lambda _error, partitions: told.append(["commit", len(partitions)]), enable_auto_commit=auto_commit
+        on_commit=lambda _error, partitions: told.append(["commit", len(partitions)]),
+        enable_auto_commit=auto_commit,
     )
     consumer.subscribe([topic], on_revoke=lambda _, partitions: told.append(["revoke", len(partitions)]))
     scene.take(consumer, 6)

@@ -205,7 +205,9 @@ def test_interceptors_see_messages_and_commits(
 
 def test_a_deserializing_consumer_deserializes(scene: "Scene") -> None:
     topic = scene.topic(messages=2)
-    with DeserializingConsumer[Any, Any](config(scene, **{"value.deserializer": StringDeserializer()})) as consumer:
+    with DeserializingConsumer[Any, Any](
+        config(scene, **{"value.deserializer": StringDeserializer()})
+    ) as consumer:
         consumer.subscribe([topic])
         # Before 2.16, confluent-kafka puts it in the place of the value.
         read = Message.deserialized_value if hasattr(Message, "deserialized_value") else Message.value

@@ -628,7 +628,9 @@ def test_a_partition_whose_leader_is_not_known_yet_is_looked_up_again(
     """Such as that of a new topic; else librdkafka asks for its offset by itself, and the answer undoes a seek."""
     asked: list[list[int]] = []
 
-    def offsets_for_times(_consumer: Consumer, wanted: list[TopicPartition], **_: float) -> list[SimpleNamespace]:
+    def offsets_for_times(
+        _consumer: Consumer, wanted: list[TopicPartition], **_: float
+    ) -> list[SimpleNamespace]:
         asked.append([p.partition for p in wanted])
         codes = {0: None, 1: KafkaError.LEADER_NOT_AVAILABLE, 2: KafkaError.TOPIC_AUTHORIZATION_FAILED}
         if len(asked) == 3:

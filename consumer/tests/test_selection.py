@@ -40,7 +40,9 @@ def test_a_name_that_was_joined_with_stays_unless_it_is_refused() -> None:
     selection = read_selection(["absent", "gone", "payments"])
 
     assert selection.among(EXISTING, ["gone", "payments", "other"]) == ("gone", "payments")
-    assert selection.among(replace(EXISTING, refused=frozenset({"payments"})), ["gone", "payments"]) == ("gone",)
+    assert selection.among(replace(EXISTING, refused=frozenset({"payments"})), ["gone", "payments"]) == (
+        "gone",
+    )
 
 
 def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None:

@@ -43,6 +43,7 @@ def nothing_comes_after_another_subscription(lab: Lab) -> None:
     other = lab.topic()
     _is_revoked(lab, lambda consumer: consumer.subscribe([other], **callbacks()))
 
+
 REFRESH = 500
 """Milliseconds between two looks at topics, where a scenario waits for one."""
 

@@ -305,13 +305,17 @@ class Handover:
         while wanted:
             try:
                 # As timestamps, they are ListOffsets' names of the same.
-                answers = Native.offsets_for_times(consumer, wanted, timeout=max(0.0, deadline - self._clock()))
+                answers = Native.offsets_for_times(
+                    consumer, wanted, timeout=max(0.0, deadline - self._clock())
+                )
             except confluent_kafka.KafkaException as error:
                 self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
                 return found or None
             found |= {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
             # A partition whose leader is about to be known, such as that of a new topic, must not start without an offset.
-            passing = {(p.topic, p.partition) for p in answers if p.error is not None and p.error.code() in _PASSING}
+            passing = {
+                (p.topic, p.partition) for p in answers if p.error is not None and p.error.code() in _PASSING
+            }
             wanted = [p for p in wanted if (p.topic, p.partition) in passing]
             if self._clock() >= deadline:
                 break

@@ -140,7 +140,9 @@ class Rounds(Standing):
         else:
             self._watch.follow(now)
             if self._lacks_topics:
-                self._watch.soon(now)  # it may be about to be made; the leader looks for topics of members alone
+                self._watch.soon(
+                    now
+                )  # it may be about to be made; the leader looks for topics of members alone
             self._open(Step.SYNC)
             self._out.append(act.SendSync(self._attempt, self.identity, {}))
 

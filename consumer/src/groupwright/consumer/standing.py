@@ -205,7 +205,9 @@ class Standing:
     @property
     def _lacks_topics(self) -> bool:
         """Whether a topic that is subscribed to by name was not available when that was last looked at."""
-        return self._selection is not None and not set(self._selection.named).issubset(self.subscription or ())
+        return self._selection is not None and not set(self._selection.named).issubset(
+            self.subscription or ()
+        )
 
     @property
     def _watches_topics(self) -> bool:
