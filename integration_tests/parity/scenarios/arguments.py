@@ -1,6 +1,7 @@
 """Configurations and arguments, right and wrong ones: what is accepted, and what is raised."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import TopicPartition
@@ -88,6 +89,67 @@ def methods_refuse_the_same_arguments(lab: Lab) -> None:
     consumer.attempt("close")
     for method in ("poll", "consume", "assignment", "unsubscribe", "memberid", "list_topics"):
         consumer.attempt(method)
+
+
+class _Settings(Mapping[str, Any]):
+    """A mapping that is no dict."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def __getitem__(self, key: str) -> Any:
+        return self._config[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._config)
+
+    def __len__(self) -> int:
+        return len(self._config)
+
+
+@scenario()
+def arguments_that_are_nearly_right(lab: Lab) -> None:
+    """None for a callback, lists of several kinds, tuples, mappings and keywords: what is taken, and what is refused."""
+    topic = lab.topic(messages=2)
+    config = lab.config(enable_auto_commit=False)
+    for what, make in {
+        "a mapping": lambda: lab.consumer_class(_Settings(config)),  # type: ignore[arg-type] # what is tried
+        "pairs": lambda: lab.consumer_class(list(config.items())),  # type: ignore[arg-type] # as above
+        "a mapping proxy": lambda: lab.consumer_class(MappingProxyType(config)),  # type: ignore[arg-type] # as above
+        "keywords": lambda: lab.consumer_class(**config),
+        "both": lambda: lab.consumer_class(config, **{"client.id": "x"}),
+        "two dicts": lambda: lab.consumer_class(config, config),
+        "None": lambda: lab.consumer_class(None),  # type: ignore[arg-type] # as above
+    }.items():
+        lab.attempt(what, lambda make=make: make().close())  # type: ignore[misc] # no type for a default
+    consumer = lab.consumer(enable_auto_commit=False)
+    for name in ("on_assign", "on_revoke", "on_lost"):
+        lab.attempt(f"{name}=None", lambda name=name: consumer.raw.subscribe([topic], **{name: None}))  # type: ignore[misc] # as above
+        lab.attempt(f"{name}=3", lambda name=name: consumer.raw.subscribe([topic], **{name: 3}))  # type: ignore[misc] # as above
+    consumer.attempt("subscribe", [topic, 1])
+    consumer.attempt("subscribe", [topic, "^x", None])
+    consumer.attempt("subscribe", {topic})
+    consumer.attempt("subscribe", {topic: 1})
+    consumer.close()
+    consumer = lab.consumer(enable_auto_commit=False)
+    good = TopicPartition(topic, 0, 1)
+    for wrong in ([good, None], [good, topic], (good,), {good}, [good, (topic, 0)], good):
+        for method in ("assign", "pause", "resume", "position", "committed", "store_offsets", "commit"):
+            given = {"offsets": wrong} if method in {"store_offsets", "commit"} else {}
+            timeout = {"timeout": 5} if method == "committed" else {}
+            asynchronous = {"asynchronous": False} if method == "commit" else {}
+            args = () if given else (wrong,)
+            consumer.attempt(method, *args, **given, **timeout, **asynchronous)
+    consumer.attempt("commit", message=None, offsets=None, asynchronous=False)
+    consumer.attempt("commit", None, None, None)
+    consumer.attempt("commit", offsets=[good], asynchronous=0)
+    consumer.attempt("commit", offsets=[good], asynchronous="no")
+    consumer.attempt("commit", offsets=[])
+    consumer.attempt("commit", offsets=[], asynchronous=False)
+    consumer.attempt("assign", [])
+    consumer.attempt("pause", [])
+    consumer.attempt("position", [])
+    consumer.close()
 
 
 @scenario()

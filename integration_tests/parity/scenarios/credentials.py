@@ -295,6 +295,46 @@ def rights_to_a_topic_that_no_other_member_has_come_later(lab: Lab) -> None:
     leader.close()
 
 
+@scenario()
+def a_topic_that_may_be_seen_and_no_longer_read(lab: Lab) -> None:
+    """Fetches and commits are refused; the member keeps the partition, and reads on when it may."""
+    topic = _closed_topic(lab)
+    seeing = _acl(ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
+    _allow(lab, _reading(topic), seeing)
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.TOPIC, topic)
+    _allow(lab, seeing)
+    lab.produce(topic, 2)
+    _first(consumer)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    lab.note(f"{consumer.raw.assignment() == partitions(topic, -1001)}")
+    _allow(lab, _reading(topic))
+    consumer.until(lambda: len(consumer.messages) == 7, "it is read")
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_group_are_given_back(lab: Lab) -> None:
+    """A member that may be one again joins anew, and reads on."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    _allow(lab, _group(lab))
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.GROUP, lab.group)
+    _close_group(lab)
+    consumer.until(lambda: consumer.revoked and consumer.errors, "revoked, with an error")
+    _allow(lab, _group(lab))
+    lab.produce(topic, 2)
+    consumer.until(lambda: len(consumer.messages) >= 7, "it is read")
+    consumer.close()
+
+
 def _unseen(lab: Lab, strategy: str) -> None:
     """Take the right to see one of two topics away; its partition is paused, so that no fetch is refused first."""
     open_, closed = lab.topic(messages=3), _closed_topic(lab, messages=3)

@@ -205,6 +205,16 @@ def names_that_cannot_be(lab: Lab) -> None:
 
 
 @scenario(seconds=30)
+def a_name_that_cannot_be_beside_a_topic(lab: Lab) -> None:
+    """The topic is consumed, and an error tells of the name."""
+    topic = lab.topic(messages=3)
+    consumer = _subscribed(lab, [topic, "a b"])
+    consumer.until(consumer.errors.copy, "an error", timeout=5)
+    consumer.read(3, timeout=3)
+    consumer.close()
+
+
+@scenario(seconds=30)
 def a_topic_named_twice(lab: Lab) -> None:
     """A subscription that names a topic twice."""
     topic = lab.topic(messages=3)

@@ -58,7 +58,8 @@ class Membership(Rounds):
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Give everything up and leave the group."""
         self.subscription = None
-        self._departed = True
+        # As with librdkafka, one that has never joined commits outside any generation, as before its subscription.
+        self._departed = bool(self.identity.member_id or self.owned) or self._departed
         self._start_leaving(PATIENCE, now)
         return self._advance(now)
 
