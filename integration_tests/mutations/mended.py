@@ -31,6 +31,7 @@ MENDED = (
         "        self._queue.expire(math.inf, reason, DESTROYED)\n",
         "",
         f"{_TESTS}/test_driver.py::test_commits_that_have_not_ended_end_with_the_thread",
+        "close_beside_a_synchronous_commit_that_is_not_answered",
     ),
     Mutation(
         "what was consumed before a seek is not committed",
@@ -183,6 +184,7 @@ MENDED = (
         "lapsed = self._member.lapsed",
         "lapsed = False",
         f"{_TESTS}/test_consumer_threads.py::test_what_others_may_own_by_now_is_not_handed_out",
+        "a_process_stopped_beyond_its_session_with_a_batch_in_hand",
     ),
     # --- The group ---
     Mutation(

@@ -1,5 +1,6 @@
 """Configurations and arguments, right and wrong ones: what is accepted, and what is raised."""
 
+import functools
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -112,20 +113,23 @@ def arguments_that_are_nearly_right(lab: Lab) -> None:
     """None for a callback, lists of several kinds, tuples, mappings and keywords: what is taken, and what is refused."""
     topic = lab.topic(messages=2)
     config = lab.config(enable_auto_commit=False)
-    for what, make in {
-        "a mapping": lambda: lab.consumer_class(_Settings(config)),  # type: ignore[arg-type] # what is tried
-        "pairs": lambda: lab.consumer_class(list(config.items())),  # type: ignore[arg-type] # as above
-        "a mapping proxy": lambda: lab.consumer_class(MappingProxyType(config)),  # type: ignore[arg-type] # as above
-        "keywords": lambda: lab.consumer_class(**config),
-        "both": lambda: lab.consumer_class(config, **{"client.id": "x"}),
-        "two dicts": lambda: lab.consumer_class(config, config),
-        "None": lambda: lab.consumer_class(None),  # type: ignore[arg-type] # as above
-    }.items():
+    class_: Any = lab.consumer_class
+    for what, args, settings in (
+        ("a mapping", (_Settings(config),), {}),
+        ("a mapping proxy", (MappingProxyType(config),), {}),
+        ("pairs", (list(config.items()),), {}),
+        ("keywords", (), config),
+        ("both", (config,), {"client.id": "x"}),
+        ("two dicts", (config, config), {}),
+        ("None", (None,), {}),
+    ):
+        make = functools.partial(class_, *args, **settings)
         lab.attempt(what, lambda make=make: make().close())  # type: ignore[misc] # no type for a default
     consumer = lab.consumer(enable_auto_commit=False)
     for name in ("on_assign", "on_revoke", "on_lost"):
-        lab.attempt(f"{name}=None", lambda name=name: consumer.raw.subscribe([topic], **{name: None}))  # type: ignore[misc] # as above
-        lab.attempt(f"{name}=3", lambda name=name: consumer.raw.subscribe([topic], **{name: 3}))  # type: ignore[misc] # as above
+        for wrong in (None, 3):
+            subscribe = functools.partial(consumer.raw.subscribe, [topic], **{name: wrong})
+            lab.attempt(f"{name}={wrong}", subscribe)
     consumer.attempt("subscribe", [topic, 1])
     consumer.attempt("subscribe", [topic, "^x", None])
     consumer.attempt("subscribe", {topic})
@@ -133,13 +137,12 @@ def arguments_that_are_nearly_right(lab: Lab) -> None:
     consumer.close()
     consumer = lab.consumer(enable_auto_commit=False)
     good = TopicPartition(topic, 0, 1)
-    for wrong in ([good, None], [good, topic], (good,), {good}, [good, (topic, 0)], good):
+    for several in ([good, None], [good, topic], (good,), {good}, [good, (topic, 0)], good):
         for method in ("assign", "pause", "resume", "position", "committed", "store_offsets", "commit"):
-            given = {"offsets": wrong} if method in {"store_offsets", "commit"} else {}
+            given = {"offsets": several} if method in {"store_offsets", "commit"} else {}
             timeout = {"timeout": 5} if method == "committed" else {}
             asynchronous = {"asynchronous": False} if method == "commit" else {}
-            args = () if given else (wrong,)
-            consumer.attempt(method, *args, **given, **timeout, **asynchronous)
+            consumer.attempt(method, *(() if given else (several,)), **given, **timeout, **asynchronous)
     consumer.attempt("commit", message=None, offsets=None, asynchronous=False)
     consumer.attempt("commit", None, None, None)
     consumer.attempt("commit", offsets=[good], asynchronous=0)
