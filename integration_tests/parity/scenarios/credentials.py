@@ -340,19 +340,21 @@ def _unseen(lab: Lab, strategy: str) -> None:
     open_, closed = lab.topic(messages=3), _closed_topic(lab, messages=3)
     _allow(lab, _reading(closed))
     consumer = _limited(lab, partition_assignment_strategy=strategy, enable_auto_commit=True)
-    consumer.subscribe([open_, closed], **callbacks())
+    times: list[int] = []
+    on_assign = {"on_assign": lambda _, found: times.append(len(found))}
+    consumer.subscribe([open_, closed], **{**callbacks(), **on_assign})
     consumer.read(6)
     consumer.pause(partitions(closed, -1001))
     consumer.idle(0.3)
     _forbid(lab, ResourceType.TOPIC, closed)
-    consumer.until(lambda: len(consumer.raw.assignment()) == 1, "it is revoked")
+    consumer.until(lambda: len(times) == 2 and len(consumer.raw.assignment()) == 1, "it is revoked")
     lab.note(f"errors {sorted({error.name() for error in consumer.errors})}")
     consumer.errors.clear()
     consumer.idle(1.5)
     lab.produce(open_, 2)
     consumer.read(2)
     _allow(lab, _reading(closed))
-    consumer.until(lambda: len(consumer.raw.assignment()) == 2, "it is assigned again")
+    consumer.until(lambda: len(times) == 3 and len(consumer.raw.assignment()) == 2, "it is assigned again")
     consumer.close()
 
 

@@ -12,14 +12,14 @@ from parity.lab import Lab, callbacks
 from parity.scenarios import scenario
 
 
-def _is_revoked(lab: Lab, change: Callable[[Client], object], **settings: Any) -> None:
-    """Change the subscription while messages wait, and poll until the partition is revoked."""
+def _is_revoked(lab: Lab, change: Callable[[Client], object], *, assigned: int = 0, **settings: Any) -> None:
+    """Change the subscription while messages wait; poll until the partition is revoked, and others are assigned."""
     topic = lab.topic(messages=2000)
     consumer = lab.consumer(**settings)
     consumer.subscribe([topic], **callbacks())
     consumer.read(10)
     change(consumer)
-    consumer.until(lambda: consumer.revoked, "revoked")
+    consumer.until(lambda: consumer.revoked and len(consumer.raw.assignment()) == assigned, "revoked")
     consumer.close()
 
 
@@ -41,7 +41,7 @@ def nothing_comes_after_unsubscribe_in_a_cooperative_group(lab: Lab) -> None:
 def nothing_comes_after_another_subscription(lab: Lab) -> None:
     """No message is returned between an eager member's `subscribe` and `on_revoke`."""
     other = lab.topic()
-    _is_revoked(lab, lambda consumer: consumer.subscribe([other], **callbacks()))
+    _is_revoked(lab, lambda consumer: consumer.subscribe([other], **callbacks()), assigned=1)
 
 
 REFRESH = 500
