@@ -186,10 +186,8 @@ class Player:
         """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
         self.take(act.LookUpCoordinator)
         self.feed(self.member.coordinator_found)
-        for look in self.looks:
-            if look.topics:
-                self.answer_look(dict.fromkeys(look.topics, 1))
-                break
+        if any(look.topics for look in self.looks):
+            self.see()
 
     def disconnect(self) -> None:
         """Break the connection to the coordinator: everything under way on it fails."""
@@ -245,6 +243,10 @@ class Player:
         assert len(self.looks) == 1, self.looks
         self.looks.clear()
         self.feed(self.member.topics_found, topics_answer(topics, **fields))
+
+    def see(self) -> None:
+        """Answer Metadata: all topics that were asked for by name exist."""
+        self.answer_look(dict.fromkeys(self.looks[0].topics or (), 1))
 
     def answer_leave(self) -> None:
         """Answer LeaveGroup."""
@@ -534,7 +536,10 @@ class HandlerError(BaseException):
 
 
 class _Handler:
-    """A trace function that raises at the `place`-th bytecode of the consumer's code at which a signal handler may run."""
+    """A trace function that raises at the `place`-th bytecode at which a signal handler may run.
+
+    Of the consumer's code, and of `threading`'s: its conditions and events are Python, and may be left locked.
+    """
 
     def __init__(self, place: int) -> None:
         self.raised = False
@@ -542,14 +547,16 @@ class _Handler:
         self._last: dict[FrameType, str] = {}
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
-        if "groupwright/consumer/" not in frame.f_code.co_filename:
+        file = frame.f_code.co_filename
+        if "groupwright/consumer/" not in file and file != threading.__file__:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
             operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
             last, self._last[frame] = self._last.get(frame), operation
             # An exception after a function's last call is that call's, inside its `try`; raised here it would be outside.
-            ends = operation == "RETURN_VALUE" or (
+            # Those of `threading`'s locks have no `try`.
+            ends = (operation == "RETURN_VALUE" and frame.f_code.co_name != "__enter__") or (
                 last == "CALL_FUNCTION_EX" and frame.f_code.co_name == "call"
             )
             if last in _CHECKED_AFTER and not ends:

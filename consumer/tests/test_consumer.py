@@ -180,16 +180,6 @@ def test_callbacks_are_functions(callback: str) -> None:
         consumer.subscribe(["t"], **{callback: 7})  # type: ignore[arg-type] # what is refused
 
 
-def test_topics_are_sorted() -> None:
-    """KAFKA-12898: the coordinator compares bytes, and an order that changes is a rebalance."""
-    with Consumer(NOWHERE) as consumer:
-        taken = threading.Event()
-        consumer.subscribe(["u", "t"])
-        member_of(consumer)._driver._network.call_soon(taken.set)
-        assert taken.wait(10)
-        assert member_of(consumer)._membership.subscription == ("t", "u")
-
-
 def test_unsubscribing_leaves_what_was_assigned_by_hand() -> None:
     with Consumer(NOWHERE) as consumer:
         consumer.assign([T0])

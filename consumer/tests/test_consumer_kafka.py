@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
@@ -114,8 +114,7 @@ def test_a_partition_may_be_paused_as_it_is_gained(scene: "Scene") -> None:
     assert scene.take(consumer, 2) == [0, 1]
 
 
-def test_a_pause_does_not_outlive_the_assignment(scene: "Scene") -> None:
-    """librdkafka keeps it: a partition that came back stayed silent for ever."""
+def test_a_pause_outlives_the_assignment(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
     consumer.subscribe([topic])
@@ -124,7 +123,11 @@ def test_a_pause_does_not_outlive_the_assignment(scene: "Scene") -> None:
     consumer.unsubscribe()
     scene.own(consumer, 0)
     consumer.subscribe([topic])
+    scene.own(consumer, 1)
+    assert consumer.poll(0.3) is None
+    assert consumer.paused() == [TopicPartition(topic, 0)]
 
+    consumer.resume(consumer.assignment())
     assert scene.take(consumer, 6) == [4, 5, 6, 7, 8, 9]
 
 
@@ -319,3 +322,25 @@ def test_the_membership_shows_its_password_too(guarded: "Scene") -> None:
     consumer.subscribe([topic])
     guarded.own(consumer, 1)
     consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+
+
+@pytest.mark.parametrize("auto_commit", [False, True])
+def test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is(
+    scene: "Scene", *, auto_commit: bool
+) -> None:
+    """The timeout limits how long answers are waited for."""
+    topic = scene.topic(partitions=2, messages=3)
+    told: list[Any] = []
+    consumer = scene.consumer(
+        on_commit=lambda _error, partitions: told.append(["commit", len(partitions)]),
+        enable_auto_commit=auto_commit,
+    )
+    consumer.subscribe([topic], on_revoke=lambda _, partitions: told.append(["revoke", len(partitions)]))
+    scene.take(consumer, 6)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)])
+    consumer.close(timeout=0)
+
+    assert told.count(["revoke", 2]) == 1
+    assert told.count(["commit", 1]) == 1
+    assert told.count(["commit", 2]) == auto_commit
+    assert len(told) == 2 + auto_commit

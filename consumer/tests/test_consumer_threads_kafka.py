@@ -205,7 +205,9 @@ def test_interceptors_see_messages_and_commits(
 
 def test_a_deserializing_consumer_deserializes(scene: "Scene") -> None:
     topic = scene.topic(messages=2)
-    with DeserializingConsumer(config(scene, **{"value.deserializer": StringDeserializer()})) as consumer:
+    with DeserializingConsumer[Any, Any](
+        config(scene, **{"value.deserializer": StringDeserializer()})
+    ) as consumer:
         consumer.subscribe([topic])
         # Before 2.16, confluent-kafka puts it in the place of the value.
         read = Message.deserialized_value if hasattr(Message, "deserialized_value") else Message.value
@@ -220,7 +222,7 @@ def test_a_value_that_cannot_be_deserialized_is_told_with_its_message(scene: "Sc
         raise ValueError("no")
 
     topic = scene.topic(messages=2)
-    with DeserializingConsumer(config(scene, **{"value.deserializer": refuse})) as consumer:
+    with DeserializingConsumer[Any, Any](config(scene, **{"value.deserializer": refuse})) as consumer:
         consumer.subscribe([topic])
         for offset in (0, 1):
             with pytest.raises(ValueDeserializationError) as caught:
@@ -232,7 +234,7 @@ def test_a_value_that_cannot_be_deserialized_is_told_with_its_message(scene: "Sc
 def test_a_membership_error_is_a_consume_error_there(scene: "Scene") -> None:
     topic = scene.topic()
     short = {"max.poll.interval.ms": 6000, "session.timeout.ms": 6000}
-    with DeserializingConsumer(config(scene, **short)) as consumer:
+    with DeserializingConsumer[Any, Any](config(scene, **short)) as consumer:
         consumer.subscribe([topic])
         scene.own(consumer, 1)
         member = scene.member_of(consumer)

@@ -260,6 +260,7 @@ def script(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Script:
     script.say("sync", SyncAnswer(assignment=b"t"))
     script.say("fetch_offsets", OffsetsAnswer())
     script.say("heartbeat", 0)
+    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}))
     return script
 
 
@@ -474,6 +475,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     script.say("sync", SyncAnswer(assignment=b"t"))
     script.say("fetch_offsets", OffsetsAnswer())
     script.say("heartbeat", 0)
+    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}))
     rig.driver.call(rig.member.subscribe, read_selection(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
     event = rig.inbox.take()

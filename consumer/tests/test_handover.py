@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
+from groupwright.consumer import Consumer, Outcome, Phase, Rebalance, handover
 from groupwright.consumer.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.events import Assign, Revoke
@@ -433,22 +434,22 @@ def test_who_hears_of_partitions_that_go(
     assert stage.assigned() == {}
 
 
-def test_a_pause_that_a_revocation_overtakes_is_taken_back(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another thread may pause while this one gives the partition up; it would come back paused, and stay silent."""
-    handover = stage.handover
-    pause = handover.pause
+def test_a_pause_of_the_application_outlives_a_revocation_that_holds_the_partition(stage: Stage) -> None:
+    stage.gain({"t": (0, 1)}, cooperative=True)
+    stage.consumer.pause([TopicPartition("t", 0)])
+    event = Revoke(next(stage.tickets), {"t": (0, 1)}, lost=False, cooperative=True)
+    with polled(stage.consumer):
+        stage.handover.hold(stage.consumer, event)
+        stage.handover.revoke(stage.consumer, event)
 
-    def overtaken(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        stage.give_up({"t": (0,)})
-        pause(consumer, partitions)
+    assert stage.handover._ahead.paused == {("t", 0)}
 
-    stage.gain({"t": (0,)})
-    monkeypatch.setattr(handover, "pause", overtaken)
+
+def test_the_pause_of_a_topic_that_the_consumer_never_had_is_none(stage: Stage) -> None:
+    """As in librdkafka, which raises nothing either."""
     stage.consumer.pause([TopicPartition("t", 0)])
 
-    assert handover._ahead.paused == set()
+    assert stage.handover._ahead.paused == set()
 
 
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
@@ -619,3 +620,31 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
 
     assert stage.told == [(expected, [("t", 0)])]
     monkeypatch.undo()
+
+
+def test_a_partition_whose_leader_is_not_known_yet_is_looked_up_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a new topic; else librdkafka asks for its offset by itself, and the answer undoes a seek."""
+    asked: list[list[int]] = []
+
+    def offsets_for_times(
+        _consumer: Consumer, wanted: list[TopicPartition], **_: float
+    ) -> list[SimpleNamespace]:
+        asked.append([p.partition for p in wanted])
+        codes = {0: None, 1: KafkaError.LEADER_NOT_AVAILABLE, 2: KafkaError.TOPIC_AUTHORIZATION_FAILED}
+        if len(asked) == 3:
+            codes[1] = None
+        return [
+            SimpleNamespace(topic="t", partition=p.partition, offset=5, error=code and KafkaError(code))
+            for p in wanted
+            for code in [codes[p.partition]]
+        ]
+
+    monkeypatch.setattr(handover, "Native", SimpleNamespace(offsets_for_times=offsets_for_times))
+    wanted = [TopicPartition("t", number, OFFSET_BEGINNING) for number in range(3)]
+    found = stage.handover._look_up(stage.consumer, wanted)
+
+    assert asked == [[0, 1, 2], [1], [1]]
+    assert found is not None
+    assert sorted(found) == [("t", 0), ("t", 1)]

@@ -342,6 +342,7 @@ def test_a_refusal_to_join_is_told_and_takes_nothing_away_at_once(owner: "Player
 def test_topics_that_are_no_longer_subscribed_to_are_given_up_before_joining(newcomer: "Player") -> None:
     newcomer.join({"t": (0,), "u": (1, 2)}, topics=("t", "u"))
     newcomer.subscribe("t", "v")
+    newcomer.see()
 
     assert revoked(newcomer) == {"u": (1, 2)}
     assert next_join(newcomer) == "as 'm-1': t,v owns [('t', 0)] of generation 1"
@@ -350,6 +351,7 @@ def test_topics_that_are_no_longer_subscribed_to_are_given_up_before_joining(new
 
 def test_a_topic_more_takes_nothing_away(owner: "Player") -> None:
     owner.subscribe("t", "u")
+    owner.see()
 
     assert not owner.inbox
     assert next_join(owner) == "as 'm-1': t,u owns [('t', 0), ('t', 1)] of generation 1"

@@ -605,6 +605,7 @@ def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(pl
 
 def test_a_new_subscription_gives_everything_up_and_joins_again(stable: "Player") -> None:
     stable.subscribe("u")
+    stable.see()
     event = stable.serve()
 
     assert isinstance(event, Revoke)
@@ -618,6 +619,7 @@ def test_a_subscription_that_changes_during_the_join_is_joined_with_next(player:
     player.subscribe("t")
     player.find()
     player.subscribe("u")
+    player.see()
     player.answer_join()
     player.answer_sync({"t": (0,)})
 

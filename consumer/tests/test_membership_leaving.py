@@ -325,6 +325,15 @@ def test_a_static_member_stays_in_its_group(new_player: Callable[..., "Player"])
     assert closed(player)
 
 
+def test_a_static_member_that_unsubscribes_leaves(new_player: Callable[..., "Player"]) -> None:
+    player = new_player(static=True)
+    player.join({"t": (0,)})
+    player.feed(player.member.unsubscribe)
+    player.serve()
+
+    assert player.asks(act.SendLeave)
+
+
 def test_one_whose_application_is_gone_leaves_without_it(stable: "Player") -> None:
     stable.feed(stable.member.abandon)
     stable.answer_leave()

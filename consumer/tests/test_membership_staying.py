@@ -487,6 +487,7 @@ def test_a_commit_by_hand_looks_the_coordinator_up_without_a_subscription(player
     assert not player.inbox
     assert not player.refused
     player.subscribe("t")
+    player.see()
     player.settle({"t": (0,)})
 
 

@@ -191,7 +191,7 @@ def test_topics_are_matched_before_joining(patient: "Player") -> None:
     """KAFKA-7126: else each member would call for a rebalance of its own when it hears of a new topic."""
     matching(patient, {"t": 2, "tt": 1, "u": 4}, "^t", "v")
 
-    assert joined_with(patient) == "t,tt,v owns [] of generation -1"
+    assert joined_with(patient) == "t,tt owns [] of generation -1"
 
 
 def test_an_id_that_is_given_first_costs_no_second_look(patient: "Player") -> None:
@@ -218,7 +218,7 @@ def test_a_topic_that_appears_and_matches_is_joined_with(patient: "Player") -> N
     assert not patient.inbox
 
     assert joined_with(patient) == "t,t-new owns [('t', 0)] of generation 1"
-    assert join_reason(patient) == "other topics match the subscription now"
+    assert join_reason(patient) == "other topics of the subscription are available now"
 
 
 def test_a_topic_that_does_not_match_is_none_of_its_business(patient: "Player") -> None:
@@ -295,16 +295,74 @@ def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
 # --- Topics that are not available ----------------------------------------------------------------------
 
 
-def test_a_member_looks_at_its_topics_beside_the_join_and_reports_what_is_missing(player: "Player") -> None:
+def lacking(player: "Player") -> None:
+    """Subscribe to t, and to two topics that are not available; JoinGroup is sent."""
     player.subscribe("t", "u", "secret")
     player.take(act.LookUpCoordinator)
     player.feed(player.member.coordinator_found)
 
-    assert player.asks(act.SendJoin)
+    assert not player.asks(act.SendJoin)
     assert player.looks == [act.FetchTopics(("secret", "t", "u"))]
     player.answer_look({"t": 1}, refused=frozenset({"secret"}))
 
+
+def test_a_member_joins_with_the_topics_that_are_available_and_reports_the_others(player: "Player") -> None:
+    """As librdkafka: else it would be assigned partitions that it cannot read."""
+    lacking(player)
+
+    assert joined_with(player) == "t owns [] of generation -1"
     assert player.unavailable == [("secret", 29), ("u", 3)]
+
+
+def test_a_topic_that_becomes_available_is_joined_with(patient: "Player") -> None:
+    """Its group's leader does not look at a topic that no member has joined with."""
+    lacking(patient)
+    patient.settle({"t": (0,)})
+    alive(patient, 1.0)
+    patient.answer_look({"t": 1}, refused=frozenset({"secret"}))
+    alive(patient, 0.9 * REFRESH)
+    patient.answer_look({"t": 1, "secret": 1, "u": 1})
+
+    assert joined_with(patient) == "secret,t,u owns [('t', 0)] of generation 1"
+    assert join_reason(patient) == "other topics of the subscription are available now"
+
+
+def test_one_that_lacks_a_topic_looks_again_before_it_joins_again(patient: "Player") -> None:
+    """The member that hears first of a topic rebalances the group, and the others join that rebalance with it (KAFKA-7126)."""
+    lacking(patient)
+    patient.settle({"t": (0,)})
+    alive(patient, 1.0)
+    patient.answer_look({"t": 1}, refused=frozenset({"secret"}))
+    alive(patient, 5.0)
+    patient.beat()
+    patient.answer_heartbeat(27)
+
+    assert not patient.asks(act.SendJoin)
+    patient.answer_look({"t": 1, "u": 1}, refused=frozenset({"secret"}))
+    assert joined_with(patient) == "t,u owns [('t', 0)] of generation 1"
+
+
+def test_a_topic_that_may_no_longer_be_seen_is_given_up_and_not_joined_with(patient: "Player") -> None:
+    patient.join({"t": (0,), "u": (0,)}, topics=("t", "u"))
+    alive(patient, 0.9 * REFRESH)
+    patient.answer_look({"t": 1}, refused=frozenset({"u"}))
+    event = patient.serve()
+
+    assert isinstance(event, Revoke)
+    assert (event.partitions, event.lost) == ({"u": (0,)}, True)
+    assert joined_with(patient) == "t owns [('t', 0)] of generation 1"
+    assert patient.unavailable == [("u", 29)]
+
+
+def test_a_named_topic_that_was_deleted_is_the_leaders_business(patient: "Player") -> None:
+    """Else each member would rebalance the group when it sees that."""
+    patient.join({"t": (0,), "u": (0,)}, topics=("t", "u"))
+    for seconds in (0.9 * REFRESH, 1.0, 0.9 * REFRESH):
+        alive(patient, seconds)
+        patient.answer_look({"t": 1})
+
+    assert not patient.asks(act.SendJoin)
+    assert patient.unavailable == [("u", 3)]
 
 
 def test_a_look_at_the_subscription_before_says_nothing_of_the_next(player: "Player") -> None:

@@ -1,6 +1,7 @@
 """Names and regular expressions in a subscription."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ EXISTING = TopicsAnswer(
 @pytest.mark.parametrize(
     ("topics", "selected"),
     [
-        pytest.param(["payments", "absent"], ("absent", "payments"), id="names need not exist"),
+        pytest.param(["payments", "absent", "orders"], ("orders", "payments"), id="names that exist"),
         pytest.param(["^orders"], ("orders", "orders-eu"), id="from the beginning"),
         pytest.param(["^orders$"], ("orders",), id="to the end"),
         pytest.param(["^.*orders$"], ("orders", "reorders"), id="anything before"),
@@ -31,8 +32,18 @@ EXISTING = TopicsAnswer(
         pytest.param(["^nothing"], (), id="nothing may match"),
     ],
 )
-def test_what_is_selected(topics: list[str], selected: tuple[str, ...]) -> None:
+def test_what_is_selected_and_sorted(topics: list[str], selected: tuple[str, ...]) -> None:
+    """KAFKA-12898: the coordinator compares bytes, and an order that changes is a rebalance."""
     assert read_selection(topics).among(EXISTING) == selected
+
+
+def test_a_name_that_was_joined_with_stays_unless_it_is_refused() -> None:
+    selection = read_selection(["absent", "gone", "payments"])
+
+    assert selection.among(EXISTING, ["gone", "payments", "other"]) == ("gone", "payments")
+    assert selection.among(replace(EXISTING, refused=frozenset({"payments"})), ["gone", "payments"]) == (
+        "gone",
+    )
 
 
 def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None:

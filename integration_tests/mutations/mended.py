@@ -31,6 +31,7 @@ MENDED = (
         "        self._queue.expire(math.inf, reason, DESTROYED)\n",
         "",
         f"{_TESTS}/test_driver.py::test_commits_that_have_not_ended_end_with_the_thread",
+        "close_beside_a_synchronous_commit_that_is_not_answered",
     ),
     Mutation(
         "what was consumed before a seek is not committed",
@@ -183,6 +184,7 @@ MENDED = (
         "lapsed = self._member.lapsed",
         "lapsed = False",
         f"{_TESTS}/test_consumer_threads.py::test_what_others_may_own_by_now_is_not_handed_out",
+        "a_process_stopped_beyond_its_session_with_a_batch_in_hand",
     ),
     # --- The group ---
     Mutation(
@@ -192,6 +194,40 @@ MENDED = (
         '            if topics.refused:\n                raise AccessError(29, "a topic is refused")\n',
         f"{_TESTS}/test_driver.py::test_a_leader_plans_what_it_may_see_and_warns_of_the_rest",
         "two_members_of_whom_one_may_not_read_a_topic",
+    ),
+    Mutation(
+        "a member is assigned partitions of a topic that it may not see",
+        f"{CONSUMER}/selection.py",
+        "frozenset(joined)) - existing.refused",
+        "frozenset(joined)) | (self.names & existing.refused)",
+        f"{_TESTS}/test_membership_topics.py"
+        "::test_a_member_joins_with_the_topics_that_are_available_and_reports_the_others",
+        "a_topic_that_one_of_two_members_may_not_see",
+    ),
+    Mutation(
+        "a member that subscribes alone to a topic does not get it when it is made",
+        f"{CONSUMER}/membership.py",
+        "if topics != self.subscription:",
+        "if selection.patterns and topics != self.subscription:",
+        f"{_TESTS}/test_membership_topics.py::test_a_topic_that_becomes_available_is_joined_with",
+        "a_topic_that_is_made_later_for_a_follower_alone",
+    ),
+    Mutation(
+        "messages come after unsubscribe, before on_revoke",
+        f"{CONSUMER}/own_member.py",
+        "return self._handover.holds_partitions and (self._replaced or not self._subscribed)",
+        "return False",
+        f"{_BOTH}[nothing_comes_after_unsubscribe]",
+        "nothing_comes_after_unsubscribe",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "a short timeout of close skips on_revoke",
+        f"{CONSUMER}/own_member.py",
+        "        self._give_up_the_rest(consumer)\n",
+        "",
+        f"{_TESTS}/test_consumer_kafka.py"
+        "::test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is",
     ),
     Mutation(
         "an assignment may be changed by calls of the other rebalance protocol",
@@ -208,7 +244,7 @@ MENDED = (
         "self._out.append(act.Deliver(TopicUnavailable(topic, error)))",
         "pass",
         f"{_TESTS}/test_membership_topics.py"
-        "::test_a_member_looks_at_its_topics_beside_the_join_and_reports_what_is_missing",
+        "::test_a_member_joins_with_the_topics_that_are_available_and_reports_the_others",
         "a_missing_topic_beside_an_existing_one_is_an_error_once",
         in_fuzzing=True,
     ),

@@ -124,11 +124,12 @@ MUTATIONS = (
         "integration_tests/consumer/test_commits.py::test_what_was_consumed_is_committed_before_it_is_given_up",
     ),
     Mutation(
-        "a pause outlives the assignment",
+        "a pause ends with the assignment",
         f"{CONSUMER}/handover.py",
-        "        if paused:\n            self._natively(self.resume,",
-        "        if not paused:\n            self._natively(self.resume,",
-        "integration_tests/consumer/test_callbacks.py::test_a_pause_ends_with_the_assignment",
+        "self._natively(self.resume, consumer, _partitions(self._held))",
+        "self._natively(self.resume, consumer, _partitions(given_up))",
+        "consumer/tests/test_handover.py"
+        "::test_a_pause_of_the_application_outlives_a_revocation_that_holds_the_partition",
     ),
     Mutation(
         "the leader leaves the last member out of its plan",

@@ -63,32 +63,22 @@ class AIOClient(Client):
 
     async def poll(self, *args: Any, **kwargs: Any) -> Message | None:  # type: ignore[override] # a coroutine
         """Poll; a message is written down, none is not."""
-        try:
+        with self._taking("poll") as taken:
             message: Message | None = await self.raw.poll(*args, **kwargs)
-        except BaseException as error:
-            self._failed("poll", error)
-            raise
-        if message is not None:
-            self._take(message)
+            taken.append(message)
         return message
 
     async def consume(self, *args: Any, **kwargs: Any) -> list[Message]:  # type: ignore[override] # a coroutine
         """Consume; messages are written down, an empty list is not."""
-        try:
+        with self._taking("consume") as taken:
             messages: list[Message] = await self.raw.consume(*args, **kwargs)
-        except BaseException as error:
-            self._failed("consume", error)
-            raise
-        for message in messages:
-            self._take(message)
+            taken.extend(messages)
         return messages
 
     async def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:  # type: ignore[override] # a coroutine
         """Poll, or consume batches, until so many messages have come since the last read."""
-        before = len(self.messages) - self._unread
         await self._poll_until(lambda: self._unread >= count, f"read {count}", timeout, batch)
-        self._unread -= min(count, self._unread)
-        return self.messages[before : before + count]
+        return self._next(count)
 
     async def until(self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE) -> bool:  # type: ignore[override] # a coroutine
         """Poll until a condition holds; the trace says how long that took, by class."""

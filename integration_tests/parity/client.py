@@ -163,28 +163,30 @@ class Client:
 
     def poll(self, *args: Any, **kwargs: Any) -> Message | None:
         """Poll; a message is written down, none is not."""
-        try:
+        with self._taking("poll") as taken:
             message: Message | None = self.raw.poll(*args, **kwargs)
-        except BaseException as error:
-            self._failed("poll", error)
-            raise
-        if message is not None:
-            self._take(message)
+            taken.append(message)
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> list[Message]:
         """Consume; messages are written down, an empty list is not."""
-        try:
+        with self._taking("consume") as taken:
             messages: list[Message] = self.raw.consume(*args, **kwargs)
-        except BaseException as error:
-            self._failed("consume", error)
-            raise
-        for message in messages:
-            self._take(message)
+            taken.extend(messages)
         return messages
 
-    def _failed(self, method: str, error: BaseException) -> None:
-        self._line(f"{method} {show(self._lab, error)}")
+    @contextmanager
+    def _taking(self, method: str) -> Iterator[list[Message | None]]:
+        """Write down the messages that are put into the list, or what is raised instead."""
+        taken: list[Message | None] = []
+        try:
+            yield taken
+        except BaseException as error:
+            self._line(f"{method} {show(self._lab, error)}")
+            raise
+        for message in taken:
+            if message is not None:
+                self._take(message)
 
     def _take(self, message: Message) -> None:
         error = message.error()
@@ -207,8 +209,12 @@ class Client:
 
     def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:
         """Poll, or consume batches, until so many messages have come since the last read."""
-        before = len(self.messages) - self._unread
         self._loop(lambda: self._unread >= count, f"read {count}", timeout, batch)
+        return self._next(count)
+
+    def _next(self, count: int) -> list[Message]:
+        """Return so many messages that no read has returned yet, or what there is."""
+        before = len(self.messages) - self._unread
         self._unread -= min(count, self._unread)
         return self.messages[before : before + count]
 

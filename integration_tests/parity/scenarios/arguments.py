@@ -1,6 +1,8 @@
 """Configurations and arguments, right and wrong ones: what is accepted, and what is raised."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import TopicPartition
@@ -88,6 +90,69 @@ def methods_refuse_the_same_arguments(lab: Lab) -> None:
     consumer.attempt("close")
     for method in ("poll", "consume", "assignment", "unsubscribe", "memberid", "list_topics"):
         consumer.attempt(method)
+
+
+class _Settings(Mapping[str, Any]):
+    """A mapping that is no dict."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def __getitem__(self, key: str) -> Any:
+        return self._config[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._config)
+
+    def __len__(self) -> int:
+        return len(self._config)
+
+
+@scenario()
+def arguments_that_are_nearly_right(lab: Lab) -> None:
+    """None for a callback, lists of several kinds, tuples, mappings and keywords: what is taken, and what is refused."""
+    topic = lab.topic(messages=2)
+    config = lab.config(enable_auto_commit=False)
+    class_: Any = lab.consumer_class
+    for what, args, settings in (
+        ("a mapping", (_Settings(config),), {}),
+        ("a mapping proxy", (MappingProxyType(config),), {}),
+        ("pairs", (list(config.items()),), {}),
+        ("keywords", (), config),
+        ("both", (config,), {"client.id": "x"}),
+        ("two dicts", (config, config), {}),
+        ("None", (None,), {}),
+    ):
+        make = functools.partial(class_, *args, **settings)
+        lab.attempt(what, lambda make=make: make().close())  # type: ignore[misc] # no type for a default
+    consumer = lab.consumer(enable_auto_commit=False)
+    for name in ("on_assign", "on_revoke", "on_lost"):
+        for wrong in (None, 3):
+            subscribe = functools.partial(consumer.raw.subscribe, [topic], **{name: wrong})
+            lab.attempt(f"{name}={wrong}", subscribe)
+    consumer.attempt("subscribe", [topic, 1])
+    consumer.attempt("subscribe", [topic, "^x", None])
+    consumer.attempt("subscribe", {topic})
+    consumer.attempt("subscribe", {topic: 1})
+    consumer.close()
+    consumer = lab.consumer(enable_auto_commit=False)
+    good = TopicPartition(topic, 0, 1)
+    for several in ([good, None], [good, topic], (good,), {good}, [good, (topic, 0)], good):
+        for method in ("assign", "pause", "resume", "position", "committed", "store_offsets", "commit"):
+            given = {"offsets": several} if method in {"store_offsets", "commit"} else {}
+            timeout = {"timeout": 5} if method == "committed" else {}
+            asynchronous = {"asynchronous": False} if method == "commit" else {}
+            consumer.attempt(method, *(() if given else (several,)), **given, **timeout, **asynchronous)
+    consumer.attempt("commit", message=None, offsets=None, asynchronous=False)
+    consumer.attempt("commit", None, None, None)
+    consumer.attempt("commit", offsets=[good], asynchronous=0)
+    consumer.attempt("commit", offsets=[good], asynchronous="no")
+    consumer.attempt("commit", offsets=[])
+    consumer.attempt("commit", offsets=[], asynchronous=False)
+    consumer.attempt("assign", [])
+    consumer.attempt("pause", [])
+    consumer.attempt("position", [])
+    consumer.close()
 
 
 @scenario()

@@ -215,6 +215,27 @@ def by_hand_taken_out_and_added_again(lab: Lab) -> None:
 
 
 @scenario()
+def by_hand_a_pause_before_and_over_assignments(lab: Lab) -> None:
+    """A pause of a partition that is not assigned, and one over `unassign` and `assign`."""
+    topic, other = lab.topic(messages=6), lab.topic(messages=6)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.attempt("pause", [TopicPartition(topic, 0)])
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.read(6)
+    consumer.unassign()
+    consumer.attempt("pause", [TopicPartition(topic, 0)])
+    consumer.assign([TopicPartition(topic, 0, 3), TopicPartition(other, 0, 0)])
+    consumer.read(6)
+    consumer.idle(0.5)
+    consumer.unassign()
+    consumer.assign([TopicPartition(topic, 0, 4)])
+    consumer.idle(0.5)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(2)
+    consumer.close()
+
+
+@scenario()
 def by_hand_pause_and_seek(lab: Lab) -> None:
     """Both work as in a group."""
     topic = lab.topic(2, messages=5)

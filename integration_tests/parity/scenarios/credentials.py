@@ -257,6 +257,119 @@ def two_members_of_whom_one_may_not_read_a_topic(lab: Lab) -> None:
     bad.close()
 
 
+@scenario()
+def a_topic_that_one_of_two_members_may_not_see(lab: Lab) -> None:
+    """The other member is assigned all of it."""
+    open_, closed = lab.topic(2), _closed_topic(lab, messages=0)
+    strategy = {"partition_assignment_strategy": "range"}
+    good = lab.other_member(client_id="b", **strategy)
+    good.subscribe([open_, closed], **callbacks())
+    good.until_assigned(3)
+    bad = _limited(lab, client_id="a", **strategy)
+    bad.subscribe([open_, closed], **callbacks())
+    lab.together(
+        bad,
+        good,
+        until=lambda: [len(each.raw.assignment()) for each in (bad, good)] == [1, 2],
+        what="one has one partition, the other two",
+    )
+    bad.until_assigned(1)
+    bad.close()
+    good.close()
+
+
+@scenario()
+def rights_to_a_topic_that_no_other_member_has_come_later(lab: Lab) -> None:
+    """Another member leads the group, and does not subscribe to the topic; it is read once it may be."""
+    open_, closed = lab.topic(2), _closed_topic(lab)
+    strategy = {"partition_assignment_strategy": "range"}
+    leader = lab.other_member(client_id="a", **strategy)
+    leader.subscribe([open_])
+    leader.until_assigned(2)
+    consumer = _limited(lab, client_id="b", **strategy)
+    consumer.subscribe([open_, closed], **callbacks())
+    lab.together(leader, consumer, until=lambda: len(consumer.raw.assignment()) == 1, what="one and one")
+    _allow(lab, _reading(closed))
+    lab.together(leader, consumer, until=lambda: len(consumer.messages) == 5, what="it is read")
+    consumer.close()
+    leader.close()
+
+
+@scenario()
+def a_topic_that_may_be_seen_and_no_longer_read(lab: Lab) -> None:
+    """Fetches and commits are refused; the member keeps the partition, and reads on when it may."""
+    topic = _closed_topic(lab)
+    seeing = _acl(ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
+    _allow(lab, _reading(topic), seeing)
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.TOPIC, topic)
+    _allow(lab, seeing)
+    lab.produce(topic, 2)
+    _first(consumer)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    lab.note(f"{consumer.raw.assignment() == partitions(topic, -1001)}")
+    _allow(lab, _reading(topic))
+    consumer.until(lambda: len(consumer.messages) == 7, "it is read")
+    consumer.close()
+
+
+@scenario()
+def rights_to_the_group_are_given_back(lab: Lab) -> None:
+    """A member that may be one again joins anew, and reads on."""
+    topic = lab.topic(messages=5)
+    _close_group(lab)
+    _allow(lab, _group(lab))
+    consumer = _limited(lab)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    _forbid(lab, ResourceType.GROUP, lab.group)
+    _close_group(lab)
+    consumer.until(lambda: consumer.revoked and consumer.errors, "revoked, with an error")
+    _allow(lab, _group(lab))
+    lab.produce(topic, 2)
+    consumer.until(lambda: len(consumer.messages) >= 7, "it is read")
+    consumer.close()
+
+
+def _unseen(lab: Lab, strategy: str) -> None:
+    """Take the right to see one of two topics away; its partition is paused, so that no fetch is refused first."""
+    open_, closed = lab.topic(messages=3), _closed_topic(lab, messages=3)
+    _allow(lab, _reading(closed))
+    consumer = _limited(lab, partition_assignment_strategy=strategy, enable_auto_commit=True)
+    times: list[int] = []
+    on_assign = {"on_assign": lambda _, found: times.append(len(found))}
+    consumer.subscribe([open_, closed], **{**callbacks(), **on_assign})
+    consumer.read(6)
+    consumer.pause(partitions(closed, -1001))
+    consumer.idle(0.3)
+    _forbid(lab, ResourceType.TOPIC, closed)
+    consumer.until(lambda: len(times) == 2 and len(consumer.raw.assignment()) == 1, "it is revoked")
+    lab.note(f"errors {sorted({error.name() for error in consumer.errors})}")
+    consumer.errors.clear()
+    consumer.idle(1.5)
+    lab.produce(open_, 2)
+    consumer.read(2)
+    _allow(lab, _reading(closed))
+    consumer.until(lambda: len(times) == 3 and len(consumer.raw.assignment()) == 2, "it is assigned again")
+    consumer.close()
+
+
+@scenario()
+def a_topic_that_may_no_longer_be_seen(lab: Lab) -> None:
+    """It is revoked, and assigned again when it may be seen again."""
+    _unseen(lab, "range")
+
+
+@scenario()
+def a_topic_that_may_no_longer_be_seen_in_a_cooperative_group(lab: Lab) -> None:
+    """It alone is revoked, and assigned again when it may be seen again."""
+    _unseen(lab, "cooperative-sticky")
+
+
 def _until_refused(lab: Lab, raw: Any, heard: list[str]) -> None:
     """Poll until error_cb has heard that authentication failed; how often poll says so is left out."""
     deadline = time.monotonic() + 10
@@ -296,6 +409,40 @@ def a_wrong_password_by_hand(lab: Lab) -> None:
     raw.assign(partitions(topic, 0))
     _until_refused(lab, raw, heard)
     raw.close()
+
+
+def _stranger_client(lab: Lab, heard: list[str], **settings: Any) -> Client:
+    """Make a consumer with a wrong password, whose calls are written down."""
+    config = lab.config(**{**lab.secured("limited"), "sasl_password": "wrong", **settings})
+    return lab.adopt(lab.consumer_class({**config, "error_cb": lambda error: heard.append(error.name())}))
+
+
+@scenario(seconds=90)
+def a_commit_with_a_wrong_password(lab: Lab) -> None:
+    """A synchronous commit before and after authentication has failed."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    for before in (True, False):
+        consumer = _stranger_client(lab, heard, socket_timeout_ms=3000)
+        if before:
+            consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+        else:
+            _until_refused(lab, consumer.raw, heard)
+        consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+        consumer.attempt("committed", partitions(topic, -1001), timeout=2)
+        heard.clear()
+        consumer.close()
+
+
+@scenario(seconds=90)
+def a_commit_with_a_wrong_password_of_what_was_subscribed_to(lab: Lab) -> None:
+    """A synchronous commit of a member that could never join."""
+    topic, heard = lab.topic(messages=5), list[str]()
+    consumer = _stranger_client(lab, heard, socket_timeout_ms=3000)
+    consumer.raw.subscribe([topic])
+    _until_refused(lab, consumer.raw, heard)
+    consumer.attempt("commit", offsets=partitions(topic, 1), asynchronous=False)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
 
 
 @scenario()

@@ -153,6 +153,24 @@ def deserializers_that_work(lab: Lab) -> None:
     consumer.close()
 
 
+@scenario(seconds=20)
+def a_deserializing_consumer_with_type_arguments(lab: Lab) -> None:
+    """The class takes the types of keys and values, for a base class too; the plain one takes none."""
+    lab.attempt("Consumer[str, str]", lambda: type(lab.consumer_class[str, str]))  # type: ignore[index] # what is tried
+    lab.attempt("DeserializingConsumer[str]", lambda: lab.deserializing_class[str])  # type: ignore[index] # as above
+
+    class Typed(lab.deserializing_class[str, str]):  # type: ignore[name-defined,misc] # the class under test
+        pass
+
+    topic = lab.topic(messages=3)
+    for class_ in (lab.deserializing_class[str, str], Typed):  # type: ignore[index] # as above
+        config = lab.config(value_deserializer=StringDeserializer(), group_id=f"{lab.group}{class_ is Typed}")
+        consumer = lab.adopt(class_(config))
+        consumer.subscribe([topic], **callbacks())
+        lab.note(f"{[message.value() for message in consumer.read(3)]}")
+        consumer.close()
+
+
 def _failing(lab: Lab, **settings: Any) -> None:
     topic = lab.topic(messages=3)
     consumer = lab.adopt(lab.deserializing_class(lab.config(**settings)))

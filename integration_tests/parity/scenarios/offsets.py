@@ -399,6 +399,80 @@ def a_commit_after_unsubscribe(lab: Lab) -> None:
     consumer.close()
 
 
+def _by_hand_after_unsubscribe(lab: Lab, strategy: str) -> None:
+    topic, other = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = _subscribed(lab, topic, partition_assignment_strategy=strategy)
+    consumer.read(5)
+    consumer.unsubscribe()
+    consumer.until_assigned(0)
+    lab.wait(lambda: not lab.members(), "the member has left")
+    method = "assign" if strategy == "range" else "incremental_assign"
+    consumer.attempt(method, [TopicPartition(other, 0, 0)])
+    consumer.until(lambda: len(consumer.messages) == 10, "all messages")
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.attempt("commit", offsets=[TopicPartition(other, 0, 3)], asynchronous=False)
+    consumer.attempt("commit", message=consumer.messages[-1], asynchronous=False)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def a_commit_by_hand_after_unsubscribe(lab: Lab) -> None:
+    """Partitions that are assigned by hand after the member has left are committed outside of any generation."""
+    _by_hand_after_unsubscribe(lab, "range")
+
+
+@scenario()
+def a_commit_by_hand_after_unsubscribe_of_a_cooperative_member(lab: Lab) -> None:
+    """As above."""
+    _by_hand_after_unsubscribe(lab, "cooperative-sticky")
+
+
+@scenario()
+def a_commit_after_unsubscribe_of_one_that_never_joined(lab: Lab) -> None:
+    """It belongs to no generation, and commits as before it subscribed."""
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic])
+    consumer.unsubscribe()
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+
+
+@scenario(seconds=25)
+def a_commit_during_a_join(lab: Lab) -> None:
+    """While JoinGroup waits for another member."""
+    topic = lab.topic(2, messages=5)
+    consumer = lab.consumer(partition_assignment_strategy="range", enable_auto_commit=False)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    other = lab.other_member(partition_assignment_strategy="range")
+    other.subscribe([topic])
+    lab.together(
+        consumer,
+        other,
+        until=lambda: [len(each.raw.assignment()) for each in (consumer, other)] == [1, 1],
+        what="one and one",
+    )
+    third = lab.other_member(partition_assignment_strategy="range")
+    third.subscribe([topic])
+    before = len(consumer.revoked)
+
+    def revoked() -> bool:
+        third.raw.poll(0)
+        return len(consumer.revoked) > before
+
+    consumer.until(revoked, "revoked")
+    consumer.idle(0.5)  # JoinGroup is sent; `other` does not poll, so that it is not answered
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.attempt("commit", message=consumer.messages[0], asynchronous=False)
+    consumer.attempt("commit", asynchronous=False)
+    other.close()
+    third.close()
+    consumer.until_assigned(2)
+    consumer.close()
+
+
 @scenario()
 def a_commit_after_close(lab: Lab) -> None:
     """A closed consumer says so."""

@@ -128,6 +128,20 @@ def a_silent_coordinator_holds_up_close_for_a_while(lab: Lab) -> None:
     lab.link.restore()
 
 
+@scenario(seconds=25, breaks_kafka=True)
+def a_synchronous_commit_that_no_broker_answers(lab: Lab) -> None:
+    """How long it takes, and what it says."""
+    assert lab.kafka.running
+    topic = lab.topic(messages=10)
+    consumer = _consumer(lab, socket_timeout_ms=3000)
+    consumer.subscribe([topic])
+    consumer.read(10)
+    lab.link.silence()
+    consumer.attempt("commit", asynchronous=False)
+    lab.link.restore()
+    consumer.close()
+
+
 @scenario()
 def dead_bootstrap_servers_hold_nothing_up(lab: Lab) -> None:
     """One of the configured servers that answers is enough."""

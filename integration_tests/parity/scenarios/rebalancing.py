@@ -256,11 +256,43 @@ def a_process_stopped_beyond_its_session(lab: Lab) -> None:
     consumer.close()
 
 
+@scenario(seconds=90)
+def a_process_stopped_beyond_its_session_with_messages_at_hand(lab: Lab) -> None:
+    """What was fetched before may be another's by now."""
+    topic = lab.topic(1, messages=2000)
+    consumer = _member(lab, "a", enable_auto_commit=False)
+    consumer.subscribe([topic], **callbacks())
+    messages = consumer.read(20)
+    consumer.commit(message=messages[9], asynchronous=False)
+    consumer.read(100)
+    _stop_this_process(8.0)
+    consumer.until(lambda: consumer.revoked and consumer.messages[-1].offset() == 11, "it reads on")
+    consumer.close()
+
+
+@scenario(seconds=90)
+def a_process_stopped_beyond_its_session_with_a_batch_in_hand(lab: Lab) -> None:
+    """What a call of `consume` has gathered when the process stops may be another's when it goes on."""
+    topic = lab.topic(1, messages=10)
+    consumer = _member(lab, "a", enable_auto_commit=False)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    with _stopping_this_process(8.0, after=0.5):
+        consumer.consume(1000, 12.0)
+    consumer.until(lambda: consumer.revoked and consumer.messages[-1].offset() == 9, "it reads on")
+    consumer.close()
+
+
 def _stop_this_process(seconds: float) -> None:
-    pid = os.getpid()
-    script = f"kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}"
-    with subprocess.Popen(["/bin/sh", "-c", script]) as shell:
+    with _stopping_this_process(seconds) as shell:
         shell.wait()
+
+
+def _stopping_this_process(seconds: float, *, after: float = 0.0) -> "subprocess.Popen[bytes]":
+    pid = os.getpid()
+    script = f"sleep {after}; kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}"
+    return subprocess.Popen(["/bin/sh", "-c", script])
 
 
 @scenario(seconds=90)
@@ -728,8 +760,8 @@ def on_assign_is_slow(lab: Lab) -> None:
 
 
 @scenario()
-def a_pause_does_not_outlive_an_eager_rebalance(lab: Lab) -> None:
-    """A partition that is assigned again is delivered again."""
+def a_pause_outlives_an_eager_rebalance(lab: Lab) -> None:
+    """A partition that is revoked and assigned again stays paused."""
     topic = lab.topic(2, messages=5)
     first = _member(lab, "a")
     first.subscribe([topic], **callbacks())
@@ -740,7 +772,39 @@ def a_pause_does_not_outlive_an_eager_rebalance(lab: Lab) -> None:
     _share(lab, first, second, 1, 1)
     lab.produce(topic, 3, 0)
     first.idle(1.0)
+    first.resume(partitions(topic, -1001))
+    first.read(3)
     first.close()
+
+
+def _pause_over_subscriptions(lab: Lab, strategy: str) -> None:
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False, partition_assignment_strategy=strategy)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.pause([TopicPartition(topic, 0)])
+    consumer.commit(asynchronous=False)
+    consumer.unsubscribe()
+    consumer.until(lambda: consumer.revoked, "revoked")
+    lab.produce(topic, 3)
+    consumer.subscribe([topic], **callbacks())
+    consumer.until_assigned(1)
+    consumer.idle(0.5)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(3)
+    consumer.close()
+
+
+@scenario()
+def a_pause_over_two_subscriptions(lab: Lab) -> None:
+    """A paused partition is revoked by unsubscribe, and assigned again."""
+    _pause_over_subscriptions(lab, "range")
+
+
+@scenario()
+def a_pause_over_two_subscriptions_in_a_cooperative_group(lab: Lab) -> None:
+    """As above."""
+    _pause_over_subscriptions(lab, "cooperative-sticky")
 
 
 @scenario()

@@ -11,6 +11,39 @@ from parity.client import Client
 from parity.lab import Lab, callbacks
 from parity.scenarios import scenario
 
+
+def _is_revoked(lab: Lab, change: Callable[[Client], object], *, assigned: int = 0, **settings: Any) -> None:
+    """Change the subscription while messages wait; poll until the partition is revoked, and others are assigned."""
+    topic = lab.topic(messages=2000)
+    consumer = lab.consumer(**settings)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    change(consumer)
+    consumer.until(lambda: consumer.revoked and len(consumer.raw.assignment()) == assigned, "revoked")
+    consumer.close()
+
+
+@scenario()
+def nothing_comes_after_unsubscribe(lab: Lab) -> None:
+    """No message is returned between `unsubscribe` and `on_revoke`."""
+    _is_revoked(lab, lambda consumer: consumer.unsubscribe())
+
+
+@scenario()
+def nothing_comes_after_unsubscribe_in_a_cooperative_group(lab: Lab) -> None:
+    """As above."""
+    _is_revoked(
+        lab, lambda consumer: consumer.unsubscribe(), partition_assignment_strategy="cooperative-sticky"
+    )
+
+
+@scenario()
+def nothing_comes_after_another_subscription(lab: Lab) -> None:
+    """No message is returned between an eager member's `subscribe` and `on_revoke`."""
+    other = lab.topic()
+    _is_revoked(lab, lambda consumer: consumer.subscribe([other], **callbacks()), assigned=1)
+
+
 REFRESH = 500
 """Milliseconds between two looks at topics, where a scenario waits for one."""
 

@@ -281,6 +281,30 @@ def close_beside_a_synchronous_commit(lab: Lab) -> None:
     lab.note(f"alive: {thread.is_alive()}")
 
 
+@scenario(seconds=25, breaks_kafka=True)
+def close_beside_a_synchronous_commit_that_is_not_answered(lab: Lab) -> None:
+    """The commit of another thread ends with the consumer, not with its own time."""
+    assert lab.kafka.running
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic])
+    consumer.read(5)
+    lab.link.silence()
+    commits = threading.Event()
+
+    def commit() -> None:
+        commits.set()
+        consumer.raw.commit(offsets=partitions(topic, 5), asynchronous=False)
+
+    thread = lab.spawn("committer", commit)
+    commits.wait()
+    consumer.idle(0.5)
+    consumer.close()
+    thread.join(5)
+    lab.note(f"alive: {thread.is_alive()}")
+    lab.link.restore()
+
+
 @scenario(seconds=15)
 def two_threads_close(lab: Lab) -> None:
     """Both calls of close return, and the consumer is closed once."""

@@ -91,6 +91,22 @@ def a_missing_topic_beside_another(lab: Lab) -> None:
 
 
 @scenario(seconds=30)
+def a_topic_that_is_made_later_for_a_follower_alone(lab: Lab) -> None:
+    """Another member leads the group, and does not subscribe to the topic."""
+    topic, missing = lab.topic(2), lab.name_topic("missing")
+    leader = lab.other_member(client_id="a", partition_assignment_strategy="range")
+    leader.subscribe([topic])
+    leader.until_assigned(2)
+    consumer = _subscribed(lab, [topic, missing], client_id="b", partition_assignment_strategy="range")
+    lab.together(leader, consumer, until=lambda: len(consumer.raw.assignment()) == 1, what="one and one")
+    lab.create(missing)
+    lab.produce(missing, 3)
+    lab.together(leader, consumer, until=lambda: len(consumer.messages) == 3, what="it is read")
+    consumer.close()
+    leader.close()
+
+
+@scenario(seconds=30)
 def a_topic_that_grows(lab: Lab) -> None:
     """New partitions are assigned and read from their beginning."""
     topic = lab.topic(1, messages=3)
@@ -186,6 +202,16 @@ def names_that_cannot_be(lab: Lab) -> None:
         if name:
             consumer.until(consumer.errors.copy, "an error", timeout=2)
         consumer.close()
+
+
+@scenario(seconds=30)
+def a_name_that_cannot_be_beside_a_topic(lab: Lab) -> None:
+    """The topic is consumed, and an error tells of the name."""
+    topic = lab.topic(messages=3)
+    consumer = _subscribed(lab, [topic, "a b"])
+    consumer.until(consumer.errors.copy, "an error", timeout=5)
+    consumer.read(3, timeout=3)
+    consumer.close()
 
 
 @scenario(seconds=30)

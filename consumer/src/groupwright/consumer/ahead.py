@@ -18,6 +18,8 @@ from itertools import islice, repeat, starmap
 
 from confluent_kafka import Message, TopicPartition
 
+from groupwright.consumer.member import Native
+from groupwright.consumer.polling_thread import PollingThread
 from groupwright.consumer.protocol import TopicPartitionKey
 
 HANDFUL = 128
@@ -158,6 +160,19 @@ class Ahead:
             if key is not None and message.error() is None:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
+
+    def positions_of(
+        self, consumer: Native, partitions: list[TopicPartition] | None, polling: PollingThread
+    ) -> list[TopicPartition]:
+        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
+
+        def read() -> list[TopicPartition]:
+            return Native.position(
+                consumer, Native.assignment(consumer) if partitions is None else partitions
+            )
+
+        with polling.beside():
+            return self.positions(read)
 
     def carry(self, positions: Iterable[TopicPartition]) -> None:
         """Keep librdkafka's positions over to another handle, which has none before it has handed a message over."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from groupwright.consumer.actions import Action
-from groupwright.consumer.commits import DESTROYED, NO_ANSWER, Commit, CommitQueue, CommitResult
+from groupwright.consumer.commits import DESTROYED, WAIT_COORDINATOR, Commit, CommitQueue, CommitResult
 from groupwright.consumer.membership import Membership
 from groupwright.consumer.network import Network
 from groupwright.consumer.protocol import DisconnectedError, ErrorCode, Identity, Offsets
@@ -74,6 +74,8 @@ class CommitSender:
                 self._queue.add(replace(commit, identity=identity))
             elif self._membership.keeps_partitions:
                 self._held.append(commit)
+            elif self._membership.lookup_refused:
+                commit.fail("the group's coordinator cannot be looked up", WAIT_COORDINATOR)
             else:
                 commit.done(_refusal(commit.offsets, identity))
         self._feed(self._membership.want_coordinator)
@@ -110,7 +112,7 @@ class CommitSender:
         for commit in late:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
 
-    def refuse(self, reason: str, code: int = NO_ANSWER) -> None:
+    def refuse(self, reason: str, code: int) -> None:
         """Fail the commits that wait: the brokers refuse this client, and what it hears next is why."""
         self._queue.expire(math.inf, reason, code)
 

@@ -6,12 +6,12 @@ may be retried goes back to the front of the queue, until its deadline.
 """
 
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from groupwright.consumer.bell import Bell
 from groupwright.consumer.protocol import (
     COORDINATOR_MOVED,
     ErrorCode,
@@ -61,22 +61,24 @@ class PendingCommit:
         # Later than the deadline, since the network's thread knows what the broker has answered so far.
         self._limit = deadline + _GRACE
         self._clock = clock
-        self._settled = threading.Event()
+        self._settled = Bell()
         self._result: CommitResult | None = None
+        """Set before the bell rings, so it says by itself whether the commit has ended."""
 
     @property
     def ready(self) -> bool:
         """Whether `wait` would return at once."""
-        return self._settled.is_set() or self._clock() >= self._limit
+        return self._result is not None or self._clock() >= self._limit
 
     def settle(self, result: CommitResult) -> None:
         """Set the result."""
         self._result = result
-        self._settled.set()
+        self._settled.ring()
 
     def wait(self, seconds: float = math.inf) -> CommitResult:
         """Return the result; or, after so many `seconds` or where the network's thread hangs, that there is none."""
-        self._settled.wait(max(0.0, min(seconds, self._limit - self._clock())))
+        if self._result is None:
+            self._settled.wait(min(seconds, self._limit - self._clock()))
         return self._result or CommitResult(dict.fromkeys(self.offsets, NO_ANSWER), "no answer in time")
 
 

@@ -254,12 +254,7 @@ class Committer:
         self, consumer: Any, partitions: list[TopicPartition] | None = None
     ) -> list[TopicPartition]:
         """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
-
-        def read() -> list[TopicPartition]:
-            return Native.position(consumer, partitions or Native.assignment(consumer))
-
-        with self._polling.beside():
-            return self._ahead.positions(read)
+        return self._ahead.positions_of(consumer, partitions, self._polling)
 
     def _all_pending(
         self, consumer: Any, *, last: bool = False

@@ -469,7 +469,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Stop delivering these partitions until `resume`, or until they are given up."""
+        """Stop delivering these partitions until `resume`, also where they are revoked and assigned again meanwhile."""
         self._polling.check_usable()
         check_partitions(partitions)
         self._member.pause(self, partitions)
@@ -502,8 +502,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offset after the last message that was returned of each partition."""
         self._polling.check_usable()
-        with self._polling.beside():
-            return self._ahead.positions(lambda: Native.position(self, partitions))
+        return self._ahead.positions_of(self, partitions, self._polling)
 
     @between_polls
     def seek(self, partition: TopicPartition) -> None:
@@ -592,7 +591,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         member is its parent's.
 
         Args:
-            timeout: Seconds for the last commit and for leaving, where the coordinator does not answer; 10 by default.
+            timeout: Seconds for the last commit and for leaving, where the coordinator does not answer; 10 by default. Callbacks
+                are called however short it is: `on_revoke`, and `on_commit` for each asynchronous commit.
             leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one leaves.
 
         Raises:

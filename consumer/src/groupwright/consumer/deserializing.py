@@ -1,20 +1,31 @@
 """confluent-kafka's `DeserializingConsumer`, over this consumer's membership."""
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import confluent_kafka
 from confluent_kafka.error import ConsumeError
 
 from groupwright.consumer.consumer import Consumer
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 if TYPE_CHECKING:
-    _Deserializing = confluent_kafka.DeserializingConsumer[Any, Any]
-else:  # before confluent-kafka 2.16 the class takes no type arguments
+
+    class _Deserializing(confluent_kafka.DeserializingConsumer[K, V]): ...
+
+elif hasattr(confluent_kafka.DeserializingConsumer, "__class_getitem__"):
     _Deserializing = confluent_kafka.DeserializingConsumer
+else:  # before confluent-kafka 2.16 the class takes no type arguments
+
+    class _Deserializing(confluent_kafka.DeserializingConsumer, Generic[K, V]):
+        """The class of then, with type arguments."""
 
 
-class DeserializingConsumer(Consumer, _Deserializing):
+class DeserializingConsumer(Consumer, _Deserializing[K, V]):
     """A `confluent_kafka.DeserializingConsumer` whose partitions are assigned by the assignors that you choose.
+
+    Its type arguments are those of keys and values: `DeserializingConsumer[str, Order]`.
 
     The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are confluent-kafka's, and so is the
     code that calls them: this class only stands before it. Interceptors see deserialized messages, as in Java.

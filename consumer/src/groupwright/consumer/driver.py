@@ -230,7 +230,7 @@ class Driver:
         try:
             code, message = await self._network.find_coordinator()
         except AccessError as error:
-            self._commits.refuse(str(error))
+            self._commits.refuse(str(error), WAIT_COORDINATOR)
             self._feed(member.coordinator_missing, error.code, str(error))
         except DisconnectedError as error:
             if str(error) not in self._failures:  # an outage brings several failed look-ups a second

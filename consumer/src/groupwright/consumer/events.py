@@ -6,11 +6,13 @@ confluent-kafka expect). So the membership never touches either: it puts events 
 """
 
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
+from groupwright.consumer.bell import Bell
 from groupwright.consumer.errors import ConsumerError
 from groupwright.consumer.protocol import Identity, Offsets, Partitions
 from groupwright.consumer.rebalance import Timeline
@@ -102,7 +104,8 @@ class Inbox:
         """What waits or is being dealt with, oldest first. Its truth may be asked without the lock; the rest is for the
         methods."""
         self._taken: Event | None = None
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # a signal handler may poll
+        self._bell = Bell()
 
     def __bool__(self) -> bool:
         """Whether anything waits; takes no lock, since every poll asks."""
@@ -110,33 +113,33 @@ class Inbox:
 
     def put(self, event: Event) -> None:
         """Add an event, and wake whoever waits for one."""
-        with self._changed:
+        with self._lock:
             self.events.append(event)
-            self._changed.notify_all()
+        self._bell.ring()
 
     def take(self) -> Event | None:
         """Return the oldest event, or None; the same one again until it is `done`, and it can no longer be withdrawn."""
-        with self._changed:
+        with self._lock:
             self._taken = self.events[0] if self.events else None
             return self._taken
 
     @property
     def next_gains(self) -> Assign | None:
         """The assignment that comes next, if that is one."""
-        with self._changed:
+        with self._lock:
             event = self.events[0] if self.events else None
             return event if isinstance(event, Assign) else None
 
     def done(self, event: Event) -> None:
         """Forget an event that was taken and dealt with; nothing if that was done already."""
-        with self._changed:
+        with self._lock:
             if self._taken is event:
                 self._taken = None
                 self.events.popleft()
 
     def withdraw(self, ticket: int) -> bool:
         """Take an event back that nobody has taken yet; return whether that succeeded."""
-        with self._changed:
+        with self._lock:
             for event in self.events:
                 if event is not self._taken and getattr(event, "ticket", None) == ticket:
                     self.events.remove(event)
@@ -145,9 +148,8 @@ class Inbox:
 
     def wait(self, timeout: float, *, but_for_gains: bool = False) -> None:
         """Return when an event is there, perhaps one that is no assignment, or `timeout` seconds are over."""
-
-        def is_there() -> bool:
-            return bool(self.events) and not (but_for_gains and isinstance(self.events[0], Assign))
-
-        with self._changed:
-            self._changed.wait_for(is_there, max(0.0, timeout))
+        deadline = time.monotonic() + timeout
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self.events and not (but_for_gains and self.next_gains is not None):
+                break
+            self._bell.wait(remaining)

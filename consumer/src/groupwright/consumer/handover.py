@@ -19,6 +19,7 @@ from confluent_kafka import (
     OFFSET_END,
     OFFSET_INVALID,
     OFFSET_STORED,
+    KafkaError,
     TopicPartition,
 )
 
@@ -41,7 +42,18 @@ _RESETS = {
     "end": OFFSET_END,
 }
 _LOOK_UP = 1.0
-"""Seconds for each of the two look-ups of an assignment, at most."""
+"""Seconds for each of the two look-ups of an assignment, at most, retries included."""
+_AGAIN = 0.05
+"""Seconds between two look-ups of a partition without a leader."""
+_PASSING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
 _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
@@ -84,6 +96,10 @@ class Handover:
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
+        self._given: set[TopicPartitionKey] = set()
+        """Partitions that the group has assigned to this member, and not revoked yet."""
+        self._held: set[TopicPartitionKey] = set()
+        """Partitions that are paused for the commit before their revocation, and not by the application."""
         self._introduced = 0
         """The ticket of the last assignment whose partitions were looked up."""
         self._brokers_answer = True
@@ -100,6 +116,7 @@ class Handover:
         self.cooperative = event.cooperative
         self._starts = event.offsets
         gained = keys(event.gained)
+        self._given.update(gained)
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, consumer, gained)
         if not self._applied and event.cooperative:
@@ -125,10 +142,8 @@ class Handover:
 
     def hold(self, consumer: Native, event: Revoke) -> None:
         """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
-        owned = self._assigned(consumer)
-        self._natively(
-            self.pause, consumer, _partitions(key for key in keys(event.partitions) if key in owned)
-        )
+        self._held = self._assigned(consumer).intersection(keys(event.partitions)) - self._ahead.paused
+        self._natively(self._pause, consumer, _partitions(self._held))
 
     def revoke(
         self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
@@ -149,14 +164,14 @@ class Handover:
         left = [key for key in given_up if key in owned]
         if left:
             self._natively(Native.incremental_unassign, consumer, _partitions(left))
+        self._given.difference_update(given_up)
         self._offsets.dropped(given_up)
         self._ahead.drop(given_up)
         self.forget(given_up)
-        # librdkafka keeps a pause over an assignment; a partition that comes back would stay silent. Looked up last: a
-        # thread that pauses looks afterwards whether the partition is still there.
-        paused = [key for key in given_up if key in self._ahead.paused]
-        if paused:
-            self._natively(self.resume, consumer, _partitions(paused))
+        # librdkafka keeps a pause over an assignment. The application's stays so; a partition that was held would come back
+        # silent.
+        if self._held:
+            self._natively(self.resume, consumer, _partitions(self._held))
         self._done = event.ticket
         self.listeners.tell(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
@@ -168,6 +183,19 @@ class Handover:
             self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
 
     # --- What the user may call in a callback -------------------------------------------------------
+
+    @property
+    def given(self) -> Partitions:
+        """Partitions that the group has assigned to this member, and not revoked yet."""
+        topics: dict[str, list[int]] = {}
+        for topic, number in sorted(self._given):
+            topics.setdefault(topic, []).append(number)
+        return topics
+
+    @property
+    def holds_partitions(self) -> bool:
+        """Whether partitions that the group has assigned to this member are still to be revoked."""
+        return bool(self._given)
 
     @property
     def in_callback(self) -> bool:
@@ -214,14 +242,19 @@ class Handover:
         self._applied = True
 
     def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Pause natively, and remember it."""
-        Native.pause(consumer, partitions)
-        self._ahead.pause((p.topic, p.partition) for p in partitions)
+        """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
+        self._held.difference_update((p.topic, p.partition) for p in partitions)
+        self._pause(consumer, [p for p in partitions if self._offsets.knows(p.topic)])
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
+        self._held.difference_update([(p.topic, p.partition) for p in partitions])
         self._ahead.resume((p.topic, p.partition) for p in partitions)
+
+    def _pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+        Native.pause(consumer, partitions)
+        self._ahead.pause((p.topic, p.partition) for p in partitions)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""
@@ -267,13 +300,28 @@ class Handover:
         self, consumer: Native, wanted: list[TopicPartition]
     ) -> dict[TopicPartitionKey, TopicPartition] | None:
         """Return the offsets of "beginning" and "end", where there are any; None if a broker does not answer in time."""
-        try:
-            # As timestamps, they are ListOffsets' names of the same.
-            answers = Native.offsets_for_times(consumer, wanted, timeout=_LOOK_UP)
-        except confluent_kafka.KafkaException as error:
-            self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
-            return None
-        return {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
+        found: dict[TopicPartitionKey, TopicPartition] = {}
+        deadline = self._clock() + _LOOK_UP
+        while wanted:
+            try:
+                # As timestamps, they are ListOffsets' names of the same.
+                answers = Native.offsets_for_times(
+                    consumer, wanted, timeout=max(0.0, deadline - self._clock())
+                )
+            except confluent_kafka.KafkaException as error:
+                self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
+                return found or None
+            found |= {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
+            # A partition whose leader is about to be known, such as that of a new topic, must not start without an offset.
+            passing = {
+                (p.topic, p.partition) for p in answers if p.error is not None and p.error.code() in _PASSING
+            }
+            wanted = [p for p in wanted if (p.topic, p.partition) in passing]
+            if self._clock() >= deadline:
+                break
+            if wanted:
+                time.sleep(_AGAIN)
+        return found
 
     def _call(
         self,

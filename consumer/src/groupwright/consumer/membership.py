@@ -48,7 +48,7 @@ class Membership(Rounds):
         if not self._closing and not (again and self._cooperative):
             first = self.subscription is None
             self._selection = selection
-            self.subscription = selection.named
+            self.subscription = selection.among(self._watch.seen, self.subscription or ())
             self._watch.subscribed(now)
             if not again:
                 self._topic_errors.subscribed()
@@ -58,7 +58,8 @@ class Membership(Rounds):
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Give everything up and leave the group."""
         self.subscription = None
-        self._departed = True
+        # As with librdkafka, one that has never joined commits outside any generation, as before its subscription.
+        self._departed = bool(self.identity.member_id or self.owned) or self._departed
         self._start_leaving(PATIENCE, now)
         return self._advance(now)
 
@@ -184,7 +185,7 @@ class Membership(Rounds):
             plans.append(self.coordinator.next_at)
         if self._looks_at_topics and self.coordinator.known and self._watch.idle:
             plans.append(self._watch.next_at)
-        if self._rejoin is not None and self._matches_topics and self._watch.idle:
+        if self._rejoin is not None and self._must_look and self._watch.idle:
             plans.append(self._watch.retry_at)
         if self._rejoin is not None or self._step is Step.OFFSETS:
             plans.append(self._retry_at)
@@ -213,6 +214,11 @@ class Membership(Rounds):
         self._lose("the application polls again after max.poll.interval.ms", now)
 
     # --- The coordinator ----------------------------------------------------------------------------
+
+    @property
+    def lookup_refused(self) -> bool:
+        """Whether the last look-up of the coordinator was refused, such as for a wrong password."""
+        return self._refused_lookup is not None
 
     def coordinator_found(self, now: float) -> list[act.Action]:
         """Note that the coordinator is known and can be reached."""
@@ -291,10 +297,10 @@ class Membership(Rounds):
     def _take_topics(self, selection: TopicSelection, now: float) -> None:
         for topic, error in self._topic_errors.found(selection, self._watch.seen):
             self._out.append(act.Deliver(TopicUnavailable(topic, error)))
-        topics = selection.among(self._watch.seen)
-        if selection.patterns and topics != self.subscription:
+        topics = selection.among(self._watch.seen, self.subscription or ())
+        if topics != self.subscription:
             self.subscription = topics
-            self._request_rejoin("other topics match the subscription now", now)
+            self._request_rejoin("other topics of the subscription are available now", now)
 
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
         """Note that a look failed; with a `refusal` (an error code), trying again will not mend it."""

@@ -57,6 +57,8 @@ _COOPERATIVE = (
     "incremental_assign(partitions) and incremental_unassign(partitions)"
 )
 _FATAL = "Local: Fatal error: another consumer has taken this one's group.instance.id; close this one"
+_UNASKED = -1
+"""The ticket of a revocation that the membership has not asked for."""
 _PATIENCE = 5.0
 """Seconds in which librdkafka connects, apart from its backoff."""
 
@@ -134,6 +136,8 @@ class OwnMember:
         self._held: HeldRevoke | None = None
         self._resume = False
         self._subscribed = False
+        self._replaced = False
+        """Whether an eager member has subscribed anew, and what it holds is still to be revoked."""
         self._closing = self._left = False
 
     # --- Running ------------------------------------------------------------------------------------
@@ -202,14 +206,17 @@ class OwnMember:
     @property
     def quiet_until(self) -> float:
         """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
-        if self._held is not None:
+        if self._held is not None or self._departs:
             return 0.0
         return min(self._committer.clock.next_due, self._membership.owned_until, self._revival.next_look)
 
     def hold(self, seconds: float) -> bool:
-        """Wait, if nothing may be delivered: before a revocation's commit, and after the session's end."""
+        """Wait, if nothing may be delivered: before a revocation that is awaited, and after the session's end."""
         if self._held is not None and self._held.stops_all:
             self._held.wait(seconds)
+            return True
+        if self._departs:
+            self._inbox.wait(seconds)
             return True
         if self._overslept or self.lapsed:
             self._inbox.wait(seconds, but_for_gains=True)
@@ -220,6 +227,11 @@ class OwnMember:
     def lapsed(self) -> bool:
         """Whether the session may be over: the process was stopped, say, and the membership's thread has yet to notice."""
         return time.monotonic() >= self._membership.owned_until
+
+    @property
+    def _departs(self) -> bool:
+        """Whether all partitions that the group has assigned are about to be revoked, since the application has said so."""
+        return self._handover.holds_partitions and (self._replaced or not self._subscribed)
 
     @property
     def _overslept(self) -> bool:
@@ -260,7 +272,9 @@ class OwnMember:
         if not self._subscribed:
             self._connect(consumer)
         self._subscribed = True
+        self._replaced = not self._config.cooperative and handover.holds_partitions
         self._driver.call(self._membership.subscribe, selection)
+        self._polling.disturb()
 
     @staticmethod
     def _connect(consumer: Any) -> None:
@@ -282,6 +296,7 @@ class OwnMember:
         if self._subscribed:
             self._subscribed = False
             self._driver.call(self._membership.unsubscribe)
+            self._polling.disturb()
 
     def _check_not_fenced(self, words: str) -> None:
         if self._membership.fenced:
@@ -332,13 +347,9 @@ class OwnMember:
             return self._handover.assignment(consumer)
 
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Stop delivering; a pause ends with the assignment, also with one that ends at this moment."""
-        owned = [p for p in partitions if self._offsets.owns((p.topic, p.partition))]
+        """Stop delivering until `resume`, also where the partition is revoked and assigned again."""
         with self._polling.beside():
             self._handover.pause(consumer, partitions)
-        gone = [p for p in owned if not self._offsets.owns((p.topic, p.partition))]
-        if gone:
-            self.resume(consumer, gone)
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Deliver again."""
@@ -552,9 +563,11 @@ class OwnMember:
     def _finish_revoke(self, consumer: Any, event: Revoke) -> None:
         self._held = None
         applied = event
-        if not self._membership.identity.valid or self._session_over:
+        asked = event.ticket != _UNASKED  # else the membership may have left meanwhile, which loses nothing
+        if (asked and not self._membership.identity.valid) or self._session_over:
             applied = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
         self._handover.revoke(consumer, applied, self._commit_stored)
+        self._replaced = False
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
 
@@ -583,15 +596,26 @@ class OwnMember:
             self._committer.last_commit(consumer, timeout)
         patience = min(PATIENCE, timeout / 2)
         self._driver.call(functools.partial(self._membership.close, operation=operation, patience=patience))
-        while not self._left and time.monotonic() < deadline:
+        while True:
             self._serve_events(consumer)
             remaining = deadline - time.monotonic()
+            if self._left or remaining <= 0:
+                break
             if self._held is not None:
                 self._held.wait(remaining)
-            elif not self._left:
+            else:
                 self._inbox.wait(remaining)
         if self._held is not None:
             self._finish_revoke(consumer, self._held.event)
+        self._give_up_the_rest(consumer)
+
+    def _give_up_the_rest(self, consumer: Any) -> None:
+        """Call on_revoke where the time was over before the membership has asked for that; commits are not awaited then."""
+        given = self._handover.given
+        if given:
+            self._last_commit(consumer)
+            lost = self._session_over or self._membership.lost
+            self._finish_revoke(consumer, Revoke(_UNASKED, given, lost, self._identity))
 
 
 def _error(error: KafkaError, topic: str | None = None) -> Message:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from groupwright.consumer.bell import Bell
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 from groupwright.consumer.events import Event, Inbox
 
@@ -50,8 +51,8 @@ class PollingThread(PollClock):
     __slots__ = (
         "__weakref__",
         "_alone",
-        "_changed",
         "_entering",
+        "_given_back",
         "_pid",
         "_wanting",
         "abandoned",
@@ -79,7 +80,8 @@ class PollingThread(PollClock):
         self.woken = False
         """Whether `wakeup` was called, and no poll has raised for it yet."""
         self._pid = os.getpid()
-        self._changed = threading.Condition()
+        self._given_back = Bell()
+        """Rings when a thread is done with the handle, for the one that gives way or wants to be alone."""
         self._wanting: set[object] = set()
         """One token for each thread that uses the handle beside the polling one, or waits to."""
         self._entering: set[object] = set()
@@ -136,9 +138,12 @@ class PollingThread(PollClock):
             return
         token = object()
         try:
-            with self._changed:
-                while not self._changed.wait_for(lambda: not self._alone, _TURN):
-                    pass
+            self._wanting.add(token)
+            while (
+                self._alone
+            ):  # looked at after the token was set, and `alone` the other way round: one sees the other
+                self._give_back(token)
+                time.sleep(_PAUSE)
                 self._wanting.add(token)
             # Afterwards, since `poll` sets the time before it looks for tokens: one of both sees the other.
             self.disturb()
@@ -146,23 +151,26 @@ class PollingThread(PollClock):
                 raise RuntimeError("Consumer closed")
             yield
         finally:
-            # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
-            self._wanting.discard(token)
-            with self._changed:
-                self._changed.notify_all()
+            self._give_back(token)
+
+    def _give_back(self, token: object) -> None:
+        # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
+        self._wanting.discard(token)
+        self._given_back.ring()
 
     @contextmanager
     def alone(self, timeout: float) -> Iterator[bool]:
         """Have the handle without any other thread; yields whether all have come out of it within `timeout` seconds."""
         try:
-            with self._changed:
-                self._alone = True
-                alone = self._changed.wait_for(lambda: not self._wanting, timeout)
+            self._alone = True
+            deadline = time.monotonic() + timeout
+            alone = not self._wanting
+            while not alone and (remaining := deadline - time.monotonic()) > 0:
+                self._given_back.wait(remaining)
+                alone = not self._wanting
             yield alone
         finally:
             self._alone = False
-            with self._changed:
-                self._changed.notify_all()
 
     @property
     def wanted(self) -> bool:
@@ -224,10 +232,11 @@ class PollingThread(PollClock):
 
     def give_way(self) -> None:
         """Let the threads go first that want the handle now, for a turn at most."""
-        if self._wanting:
-            with self._changed:
-                asked = frozenset(self._wanting)
-                self._changed.wait_for(lambda: asked.isdisjoint(self._wanting), _TURN)
+        asked = frozenset(self._wanting)
+        if asked:
+            deadline = time.monotonic() + _TURN
+            while not asked.isdisjoint(self._wanting) and (remaining := deadline - time.monotonic()) > 0:
+                self._given_back.wait(remaining)
 
     # --- The end ------------------------------------------------------------------------------------
 
@@ -262,12 +271,12 @@ class PollingThread(PollClock):
         Raises:
             RuntimeError: it is still inside after `timeout` seconds; nothing has changed then.
         """
-        pause, waited = threading.Event(), 0.0
+        waited = 0.0
         self.closing = True
         self.disturb()
         try:
             while (other := self.ident) and waited < timeout:
-                pause.wait(_PAUSE)  # leaving tells nobody: that would cost each poll
+                time.sleep(_PAUSE)  # leaving tells nobody: that would cost each poll
                 waited += _PAUSE
         except BaseException:
             self.closing = False

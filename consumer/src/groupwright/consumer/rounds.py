@@ -77,15 +77,16 @@ class Rounds(Standing):
         first, self._prepared = not self._prepared, True
         lost = not self.identity.valid
         if self._cooperative and not lost:
-            partitions = self._unsubscribed()
-            due = bool(partitions)
+            # As in librdkafka: topics that may no longer be seen come first, and as lost; nothing of them can be committed.
+            partitions = self._refused() or self._unsubscribed()
+            due, lost = bool(partitions), bool(self._refused())
         else:
             partitions = self.owned
             # Eager: revoked even when nothing is owned, so that every on_assign has its on_revoke.
             due = bool(partitions) if lost else first
         if due:
             timeline = self._timeline_at(now)
-            timeline.lost |= lost
+            timeline.lost |= not self.identity.valid
             timeline.begin(Phase.REVOKE, now)
             self._deliver_revoke(partitions, lost=lost)
         return due
@@ -98,12 +99,17 @@ class Rounds(Standing):
             if selection is None or not selection.covers(topic)
         }
 
+    def _refused(self) -> Partitions:
+        """Return what is owned of topics that this client may no longer see."""
+        refused = self._watch.seen.refused
+        return {topic: numbers for topic, numbers in self.owned.items() if topic in refused}
+
     def _join(self, now: float) -> None:
         if self.subscription is None or self._gated or self._fenced:
             return
         if not self.coordinator.known or now < self._retry_at:
             return
-        if self._matches_topics and not self._watch.fresh(now):
+        if self._must_look and not self._watch.fresh(now):
             # Else each member would call for a rebalance of its own when it hears of a new topic (KAFKA-7126).
             self._look_at_topics(now)
             return
@@ -133,6 +139,10 @@ class Rounds(Standing):
             )
         else:
             self._watch.follow(now)
+            if self._lacks_topics:
+                self._watch.soon(
+                    now
+                )  # it may be about to be made; the leader looks for topics of members alone
             self._open(Step.SYNC)
             self._out.append(act.SendSync(self._attempt, self.identity, {}))
 

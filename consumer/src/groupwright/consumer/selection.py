@@ -30,14 +30,19 @@ class TopicSelection:
     patterns: tuple[re.Pattern[str], ...] = ()
     ignored: tuple[re.Pattern[str], ...] = ()
 
-    def among(self, existing: TopicsAnswer) -> tuple[str, ...]:
-        """Return the topics to subscribe to, sorted, given those that exist."""
+    def among(self, existing: TopicsAnswer, joined: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the topics to join the group with, sorted, given those that exist and those joined with before.
+
+        A topic that this client may not see is not among them, since nobody would read the partitions assigned to it. One by
+        name that was deleted stays: the group's leader assigns none of it, and sees when it is made anew.
+        """
+        named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
         matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
-        return self._sorted(self.names | matched)
+        return self._sorted(named | matched)
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The topics to subscribe to as long as it is not known which exist."""
+        """The topics subscribed to by name, sorted, whether they exist or not."""
         return self._sorted(self.names)
 
     def matches(self, topic: str) -> bool:

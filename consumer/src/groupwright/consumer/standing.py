@@ -83,14 +83,14 @@ class Standing:
             encode_subscription: makes JoinGroup's list of assignors with their subscription bytes.
             decode_assignment: reads SyncGroup's bytes; may raise `MalformedBytesError`.
             cooperative: whether the member keeps its partitions while it rebalances (KIP-429).
-            static: whether the member has a ``group.instance.id``; it then never leaves by itself (KIP-345).
+            static: whether the member has a ``group.instance.id``; closing does not make it leave then (KIP-345).
             racks: whether it has a ``client.rack``; as leader it then watches where replicas are, too (KIP-881).
             jitter: a random number in [0, 1) for each backoff.
         """
         self.state = State.UNJOINED
         self.identity = Identity()
         self.subscription: tuple[str, ...] | None = None
-        """The topics that were selected when that was last looked at; None without a subscription."""
+        """The topics of the subscription that were available when that was last looked at; None without a subscription."""
         self.owned: Partitions = {}
         """What the application holds."""
         self.coordinator = CoordinatorLookup(timing, jitter)
@@ -180,9 +180,12 @@ class Standing:
 
     @property
     def _sends_leave(self) -> bool:
-        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092)."""
+        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092).
+
+        A static one that closes is expected back; one that unsubscribes leaves, as librdkafka's does.
+        """
         if self._operation is GroupMembershipOperation.DEFAULT:
-            return not self._static
+            return not (self._static and self._closing)
         return self._operation is GroupMembershipOperation.LEAVE_GROUP
 
     @property
@@ -193,6 +196,18 @@ class Standing:
     @property
     def _matches_topics(self) -> bool:
         return self._selection is not None and bool(self._selection.patterns)
+
+    @property
+    def _must_look(self) -> bool:
+        """Whether it takes a look at the topics to know which to join with; by name they are known once they are available."""
+        return self._matches_topics or self._lacks_topics
+
+    @property
+    def _lacks_topics(self) -> bool:
+        """Whether a topic that is subscribed to by name was not available when that was last looked at."""
+        return self._selection is not None and not set(self._selection.named).issubset(
+            self.subscription or ()
+        )
 
     @property
     def _watches_topics(self) -> bool:
