@@ -38,6 +38,8 @@ class Request:
     """A random program; else the scenario of this name."""
     breaks_kafka: bool = False
     """Whether it needs a broker of its own."""
+    tries: int = TRIES
+    """Runs of the original to learn what it may do."""
 
     def to_json(self) -> str:
         what = {"scenario": self.name} if self.program is None else {"program": self.program}
@@ -165,7 +167,7 @@ class Lane:
             ours = self.ours.run(request)
             original = awaited.result()
         best = explain(request.name, differences(original, ours), self._rows)
-        for run in range(2, TRIES + 1):
+        for run in range(2, request.tries + 1):
             if best.good:
                 break
             if all(map(is_slow, best.unexplained)):

@@ -24,6 +24,8 @@ _SECONDS = 120.0
 """After which a program is taken to hang."""
 _ROUNDS = 3
 """Times that a difference has to show before it is one: what either side does now and then is told apart."""
+_TRIES = 6
+"""Runs of the original in a round."""
 _STORIES = Path("build/fuzz")
 
 
@@ -62,7 +64,7 @@ def main() -> int:
 
 def request_of(program: Program, seed: int) -> Request:
     """Return what runs a program."""
-    return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka)
+    return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka, _TRIES)
 
 
 def _fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, small: bool) -> int:

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,17 +198,23 @@ class Committer:
     def auto_commit(self, consumer: Any) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
-        self._commit_consumed(consumer, self._config.network.request_timeout, last=False)
+        if self._config.auto_commit:
+            partitions, offsets = self._all_pending(consumer)
+            if offsets:
+                self._send(partitions, offsets, self._config.network.request_timeout)
 
-    def last_commit(self, consumer: Any, timeout: float) -> PendingCommit | None:
-        """Commit what was consumed before it is given up; None if there is nothing to wait for."""
-        return self._commit_consumed(consumer, timeout, last=True)
+    def last_commit(self, consumer: Any, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+        """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
-    def _commit_consumed(self, consumer: Any, timeout: float, *, last: bool) -> PendingCommit | None:
+        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
+        """
         if not self._config.auto_commit:
-            return None
-        partitions, offsets = self._all_pending(consumer, last=last)
-        return self._send(partitions, offsets, timeout) if offsets else None
+            return
+        pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
+        offsets = {key: offset for key, offset in pending.items() if key in keys}
+        if offsets:
+            without_offset = dict.fromkeys(sorted(keys), Offset(OFFSET_INVALID))
+            self._send(to_partitions(without_offset | offsets), offsets, timeout)
 
     # --- Results ------------------------------------------------------------------------------------
 
@@ -261,11 +267,9 @@ class Committer:
         with self._polling.beside():
             return self._ahead.positions(read)
 
-    def _all_pending(
-        self, consumer: Any, *, last: bool = False
-    ) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
-        offsets = self._offsets.pending(lambda: self.positions(consumer), last=last)
+        offsets = self._offsets.pending(lambda: self.positions(consumer))
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
 

@@ -10,7 +10,6 @@ at the end; the callback is not repeated. Raised inside a native call it would l
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import confluent_kafka
@@ -23,7 +22,6 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer.ahead import Ahead
-from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
@@ -122,13 +120,6 @@ class Handover:
             gained = keys(event.gained)
             beginnings = [TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in gained]
             self._brokers_answer = self._look_up(consumer, beginnings) is not None
-
-    def hold(self, consumer: Native, event: Revoke) -> None:
-        """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
-        owned = self._assigned(consumer)
-        self._natively(
-            self.pause, consumer, _partitions(key for key in keys(event.partitions) if key in owned)
-        )
 
     def revoke(
         self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
@@ -344,28 +335,6 @@ class Handover:
             timeline.reason,
         )
         self.listeners.tell("rebalanced", rebalance)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRevoke:
-    """A revocation that waits for the commit of what was consumed."""
-
-    event: Revoke
-    commit: PendingCommit
-
-    @property
-    def ready(self) -> bool:
-        """Whether the commit has ended, well or not."""
-        return self.commit.ready
-
-    @property
-    def stops_all(self) -> bool:
-        """Whether nothing may be delivered meanwhile; else the partitions in question are paused."""
-        return not self.event.cooperative
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the commit, at most so many seconds."""
-        self.commit.wait(seconds)
 
 
 def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

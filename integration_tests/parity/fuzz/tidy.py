@@ -1,0 +1,82 @@
+"""Takes out of a random program's trace what is left to chance.
+
+When an asynchronous commit has ended is chance, so `on_commit` has a timeline of its own, in its own order: no line of a
+consumer's other calls hangs on it. How often an automatic commit at a short interval was made, and how often an error was
+repeated, is chance too; and how many rounds of a cooperative rebalance change nothing for a member, and whether the end of a
+partition that it keeps is told again after each. Scenarios hold the order where an application may rely on it.
+"""
+
+from parity.trace import Block, Line, Trace
+
+_STORED = "on_commit None "
+_REPEATED = ("error ", "on_assign nothing")
+_NO_CALLS = ("on_", "error ")
+
+
+def tidy(trace: Trace, *, merge_commits: bool) -> None:
+    """Give on_commit its own timelines, and merge what the time has cut in pieces.
+
+    Args:
+        trace: The trace; it is changed.
+        merge_commits: Whether of successful commits that follow each other the last one alone is kept.
+    """
+    for name, lines in list(trace.timelines.items()):
+        commits = [line for line in lines if _is_commit(line)]
+        if commits:
+            trace.timelines[f"{name} on_commit"] = _last_of_runs(commits) if merge_commits else commits
+        trace.timelines[name] = _joined(_told_once([line for line in lines if not _is_commit(line)]))
+
+
+def _is_commit(line: Line | Block) -> bool:
+    return isinstance(line, Line) and line.text.startswith("on_commit ")
+
+
+def _last_of_runs(commits: list[Line | Block]) -> list[Line | Block]:
+    kept: list[Line | Block] = []
+    for commit in commits:
+        if kept and kept[-1].text.startswith(_STORED) and commit.text.startswith(_STORED):
+            kept.pop()
+        kept.append(commit)
+    return kept
+
+
+def _told_once(lines: list[Line | Block]) -> list[Line | Block]:
+    """Leave the end of a partition out that was told already, and no message or call came in between."""
+    kept: list[Line | Block] = []
+    ends: dict[str, int | str] = {}
+    for line in lines:
+        if isinstance(line, Block):
+            offsets = {partition: _news(partition, of, ends) for partition, of in line.offsets.items()}
+            line = Block({partition: of for partition, of in offsets.items() if of})  # noqa: PLW2901 - the same, shorter
+            if not line.offsets:
+                continue
+        elif not line.text.startswith(_NO_CALLS):
+            ends.clear()
+        kept.append(line)
+    return kept
+
+
+def _news(partition: str, offsets: list[int | str], ends: dict[str, int | str]) -> list[int | str]:
+    kept = []
+    for offset in offsets:
+        if isinstance(offset, int):
+            ends.pop(partition, None)
+        elif ends.get(partition) == offset:
+            continue
+        else:
+            ends[partition] = offset
+        kept.append(offset)
+    return kept
+
+
+def _joined(lines: list[Line | Block]) -> list[Line | Block]:
+    """Join blocks of messages that follow each other now, and leave out lines that are repeated."""
+    joined: list[Line | Block] = []
+    for line in lines:
+        last = joined[-1] if joined else None
+        if isinstance(last, Block) and isinstance(line, Block):
+            for partition, offsets in line.offsets.items():
+                last.offsets.setdefault(partition, []).extend(offsets)
+        elif not (last is not None and line.text.startswith(_REPEATED) and line.text == last.text):
+            joined.append(line)
+    return joined
