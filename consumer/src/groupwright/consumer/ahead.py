@@ -49,15 +49,22 @@ class Ahead:
 
     def next(self, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
         """Return the next message, if librdkafka has one at once."""
-        if self.waiting:
-            return self.waiting.popleft()
-        if not self._handful:
+        if not (self.waiting or self._handful):
             return None
+        if not self.waiting:
+            self._fill_waiting(consume, now)
+        message = None
+        if self.waiting:
+            # No call that a signal handler's exception could follow, before the caller has the message.
+            message = self.waiting[0]
+            del self.waiting[0]
+        return message
+
+    def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
         wanted = self._handful if now - self._last_fill < _KEEPS_UP else 1
         self._last_fill = now
         with self._lock:
             self._fill(self.waiting, consume, wanted, 0.0)
-        return self.waiting.popleft() if self.waiting else None
 
     def gather(
         self,

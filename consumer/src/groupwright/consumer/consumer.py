@@ -194,6 +194,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
             # What nearly every call finds; each further step here would be felt at a million messages a second.
             if self._waiting:
                 return self._waiting.popleft()
+            taken: list[Message] = []
+            message = None
             polling.ident = get_ident()
             try:
                 if polling.closing:  # looked at after `ident` was set, as in `inside`
@@ -201,10 +203,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 message = self._fetch(_SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
                 polling.last = ended = monotonic()
                 polling.inside_seconds += ended - now
-                if message is not None and ended >= polling.quiet_until and self._take_back([message]):
-                    message = None
+                if message is not None and ended >= polling.quiet_until:
+                    taken, message = [message], None
+                    if not self._take_back(taken):
+                        message = taken[0]
             except BaseException:
-                self._keep([])
+                self._keep(taken if message is None else [message])
                 raise
             finally:
                 polling.ident = 0
@@ -258,11 +262,18 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def _fetch(self, timeout: float, now: float) -> Message | None:
         message = self._ahead.next(self._native_consume, now)
         if message is None:
-            message = self._native_poll(timeout)
-            if message is not None:
-                self._ahead.taken(message)
-                if self._notices is not None:
-                    self._notice([message])
+            polled: list[Message | None] = []
+            try:
+                polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `Ahead.gather`
+                message = polled[0]
+                if message is not None:
+                    self._ahead.taken(message)
+                    if self._notices is not None:
+                        self._notice([message])
+            except BaseException:
+                self._ahead.cut_short |= not polled
+                self._keep([each for each in polled if each is not None])
+                raise
         return message
 
     def _notice(self, messages: list[Message]) -> None:
