@@ -170,6 +170,15 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        name="close before on_assign",
+        subject="`close` before a poll has brought the assignment",
+        original="calls `on_assign`, and no `on_revoke`",
+        ours="calls neither",
+        reason="an application that is told of partitions is told when it loses them",
+        scenarios=("close_before_a_poll_has_brought_the_assignment",),
+        pairs=((r"on_assign t1\[0\]", ""),),
+    ),
+    Row(
         name="cancelled poll",
         subject="`AIOConsumer.poll` that is cancelled, by `asyncio.wait_for` for example",
         original="loses the message that its thread takes afterwards",

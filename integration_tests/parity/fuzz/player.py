@@ -34,6 +34,18 @@ _MAX_POLL_INTERVAL = 6.0
 _ALL = 1_000_000
 _QUIET = {"position", "assignment", "store", "store_last", "pause", "resume", "seek", "produce"}
 """Steps that hang on no automatic commit."""
+_CHANGES = {
+    "subscribe",
+    "unsubscribe",
+    "assign",
+    "unassign",
+    "incremental_assign",
+    "incremental_unassign",
+} | {
+    "close",
+    "commit_and_close",
+}
+"""Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
 
 
 class Player:
@@ -55,8 +67,9 @@ class Player:
         self._subscribed: dict[str, list[str]] = {}
         """By client id: the topics of each consumer that has subscribed."""
         self._ids: dict[str, str] = {}
-        self._paused = self._hopeless = False
-        """Whether anything was paused; whether a member was awaited in vain."""
+        self._paused = self._hopeless = self._unpolled = False
+        """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll."""
+        self._deleted: set[str] = set()
         self._client = self._member("c1", on_commit=record)
         self._second: Client | None = None
 
@@ -65,9 +78,13 @@ class Player:
         for name, *arguments in self._program.steps:
             if self._client.closed and name not in {"position", "commit", "read"}:
                 continue  # what closed consumers answer is for scenarios
+            if self._unpolled and name in _CHANGES:
+                self._settle(count=1)
             if name not in _QUIET:
                 self._let_auto_commit()
             getattr(self, f"_{name}")(*arguments)
+        if self._unpolled:
+            self._settle(count=1)
         self._let_auto_commit()
         if self._second is not None:
             self._second.attempt("close")
@@ -95,6 +112,7 @@ class Player:
     def _settle(self, *, count: int = _ALL, poll: Callable[[], object] | None = None) -> None:
         """Poll until nothing more is to come; or until so many messages have, if one member reads one partition."""
         client = self._client
+        self._unpolled = False
         before, errors = len(client.messages), len(client.errors)
         began = quiet_since = looked = time.monotonic()
         seen: object = None
@@ -266,6 +284,8 @@ class Player:
 
     def _subscribe(self, topics: tuple[int, ...], kind: str, pause: str) -> None:
         names = [self._topics[number] for number in topics]
+        if self._deleted.issuperset(names):
+            return  # a subscription of which no topic exists is the table's
         before = len(self._client.messages)
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
@@ -274,6 +294,7 @@ class Player:
             self._settle(count=1)
         else:
             self._await_membership()
+            self._unpolled = True
         if pause == "assigned" and len(self._client.messages) == before:
             self._client.until(lambda: self._owned(self._client), "assigned", timeout=_JOINING, pause=0.01)
 
@@ -432,9 +453,13 @@ class Player:
 
     def _delete_topic(self, number: int) -> None:
         self._settle()
-        if self._cooperative:
-            return  # how a cooperative member hears of it is the table's
         topic = self._topics[number]
+        left = {*self._topics} - self._deleted - {topic}
+        if self._cooperative or not all(
+            left.intersection(names) for names in (left, *self._subscribed.values())
+        ):
+            return  # how cooperative members hear of it, and subscriptions of which no topic exists, are the table's
+        self._deleted.add(topic)
         self._lab.attempt("delete", lambda: self._lab.delete(topic))
         self._settle_when(
             lambda: all(name != topic for each in self._clients for name, _ in self._owned(each))
