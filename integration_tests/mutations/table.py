@@ -119,8 +119,8 @@ MUTATIONS = (
     Mutation(
         "what was consumed is not committed before it is given up",
         f"{CONSUMER}/own_member.py",
-        "return self._committer.last_commit(consumer, self._config.timing.session_timeout)",
-        "return None",
+        "self._committer.last_commit(consumer, unassigned, self._config.timing.session_timeout)",
+        "pass",
         "integration_tests/consumer/test_commits.py::test_what_was_consumed_is_committed_before_it_is_given_up",
     ),
     Mutation(
