@@ -13,17 +13,20 @@ _REPEATED = ("error ", "on_assign nothing")
 _NO_CALLS = ("on_", "error ")
 
 
-def tidy(trace: Trace, *, merge_commits: bool) -> None:
+def tidy(trace: Trace, *, often: bool) -> None:
     """Give on_commit its own timelines, and merge what the time has cut in pieces.
 
     Args:
         trace: The trace; it is changed.
-        merge_commits: Whether of successful commits that follow each other the last one alone is kept.
+        often: Whether automatic commits came at a short interval, so that those that succeeded are left out: what they
+            have stored is compared.
     """
     for name, lines in list(trace.timelines.items()):
         commits = [line for line in lines if _is_commit(line)]
         if commits:
-            trace.timelines[f"{name} on_commit"] = _last_of_runs(commits) if merge_commits else commits
+            trace.timelines[f"{name} on_commit"] = [
+                line for line in commits if not (often and _succeeded(line))
+            ]
         trace.timelines[name] = _joined(_told_once([line for line in lines if not _is_commit(line)]))
 
 
@@ -31,13 +34,8 @@ def _is_commit(line: Line | Block) -> bool:
     return isinstance(line, Line) and line.text.startswith("on_commit ")
 
 
-def _last_of_runs(commits: list[Line | Block]) -> list[Line | Block]:
-    kept: list[Line | Block] = []
-    for commit in commits:
-        if kept and kept[-1].text.startswith(_STORED) and commit.text.startswith(_STORED):
-            kept.pop()
-        kept.append(commit)
-    return kept
+def _succeeded(line: Line | Block) -> bool:
+    return line.text.startswith(_STORED)
 
 
 def _told_once(lines: list[Line | Block]) -> list[Line | Block]:
