@@ -213,7 +213,10 @@ class Committer:
         pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
         offsets = {key: offset for key, offset in pending.items() if key in keys}
         if offsets:
-            without_offset = dict.fromkeys(sorted(keys), Offset(OFFSET_INVALID))
+            assigned = (
+                key for key in self._offsets.keys if key in keys
+            )  # the application may have unassigned some
+            without_offset = dict.fromkeys(assigned, Offset(OFFSET_INVALID))
             self._send(to_partitions(without_offset | offsets), offsets, timeout)
 
     # --- Results ------------------------------------------------------------------------------------
