@@ -85,6 +85,13 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
+        "close raises where a thread for an automatic commit is just being started",
+        f"{CONSUMER}/auto_commit.py",
+        "        with self._lock:\n            self._ended = True\n",
+        "",
+        f"{_TESTS}/test_auto_commit.py::test_the_end_may_come_between_a_threads_making_and_its_start",
+    ),
+    Mutation(
         "a commit while the assignment is lost says that there is nothing to commit",
         f"{CONSUMER}/committing.py",
         "elif self._membership.lost:",
