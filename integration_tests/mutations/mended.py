@@ -78,7 +78,7 @@ MENDED = (
     Mutation(
         "automatic commits stop while the application is busy",
         f"{CONSUMER}/auto_commit.py",
-        "if self._consumer is not None and not busy and not self._polling.closing:",
+        "if self._consumer is not None and not (busy or self._ended or self._polling.closing):",
         "if False:",
         f"{_TESTS}/test_auto_commit.py::test_what_is_overdue_is_committed_by_a_thread_of_its_own",
         "automatic_commits_go_on_while_the_application_is_busy",
