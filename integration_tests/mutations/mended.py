@@ -156,8 +156,8 @@ MENDED = (
     Mutation(
         "an exception of a signal handler loses the message that a native poll brought",
         f"{CONSUMER}/consumer.py",
-        "self._keep([each for each in polled if each is not None])",
-        "self._keep([])",
+        "            except BaseException:\n                self._keep(taken)\n                raise\n            finally:",
+        "            finally:",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost",
     ),
     Mutation(

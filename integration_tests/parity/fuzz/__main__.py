@@ -21,7 +21,7 @@ from parity.fuzz.shrink import shrink
 from parity.lanes import Lane, Lanes, Request, shared_broker
 from parity.trace import Trace  # noqa: TC001 - as all imports here
 
-_SECONDS = 120.0
+_SECONDS = 90.0
 """After which a program is taken to hang."""
 _ROUNDS = 3
 """Times that a difference has to show before it is one: what either side does now and then is told apart."""

@@ -17,7 +17,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import MemberDescription
+from confluent_kafka.admin._group import MemberDescription
 
 from parity.client import Client, record
 from parity.fuzz.programs import MESSAGES, Program
@@ -29,6 +29,8 @@ _SHORT, _LONG, _JOINING = 0.15, 1.5, 6.0
 yet to join."""
 _PACE = 20
 """How often the time of one request is added to these: a busy machine takes longer over all."""
+_REQUEST = 2.0
+"""Seconds for a request to the coordinator, at most: shorter than max.poll.interval.ms."""
 _PATIENCE = 30.0
 _MAX_POLL_INTERVAL = 6.0
 _ALL = 1_000_000
@@ -176,7 +178,8 @@ class Player:
         """Ask the coordinator for the group's state, and for its members by client id."""
         began = time.monotonic()
         group = self._lab.group
-        described = self._lab.admin.describe_consumer_groups([group], request_timeout=10)[group].result(15)
+        asked = self._lab.admin.describe_consumer_groups([group], request_timeout=_REQUEST)
+        described = asked[group].result(2 * _REQUEST)
         self._request_time = min(0.1, max(time.monotonic() - began, self._request_time / 2))
         members: dict[str, list[MemberDescription]] = {}
         for member in described.members:
@@ -187,7 +190,7 @@ class Player:
         """Return whether all who subscribed have what the coordinator assigned to them; and whether they are its members."""
         try:
             state, members = self._described()
-        except KafkaException:
+        except (KafkaException, TimeoutError):
             return False, True
         joined = self._subscribed.keys() <= members.keys()
         over = state not in {
@@ -223,8 +226,8 @@ class Player:
         while time.monotonic() < deadline:
             try:
                 state, members = self._described()
-            except KafkaException:
-                return
+            except (KafkaException, TimeoutError):
+                continue
             now = time.monotonic()
             stable = state is ConsumerGroupState.STABLE and self._subscribed.keys() <= members.keys()
             stable_since = (stable_since or now) if stable else None
@@ -254,9 +257,11 @@ class Player:
     def _stored(self) -> object:
         group = self._lab.group
         try:
-            asked = self._lab.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-            found = asked[group].result(15).topic_partitions
-        except KafkaException:
+            asked = self._lab.admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=_REQUEST
+            )
+            found = asked[group].result(2 * _REQUEST).topic_partitions
+        except (KafkaException, TimeoutError):
             return []
         return sorted((p.topic, p.partition, p.offset) for p in found)
 
@@ -286,6 +291,8 @@ class Player:
         names = [self._topics[number] for number in topics]
         if self._deleted.issuperset(names):
             return  # a subscription of which no topic exists is the table's
+        if "c1" not in self._subscribed and self._owned(self._client):
+            self._settle()  # by hand; whether its messages come before the assignment is chance
         before = len(self._client.messages)
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
@@ -484,6 +491,9 @@ class Player:
         self._lab.link.cut()
         self._client.idle(seconds)
         self._lab.link.restore()
+        self._lab.__dict__.pop(
+            "admin", None
+        )  # one that has lost its connection would try again only after a while
         self._lab.wait(lambda: self._lab.admin.list_topics(timeout=10), "the broker is back")
         self._settle()
 

@@ -175,6 +175,25 @@ def on_revoke_commits_beside_automatic_commits(lab: Lab) -> None:
 
 
 @scenario()
+def automatic_commits_have_the_last_word_after_on_revoke(lab: Lab) -> None:
+    """Offsets that on_revoke commits of its own choice are overwritten with what was consumed."""
+
+    def commit(client: Client, _: list[TopicPartition]) -> None:
+        client.attempt("commit", offsets=partitions(topic, 3), asynchronous=False)
+
+    topic = lab.topic(messages=10)
+    for number, assignor in enumerate(("range", "cooperative-sticky")):
+        consumer = lab.consumer(
+            group_id=f"{lab.group}.{number}",
+            auto_commit_interval_ms=60_000,
+            partition_assignment_strategy=assignor,
+        )
+        consumer.subscribe([topic], on_assign=record, on_revoke=commit)
+        consumer.read(5)
+        consumer.close()
+
+
+@scenario()
 def on_commit_of_the_last_automatic_commit_comes_after_on_revoke(lab: Lab) -> None:
     """After unsubscribe, with all partitions that were revoked; by hand it comes after unassign."""
     topic = lab.topic(2)

@@ -47,18 +47,14 @@ class Ahead:
         # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
         self._lock = threading.RLock()
 
-    def next(self, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
-        """Return the next message, if librdkafka has one at once."""
-        if not (self.waiting or self._handful):
-            return None
-        if not self.waiting:
+    def next(
+        self, messages: list[Message], consume: Callable[[int, float], list[Message]], now: float
+    ) -> None:
+        """Append the next message, if librdkafka has one at once."""
+        if not self.waiting and self._handful:
             self._fill_waiting(consume, now)
-        message = None
         if self.waiting:
-            # No call that a signal handler's exception could follow, before the caller has the message.
-            message = self.waiting[0]
-            del self.waiting[0]
-        return message
+            messages.extend(starmap(self.waiting.popleft, repeat((), 1)))
 
     def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
         wanted = self._handful if now - self._last_fill < _KEEPS_UP else 1
@@ -91,9 +87,13 @@ class Ahead:
             # One bytecode, CALL_FUNCTION_EX, makes the native call and keeps what it brings.
             messages.extend(*map(consume, (most,), (timeout,)))
         except BaseException:
-            self.cut_short = self._handful > 0
+            self.interrupted()
             raise
         self._note(messages, before)
+
+    def interrupted(self) -> None:
+        """Note that an exception has ended a native call. The poll of another base may raise it with nothing lost."""
+        self.cut_short = self._handful > 0
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Note where partitions begin, where that is an offset."""
