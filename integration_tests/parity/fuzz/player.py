@@ -48,6 +48,10 @@ _CHANGES = {
     "commit_and_close",
 }
 """Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
+_REBALANCES = {"subscribe", "unsubscribe", "second_joins", "second_leaves", "stall", "outage"} | {
+    "grow_topic",
+    "delete_topic",
+}
 
 
 class Player:
@@ -71,6 +75,8 @@ class Player:
         self._ids: dict[str, str] = {}
         self._paused = self._hopeless = self._unpolled = False
         """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll."""
+        self._raises = False
+        """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._deleted: set[str] = set()
         self._client = self._member("c1", on_commit=record)
         self._second: Client | None = None
@@ -82,6 +88,9 @@ class Player:
                 continue  # what closed consumers answer is for scenarios
             if self._unpolled and name in _CHANGES:
                 self._settle(count=1)
+            if self._paused and name in _REBALANCES:
+                self._client.attempt("resume", self._all())  # a pause over a rebalance is the table's
+                self._paused = False
             if name not in _QUIET:
                 self._let_auto_commit()
             getattr(self, f"_{name}")(*arguments)
@@ -145,7 +154,11 @@ class Player:
 
     def _poll_all(self, poll: Callable[[], object]) -> None:
         try:
-            poll()
+            if self._raises:
+                self._client.poll(0.0)
+                time.sleep(0.005)
+            else:
+                poll()
         except (KafkaException, RuntimeError, ValueError):
             time.sleep(0.05)
         if self._second is not None:
@@ -294,6 +307,7 @@ class Player:
         if "c1" not in self._subscribed and self._owned(self._client):
             self._settle()  # by hand; whether its messages come before the assignment is chance
         before = len(self._client.messages)
+        self._raises = kind == "raises"
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
         self._hopeless = False

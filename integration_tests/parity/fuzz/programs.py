@@ -80,7 +80,7 @@ _SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "enable_auto_offset_store": (True, True, False),
     "auto_offset_reset": ("earliest", "earliest", "latest", "error"),
     "enable_partition_eof": (False, True),
-    "group_instance_id": ("instance",),
+    "group_instance_id": ("a-instance",),  # before c2, by its name and as a static member
 }
 CALLBACKS = (
     "none",

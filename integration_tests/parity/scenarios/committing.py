@@ -225,6 +225,20 @@ def what_is_committed_already_is_committed_by_the_last_commit(lab: Lab) -> None:
 
 
 @scenario()
+def what_an_asynchronous_commit_has_stored_is_known_before_the_next_poll(lab: Lab) -> None:
+    """A lower offset that is stored afterwards is nothing new to commit."""
+    topic = lab.topic(messages=10)
+    consumer = lab.consumer(enable_auto_commit=False, enable_auto_offset_store=False)
+    consumer.assign(partitions(topic, 0))
+    *_, last = consumer.read(5)
+    consumer.commit(message=last)
+    lab.wait(lambda: lab.stored(topic) == [5], "the commit is stored")
+    consumer.store_offsets(offsets=partitions(topic, 3))
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+
+
+@scenario()
 def a_commit_before_the_first_join(lab: Lab) -> None:
     """A member that was in no generation yet commits as a consumer outside any group does."""
     topic = lab.topic(messages=5)

@@ -881,6 +881,21 @@ def nothing_is_delivered_between_subscribe_and_on_revoke(lab: Lab) -> None:
 
 
 @scenario()
+def on_assign_raises_in_a_poll_that_waits_for_messages(lab: Lab) -> None:
+    """The exception leaves poll, and the messages come afterwards."""
+
+    def fail(*_: object) -> None:
+        raise ValueError
+
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic], on_assign=fail)
+    consumer.attempt("poll", 10)
+    consumer.idle(1.0)
+    consumer.close()
+
+
+@scenario()
 def unsubscribe_and_subscribe_at_once(lab: Lab) -> None:
     """Both without a poll between them."""
     one, two = lab.topic(2, messages=3), lab.topic(2, messages=4)

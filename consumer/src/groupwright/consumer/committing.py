@@ -249,8 +249,7 @@ class Committer:
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
     ) -> KafkaError | None:
-        stored = {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
-        self._offsets.committed(stored)
+        stored = _stored(offsets, result)
         if stored:
             self._interceptors.on_commit(to_partitions(stored))
         error = _error_of(result)
@@ -287,6 +286,9 @@ class Committer:
             self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
 
         def done(result: CommitResult) -> None:
+            self._offsets.committed(
+                _stored(offsets, result)
+            )  # also for a commit that comes before the next poll
             with self._lock:
                 for key in offsets:
                     if key in self._newest and self._newest[key][1] is pending:
@@ -298,6 +300,10 @@ class Committer:
 
         self._driver.commit(offsets, deadline, done)
         return pending
+
+
+def _stored(offsets: Offsets, result: CommitResult) -> Offsets:
+    return {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
 
 
 def _error_of(result: CommitResult) -> KafkaError | None:
