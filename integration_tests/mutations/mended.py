@@ -213,7 +213,7 @@ MENDED = (
         "            # One bytecode, CALL_FUNCTION_EX, makes the native call and keeps what it brings.\n"
         "            messages.extend(*map(consume, (most,), (timeout,)))\n"
         "        except BaseException:\n"
-        "            self.cut_short = self._handful > 0\n"
+        "            self.interrupted()\n"
         "            raise\n",
         "        messages.extend(consume(most, timeout))\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-fast-]",
