@@ -306,7 +306,6 @@ class Player:
             return  # a subscription of which no topic exists is the table's
         if "c1" not in self._subscribed and self._owned(self._client):
             self._settle()  # by hand; whether its messages come before the assignment is chance
-        before = len(self._client.messages)
         self._raises = kind == "raises"
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
@@ -316,8 +315,15 @@ class Player:
         else:
             self._await_membership()
             self._unpolled = True
-        if pause == "assigned" and len(self._client.messages) == before:
-            self._client.until(lambda: self._owned(self._client), "assigned", timeout=_JOINING, pause=0.01)
+        if pause == "assigned":
+            self._await_assignment()
+
+    def _await_assignment(self) -> None:
+        """Poll until something is assigned, and no longer: nothing is consumed yet."""
+        deadline = time.monotonic() + _JOINING
+        while not self._owned(self._client) and time.monotonic() < deadline:
+            self._poll_all(lambda: self._client.poll(0.0))
+            time.sleep(0.01)
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
         if kind == "none":
@@ -415,8 +421,15 @@ class Player:
         return last[max(last)]
 
     def _hear_of_commits(self, way: str) -> None:
-        if way == "async":
-            self._lab.admin.list_topics(timeout=10)  # by then the commit was sent
+        """Wait until an asynchronous commit has ended, as far as it stores anything; nothing is polled meanwhile."""
+        before: object = None
+        deadline = time.monotonic() + _PATIENCE
+        while way == "async" and not self._program.breaks_kafka and time.monotonic() < deadline:
+            stored = self._stored()
+            if stored == before:
+                return
+            before = stored
+            time.sleep(_SHORT + _PACE * self._request_time)
 
     def _store_last(self) -> None:
         if self._client.messages:
