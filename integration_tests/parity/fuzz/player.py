@@ -372,6 +372,8 @@ class Player:
         return "cooperative" in str(self._program.settings["partition_assignment_strategy"])
 
     def _unsubscribe(self) -> None:
+        if "group_instance_id" in self._program.settings:
+            return  # whether a static member leaves is the table's
         self._client.attempt("unsubscribe")
         self._subscribed.pop("c1", None)
         self._settle()
