@@ -37,6 +37,8 @@ _ALL = 1_000_000
 _QUIET = {"position", "assignment", "store", "store_last", "pause", "resume", "seek", "produce"}
 """Steps that hang on no automatic commit."""
 _CHANGES = {
+    "pause",
+    "resume",
     "subscribe",
     "unsubscribe",
     "assign",
@@ -193,7 +195,7 @@ class Player:
         group = self._lab.group
         asked = self._lab.admin.describe_consumer_groups([group], request_timeout=_REQUEST)
         described = asked[group].result(2 * _REQUEST)
-        self._request_time = min(0.1, max(time.monotonic() - began, self._request_time / 2))
+        self._request_time = min(0.05, max(time.monotonic() - began, self._request_time / 2))
         members: dict[str, list[MemberDescription]] = {}
         for member in described.members:
             members.setdefault(member.client_id, []).append(member)
@@ -253,7 +255,7 @@ class Player:
         if not self._interval or self._client.closed:
             return
         before: object = None
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL / 2
         while time.monotonic() < deadline:
             stored = self._stored()
             if stored == before:
@@ -425,7 +427,7 @@ class Player:
     def _hear_of_commits(self, way: str) -> None:
         """Wait until an asynchronous commit has ended, as far as it stores anything; nothing is polled meanwhile."""
         before: object = None
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL / 2
         while way == "async" and not self._program.breaks_kafka and time.monotonic() < deadline:
             stored = self._stored()
             if stored == before:
