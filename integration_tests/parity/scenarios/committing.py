@@ -225,6 +225,18 @@ def what_is_committed_already_is_committed_by_the_last_commit(lab: Lab) -> None:
 
 
 @scenario()
+def the_last_commit_is_of_the_partitions_that_are_assigned(lab: Lab) -> None:
+    """The group has given the member two; it has assigned one of them anew by hand."""
+    topic = lab.topic(2, messages=5)
+    consumer = lab.consumer(auto_commit_interval_ms=60_000, on_commit=record)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.assign([TopicPartition(topic, 1, 0)])
+    consumer.read(5)
+    consumer.close()
+
+
+@scenario()
 def what_an_asynchronous_commit_has_stored_is_known_before_the_next_poll(lab: Lab) -> None:
     """A lower offset that is stored afterwards is nothing new to commit."""
     topic = lab.topic(messages=10)
