@@ -103,7 +103,7 @@ class Player:
             self._second.attempt("close")
         if not self._client.closed:
             self._client.attempt("close")
-        tidy(self._lab.trace, often=self._interval > 0)
+        tidy(self._lab.trace, often=self._interval > 0, cooperative=self._cooperative)
 
     def _member(self, name: str, **settings: Any) -> Client:
         own = dict(self._program.settings)

@@ -10,16 +10,19 @@ from parity.trace import Block, Line, Trace
 
 _STORED = "on_commit None "
 _REPEATED = ("error ", "on_assign nothing")
-_NO_CALLS = ("on_", "error ")
+_ROUND = {"on_assign nothing", "incremental_assign([]) = None", "pause([]) = None"}
+"""Lines of a round of a cooperative rebalance that changes nothing."""
+_NO_CALLS = ("on_", "error ", "subscribe(")
 
 
-def tidy(trace: Trace, *, often: bool) -> None:
+def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
     """Give on_commit its own timelines, and merge what the time has cut in pieces.
 
     Args:
         trace: The trace; it is changed.
         often: Whether automatic commits came at a short interval, so that those that succeeded are left out: what they
             have stored is compared.
+        cooperative: Whether rounds that change nothing are left out.
     """
     for name, lines in list(trace.timelines.items()):
         commits = [line for line in lines if _is_commit(line)]
@@ -27,7 +30,8 @@ def tidy(trace: Trace, *, often: bool) -> None:
             trace.timelines[f"{name} on_commit"] = [
                 line for line in commits if not (often and _succeeded(line))
             ]
-        trace.timelines[name] = _joined(_told_once([line for line in lines if not _is_commit(line)]))
+        kept = [line for line in lines if not (_is_commit(line) or (cooperative and line.text in _ROUND))]
+        trace.timelines[name] = _joined(_told_once(kept))
 
 
 def _is_commit(line: Line | Block) -> bool:
