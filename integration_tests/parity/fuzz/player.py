@@ -454,6 +454,7 @@ class Player:
 
     def _close(self) -> None:
         self._client.attempt("close")
+        self._client.closed = True  # also where on_revoke has raised
         self._subscribed.pop("c1", None)
 
     def _commit_and_close(self) -> None:
