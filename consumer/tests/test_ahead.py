@@ -1,5 +1,6 @@
 """Messages taken ahead: what says how far the application has come says it of what it has taken."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,13 @@ class Queue:
         return [TopicPartition("t", partition, offset) for partition, offset in self.position.items()]
 
 
+def next_of(ahead: Ahead, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
+    """Return what `Ahead.next` appends."""
+    messages: list[Message] = []
+    ahead.next(messages, consume, now)
+    return messages[0] if messages else None
+
+
 def message(offset: int, partition: int = 0) -> Message:
     return new_message(topic="t", partition=partition, offset=offset, value=b"")
 
@@ -45,8 +53,8 @@ def offsets(messages: list[Message]) -> list[tuple[int | None, int | None]]:
 
 def running(ahead: Ahead, queue: Queue) -> Message | None:
     """Take the first two messages as a caller does that keeps up: the second is the first of a handful."""
-    ahead.next(queue.consume, 100.0)
-    return ahead.next(queue.consume, 100.01)
+    next_of(ahead, queue.consume, 100.0)
+    return next_of(ahead, queue.consume, 100.01)
 
 
 def taken(ahead: Ahead, most: int = 10) -> list[Message]:
@@ -65,7 +73,7 @@ def end_of(partition: int, offset: int) -> Message:
 def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
     queue, ahead = Queue(*map(message, range(HANDFUL + 10))), Ahead()
 
-    seen = [ahead.next(queue.consume, 100.0 + number / 1000) for number in range(HANDFUL + 2)]
+    seen = [next_of(ahead, queue.consume, 100.0 + number / 1000) for number in range(HANDFUL + 2)]
 
     assert offsets([one for one in seen if one is not None]) == [(0, offset) for offset in range(HANDFUL + 2)]
     assert queue.asked == [1, HANDFUL, 1]
@@ -76,7 +84,7 @@ def test_a_caller_that_takes_its_time_gets_each_message_by_itself() -> None:
     queue, ahead = Queue(*map(message, range(3))), Ahead()
 
     for second in range(3):
-        ahead.next(queue.consume, 100.0 + second)
+        next_of(ahead, queue.consume, 100.0 + second)
 
     assert queue.asked == [1, 1, 1]
 
@@ -84,7 +92,7 @@ def test_a_caller_that_takes_its_time_gets_each_message_by_itself() -> None:
 def test_without_a_handful_librdkafka_is_left_alone() -> None:
     queue, ahead = Queue(message(0)), Ahead(0)
 
-    assert ahead.next(queue.consume, 100.0) is None
+    assert next_of(ahead, queue.consume, 100.0) is None
     assert queue.asked == []
 
 
@@ -212,7 +220,7 @@ def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_aga
     ahead = Ahead()
     ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
     for number in range(2):
-        ahead.next(lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
+        next_of(ahead, lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
         taken(ahead)
     assert ahead.lost(queue.positions()) == []
 
@@ -241,8 +249,8 @@ def test_gaps_between_offsets_lose_nothing() -> None:
     )
     ahead = Ahead()
     ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
-    ahead.next(queue.consume, 100.0)
-    ahead.next(lambda *_: queue.consume(3, 0.0), 100.01)
+    next_of(ahead, queue.consume, 100.0)
+    next_of(ahead, lambda *_: queue.consume(3, 0.0), 100.01)
     taken(ahead)
 
     queue.consume(2, 0.0)
@@ -306,5 +314,5 @@ def test_where_each_partitions_messages_begin_is_told_paused_ones_included() -> 
 
     ahead.pause([("t", 1)])
     ahead.sort_out()
-    assert ahead.next(queue.consume, 100.02) is not None
+    assert next_of(ahead, queue.consume, 100.02) is not None
     assert ahead.first_offsets() == {("t", 1): 7}

@@ -87,3 +87,32 @@ def test_nothing_is_committed_for_a_consumer_that_never_polled_closes_or_is_gone
     scene.busy.end(10)
 
     assert scene.committer.made == []
+
+
+def test_the_end_may_come_between_a_threads_making_and_its_start(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[BaseException] = []
+
+    def end() -> None:
+        try:
+            scene.busy.end(10)
+        except RuntimeError as error:
+            failed.append(error)
+
+    ending = threading.Thread(target=end)
+
+    class Started(threading.Thread):
+        def start(self) -> None:
+            monkeypatch.undo()
+            ending.start()
+            ending.join(0.2)  # it waits for this thread, or has failed by then
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Started)
+    scene.busy.attend(scene.consumer)
+    scene.busy.look(105.0 + PATIENCE)
+    ending.join(10)
+
+    assert failed == []
+    assert len(scene.committer.made) == 1

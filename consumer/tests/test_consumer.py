@@ -24,14 +24,13 @@ from confluent_kafka import (
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
-from groupwright.consumer.commits import CommitResult, PendingCommit
+from groupwright.consumer.commits import CommitResult
 from groupwright.consumer.committing import CommitEnded
 from groupwright.consumer.events import PollExceeded, Reported, Revoke, TopicUnavailable
-from groupwright.consumer.handover import HeldRevoke
 from groupwright.consumer.member import Native
 from groupwright.consumer.messages import new_message
 from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.protocol import Identity, Offset
+from groupwright.consumer.protocol import Identity
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -258,25 +257,7 @@ def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> Non
     )
 
 
-def hold_a_revocation(consumer: Consumer, patience: float) -> None:
-    """Have a revocation wait for the commit that comes before it, for so many seconds at most."""
-    commit = PendingCommit({("t", 0): Offset(5)}, time.monotonic() + patience)
-    member_of(consumer)._held = HeldRevoke(Revoke(1, {"t": (0,)}, lost=False), commit)
-
-
-def test_waiting_for_the_commit_before_a_revocation_is_not_busy() -> None:
-    with Consumer(NOWHERE) as consumer:
-        hold_a_revocation(consumer, 0.5)
-        member_of(consumer)._inbox.put(PollExceeded("it waits until the revocation is done"))
-        used = time.thread_time()
-        assert consumer.poll(0.3) is None
-
-        assert time.thread_time() - used < 0.15
-        assert consumer.poll(30) is not None
-        assert member_of(consumer)._held is None
-
-
-def test_what_is_lost_while_its_last_commit_is_under_way_is_told_as_lost() -> None:
+def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost() -> None:
     """librdkafka #5604: the loss during a rebalance went unsaid."""
     called: list[str] = []
     with Consumer(NOWHERE) as consumer:
@@ -284,7 +265,7 @@ def test_what_is_lost_while_its_last_commit_is_under_way_is_told_as_lost() -> No
             ["t"], on_revoke=lambda *_: called.append("revoke"), on_lost=lambda *_: called.append("lost")
         )
         assert not member_of(consumer)._membership.identity.valid
-        hold_a_revocation(consumer, 0.0)
+        member_of(consumer)._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
         consumer.poll(0)
 
     assert called == ["lost"]

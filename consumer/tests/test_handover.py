@@ -370,18 +370,6 @@ def test_a_cooperative_callback_chooses_the_offsets_incrementally(stage: Stage) 
     assert stage.assigned() == {("t", 0): 7, ("t", 1): 100, ("t", 2): 8}
 
 
-def test_partitions_that_wait_for_their_last_commit_are_paused_and_come_back_unpaused(stage: Stage) -> None:
-    stage.gain({"t": (0, 1)}, cooperative=True)
-    event = Revoke(next(stage.tickets), {"t": (1,)}, lost=False, cooperative=True)
-    with polled(stage.consumer):
-        stage.handover.hold(stage.consumer, event)
-        assert stage.handover._ahead.paused == {("t", 1)}
-        stage.handover.revoke(stage.consumer, event)
-
-    assert stage.handover._ahead.paused == set()
-    assert set(stage.assigned()) == {("t", 0)}
-
-
 def test_a_rebalance_that_goes_on_is_not_told_as_ended(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
@@ -434,12 +422,11 @@ def test_who_hears_of_partitions_that_go(
     assert stage.assigned() == {}
 
 
-def test_a_pause_of_the_application_outlives_a_revocation_that_holds_the_partition(stage: Stage) -> None:
+def test_a_pause_of_the_application_outlives_a_revocation(stage: Stage) -> None:
     stage.gain({"t": (0, 1)}, cooperative=True)
     stage.consumer.pause([TopicPartition("t", 0)])
     event = Revoke(next(stage.tickets), {"t": (0, 1)}, lost=False, cooperative=True)
     with polled(stage.consumer):
-        stage.handover.hold(stage.consumer, event)
         stage.handover.revoke(stage.consumer, event)
 
     assert stage.handover._ahead.paused == {("t", 0)}

@@ -108,12 +108,12 @@ class World(RuleBasedStateMachine):
     def commit(self) -> None:
         identity = self.member.commit_identity()
         if isinstance(identity, Identity):
-            if self.member.state is State.STABLE or self.member._leaving:
+            if self.member.state is State.STABLE or (self.member._leaving and self.member._has_joined):
                 assert identity == self.member.identity
                 assert identity.valid
             else:
                 assert identity == Identity()
-                assert self.member.subscription is None
+                assert self.member.subscription is None or not self.member._has_joined
             self.commits.append(identity)
             self.feed(self.member.want_coordinator)
 

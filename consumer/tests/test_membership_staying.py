@@ -462,7 +462,7 @@ def test_who_commits_in_which_state(player: "Player") -> None:
     member = player.member
     assert member.commit_identity() == Identity()  # partitions assigned by hand
     player.subscribe("t")
-    assert member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert member.commit_identity() == Identity()  # in no generation yet
     player.find()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     player.answer_join()

@@ -45,7 +45,7 @@ def test_going_back_is_pending_at_the_end_alone() -> None:
 
     assert tracker.pending(lambda: at(2)) == {}
     assert tracker.pending(lambda: at(2), last=True) == {A: Offset(2)}
-    assert tracker.pending(lambda: at(5), last=True) == {}
+    assert tracker.pending(lambda: at(5), last=True) == {A: Offset(5)}
 
 
 @pytest.mark.parametrize(("epoch", "pending"), [(3, {}), (4, {}), (5, {A: Offset(2, 5)}), (-1, {})])

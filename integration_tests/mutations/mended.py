@@ -79,11 +79,18 @@ MENDED = (
     Mutation(
         "automatic commits stop while the application is busy",
         f"{CONSUMER}/auto_commit.py",
-        "if self._consumer is not None and not busy and not self._polling.closing:",
+        "if self._consumer is not None and not (busy or self._ended or self._polling.closing):",
         "if False:",
         f"{_TESTS}/test_auto_commit.py::test_what_is_overdue_is_committed_by_a_thread_of_its_own",
         "automatic_commits_go_on_while_the_application_is_busy",
         in_fuzzing=True,
+    ),
+    Mutation(
+        "close raises where a thread for an automatic commit is just being started",
+        f"{CONSUMER}/auto_commit.py",
+        "        with self._lock:\n            self._ended = True\n",
+        "",
+        f"{_TESTS}/test_auto_commit.py::test_the_end_may_come_between_a_threads_making_and_its_start",
     ),
     Mutation(
         "a commit while the assignment is lost says that there is nothing to commit",
@@ -106,11 +113,53 @@ MENDED = (
     Mutation(
         "offsets behind the committed one are committed before the end",
         f"{CONSUMER}/offsets.py",
-        "if committed is None or last:",
-        "if True:",
+        "    if committed is None:\n        return True\n",
+        "    if True:\n        return True\n",
         f"{_TESTS}/test_offsets.py::test_going_back_is_pending_at_the_end_alone",
         "going_back_is_committed_at_the_end_alone",
         in_fuzzing=True,
+    ),
+    Mutation(
+        "the last automatic commit comes before on_revoke",
+        f"{CONSUMER}/own_member.py",
+        "        self._handover.revoke(\n            consumer,\n",
+        "        self._commit_last(consumer, set(keys(event.partitions)))\n"
+        "        self._handover.revoke(\n            consumer,\n",
+        f"{_BOTH}[on_commit_of_the_last_automatic_commit_comes_after_on_revoke]",
+        "on_commit_of_the_last_automatic_commit_comes_after_on_revoke",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "what is committed already is left out of the last commit",
+        f"{CONSUMER}/offsets.py",
+        "(last or _is_new(offset, self._committed.get(key)))",
+        "((last and offset != self._committed.get(key)) or _is_new(offset, self._committed.get(key)))",
+        f"{_TESTS}/test_offsets.py::test_going_back_is_pending_at_the_end_alone",
+        "what_is_committed_already_is_committed_by_the_last_commit",
+        in_fuzzing=True,
+    ),
+    Mutation(
+        "a member that was in no generation yet may not commit",
+        f"{CONSUMER}/membership.py",
+        "if self.state is State.UNJOINED and not self._has_joined:",
+        "if False:",
+        f"{_TESTS}/test_membership_staying.py::test_who_commits_in_which_state",
+        "a_commit_before_the_first_join",
+    ),
+    Mutation(
+        "messages are delivered between unsubscribe and on_revoke",
+        f"{CONSUMER}/own_member.py",
+        "self._driver.call_and_wait(self._membership.unsubscribe)",
+        "self._driver.call(self._membership.unsubscribe)",
+        f"{_BOTH}[nothing_is_delivered_between_unsubscribe_and_on_revoke]",
+        "nothing_is_delivered_between_unsubscribe_and_on_revoke",
+    ),
+    Mutation(
+        "an exception of a signal handler loses the message that a native poll brought",
+        f"{CONSUMER}/consumer.py",
+        "            except BaseException:\n                self._keep(taken)\n                raise\n            finally:",
+        "            finally:",
+        f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost",
     ),
     Mutation(
         "an offset of a topic that the consumer never had cannot be stored for another reason",
@@ -165,7 +214,7 @@ MENDED = (
         "            # One bytecode, the call of `next`, makes the native call and keeps what it brings.\n"
         "            next(map(messages.extend, map(consume, most, timeout)))\n"
         "        except BaseException:\n"
-        "            self.cut_short = self._handful > 0\n"
+        "            self.interrupted()\n"
         "            raise\n",
         "        messages.extend(consume(next(iter(most)), next(iter(timeout))))\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-fast-]",

@@ -119,17 +119,16 @@ MUTATIONS = (
     Mutation(
         "what was consumed is not committed before it is given up",
         f"{CONSUMER}/own_member.py",
-        "return self._committer.last_commit(consumer, self._config.timing.session_timeout)",
-        "return None",
+        "self._committer.last_commit(consumer, unassigned, self._config.timing.session_timeout)",
+        "pass",
         "integration_tests/consumer/test_commits.py::test_what_was_consumed_is_committed_before_it_is_given_up",
     ),
     Mutation(
         "a pause ends with the assignment",
         f"{CONSUMER}/handover.py",
-        "self._natively(self.resume, consumer, _partitions(self._held))",
-        "self._natively(self.resume, consumer, _partitions(given_up))",
-        "consumer/tests/test_handover.py"
-        "::test_a_pause_of_the_application_outlives_a_revocation_that_holds_the_partition",
+        "self._ahead.drop(given_up)",
+        "self._ahead.drop(given_up); self._natively(self.resume, consumer, _partitions(given_up))",
+        "consumer/tests/test_handover.py::test_a_pause_of_the_application_outlives_a_revocation",
     ),
     Mutation(
         "the leader leaves the last member out of its plan",

@@ -218,9 +218,14 @@ class Client:
         self._unread -= min(count, self._unread)
         return self.messages[before : before + count]
 
-    def until(self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE) -> bool:
-        """Poll until a condition holds; the trace says how long that took, by class."""
-        return self._loop(condition, f"until {what}", timeout)
+    def until(
+        self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE, pause: float = 0.0
+    ) -> bool:
+        """Poll until a condition holds; the trace says how long that took, by class.
+
+        With a `pause`, polls return at once, and so many seconds lie between two.
+        """
+        return self._loop(condition, f"until {what}", timeout, pause=pause)
 
     def until_assigned(self, count: int = 1, *, timeout: float = _PATIENCE) -> list[TopicPartition]:
         """Poll until so many partitions are assigned."""

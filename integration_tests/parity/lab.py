@@ -333,6 +333,11 @@ class Lab:
         name = self.group if group is None else group
         return len(self.admin.describe_consumer_groups([name])[name].result(30).members)
 
+    def group_is_stable(self) -> bool:
+        """Return whether the group has members, and each its assignment."""
+        described = self.admin.describe_consumer_groups([self.group])[self.group].result(30)
+        return described.state is confluent_kafka.ConsumerGroupState.STABLE
+
     def note_members(self, expected: int) -> None:
         """Wait a little until the group has so many members, and write down how many it has."""
         with suppress(LabError):

@@ -38,6 +38,8 @@ class Request:
     """A random program; else the scenario of this name."""
     breaks_kafka: bool = False
     """Whether it needs a broker of its own."""
+    tries: int = TRIES
+    """Runs of the original to learn what it may do."""
 
     def to_json(self) -> str:
         what = {"scenario": self.name} if self.program is None else {"program": self.program}
@@ -158,23 +160,38 @@ class Lane:
         self.ours = Side("ours", broker)
         self._rows = tuple(rows)
 
-    def compare(self, request: Request) -> Comparison:
-        """Run both sides at once; ours must do what the original does in one of its runs."""
-        with ThreadPoolExecutor(1) as pool:
-            awaited = pool.submit(self.original.run, request)
+    def compare(self, request: Request, known: list[Trace] | None = None) -> Comparison:
+        """Run both sides at once; ours must do what the original does in one of its runs.
+
+        Args:
+            request: What to run.
+            known: What the original is known to do; what it does now is added. Once there are as many as it may have
+                tries, ours alone is run.
+        """
+        known = [] if known is None else known
+        if len(known) < request.tries:
+            with ThreadPoolExecutor(1) as pool:
+                awaited = pool.submit(self.original.run, request)
+                ours = self.ours.run(request)
+                known.append(awaited.result())
+        else:
             ours = self.ours.run(request)
-            original = awaited.result()
-        best = explain(request.name, differences(original, ours), self._rows)
-        for run in range(2, TRIES + 1):
-            if best.good:
-                break
-            if all(map(is_slow, best.unexplained)):
-                ours = self.ours.run(request)  # a busy machine makes one call slow, a defect each
-            original = self.original.run(request)
-            found = explain(request.name, differences(original, ours), self._rows, run)
+        best, run = self._explained(request, known[0], ours, 1), 1
+        while not best.good:
+            if run == len(known):
+                if run >= request.tries:
+                    break
+                if all(map(is_slow, best.unexplained)):
+                    ours = self.ours.run(request)  # a busy machine makes one call slow, a defect each
+                known.append(self.original.run(request))
+            found = self._explained(request, known[run], ours, run + 1)
+            run += 1
             if len(found.unexplained) <= len(best.unexplained):
                 best = found
         return best
+
+    def _explained(self, request: Request, original: Trace, ours: Trace, run: int) -> Comparison:
+        return explain(request.name, differences(original, ours), self._rows, run)
 
     def close(self) -> None:
         """End both processes."""
@@ -191,13 +208,13 @@ class Lanes:
         # Each of its two processes has a broker of its own, and keeps it.
         self._breaking = _LanePool([Lane(broker)])
 
-    def submit(self, request: Request) -> "Future[Comparison]":
+    def submit(self, request: Request, known: list[Trace] | None = None) -> "Future[Comparison]":
         """Have a comparison made; return its future."""
-        return (self._breaking if request.breaks_kafka else self._shared).submit(request)
+        return (self._breaking if request.breaks_kafka else self._shared).submit(request, known)
 
-    def compare(self, request: Request) -> Comparison:
-        """Compare in the next lane that is free."""
-        return self.submit(request).result()
+    def compare(self, request: Request, known: list[Trace] | None = None) -> Comparison:
+        """Compare in the next lane that is free; `known` as for a `Lane`."""
+        return self.submit(request, known).result()
 
     def compare_all(self, requests: Iterable[Request]) -> Iterator[Comparison]:
         """Compare many; each is returned when it is ready."""
@@ -222,13 +239,13 @@ class _LanePool:
             self._free.put(lane)
         self._threads = ThreadPoolExecutor(len(lanes))
 
-    def submit(self, request: Request) -> "Future[Comparison]":
-        return self._threads.submit(self._compare, request)
+    def submit(self, request: Request, known: list[Trace] | None) -> "Future[Comparison]":
+        return self._threads.submit(self._compare, request, known)
 
-    def _compare(self, request: Request) -> Comparison:
+    def _compare(self, request: Request, known: list[Trace] | None) -> Comparison:
         lane = self._free.get()
         try:
-            return lane.compare(request)
+            return lane.compare(request, known)
         finally:
             self._free.put(lane)
 

@@ -12,18 +12,23 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from parity.compare import Comparison
 from parity.fuzz.programs import Program, random_program
 from parity.fuzz.shrink import shrink
 from parity.lanes import Lane, Lanes, Request, shared_broker
+from parity.trace import Trace  # noqa: TC001 - as all imports here
 
-_SECONDS = 120.0
+_SECONDS = 90.0
 """After which a program is taken to hang."""
 _ROUNDS = 3
 """Times that a difference has to show before it is one: what either side does now and then is told apart."""
+_TRIES = 6
+"""Runs of the original; ours has to match one of them."""
+_SMALLER = 40
+"""Smaller programs that are tried for one that differs."""
 _STORIES = Path("build/fuzz")
 
 
@@ -35,6 +40,17 @@ class Finding:
     comparison: Comparison
     shown: int
     """In how many of three rounds."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of many programs."""
+
+    programs: int = 0
+    settled: list[int] = field(default_factory=list)
+    """Seeds of programs that differ in each round."""
+    unsettled: list[int] = field(default_factory=list)
+    """Seeds of programs that differ in some rounds: what either side does now and then."""
 
 
 def main() -> int:
@@ -57,37 +73,46 @@ def main() -> int:
             return 0
         with Lanes(broker, given.lanes) as lanes:
             seeds = itertools.islice(itertools.count(given.seed), given.programs)
-            return _fuzz(lanes, seeds, time.monotonic() + 60 * given.minutes, small=not given.no_shrink)
+            tries = 0 if given.no_shrink else _SMALLER
+            result = fuzz(lanes, seeds, time.monotonic() + 60 * given.minutes, tries=tries)
+            return 1 if result.settled or result.unsettled else 0
 
 
 def request_of(program: Program, seed: int) -> Request:
     """Return what runs a program."""
-    return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka)
+    return Request(f"program {seed}", _SECONDS, program.to_json(), program.breaks_kafka, _TRIES)
 
 
-def _fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, small: bool) -> int:
-    count = 0
-    found: list[Finding] = []
+def fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, tries: int = _SMALLER) -> Result:
+    """Compare programs until the deadline; print what differs, and every 25 programs how far it has come.
+
+    Args:
+        lanes: Where the programs run.
+        seeds: Those of the programs.
+        deadline: The monotonic time after which no further program is started.
+        tries: Smaller programs that are tried for one that differs, at most.
+    """
+    result = Result()
     rows: dict[str, int] = {}
     began = time.monotonic()
     for finding in _findings(lanes, seeds, deadline):
-        count += 1
+        result.programs += 1
         for row in finding.comparison.rows:
             rows[row] = rows.get(row, 0) + 1
         if finding.shown:
-            found.append(finding)
-            _tell(lanes, finding, small=small and finding.shown == _ROUNDS)
-        if count % 25 == 0 or finding.shown:
+            (result.settled if finding.shown == _ROUNDS else result.unsettled).append(finding.seed)
+            _tell(lanes, finding, tries if finding.shown == _ROUNDS else 0)
+        if result.programs % 25 == 0 or finding.shown:
             minutes = (time.monotonic() - began) / 60
-            print(f"{count} programs in {minutes:.1f} min, {len(found)} differ", flush=True)
-    settled = [each.seed for each in found if each.shown == _ROUNDS]
-    unsettled = [each.seed for each in found if each.shown < _ROUNDS]
+            differing = len(result.settled) + len(result.unsettled)
+            print(f"{result.programs} programs in {minutes:.1f} min, {differing} differ", flush=True)
     print(
-        f"{count} programs: {len(settled)} differ {settled}, {len(unsettled)} differ now and then {unsettled}"
+        f"{result.programs} programs: {len(result.settled)} differ {result.settled}, "
+        f"{len(result.unsettled)} differ now and then {result.unsettled}"
     )
     for row, times in sorted(rows.items(), key=lambda item: -item[1]):
         print(f"  {row}: {times}")
-    return 1 if settled or unsettled else 0
+    return result
 
 
 def _findings(lanes: Lanes, seeds: Iterator[int], deadline: float) -> Iterator[Finding]:
@@ -108,14 +133,15 @@ def _findings(lanes: Lanes, seeds: Iterator[int], deadline: float) -> Iterator[F
 
 def _examine(lanes: Lanes, seed: int) -> Finding:
     request = request_of(random_program(seed), seed)
-    comparison = lanes.compare(request)
+    known: list[Trace] = []
+    comparison = lanes.compare(request, known)
     if comparison.good:
         return Finding(seed, comparison, 0)
-    shown = 1 + sum(not lanes.compare(request).good for _ in range(_ROUNDS - 1))
+    shown = 1 + sum(not lanes.compare(request, known).good for _ in range(_ROUNDS - 1))
     return Finding(seed, comparison, shown)
 
 
-def _tell(lanes: Lanes, finding: Finding, *, small: bool) -> None:
+def _tell(lanes: Lanes, finding: Finding, tries: int) -> None:
     program, comparison = random_program(finding.seed), finding.comparison
 
     def still_differs(candidate: Program) -> bool:
@@ -125,8 +151,7 @@ def _tell(lanes: Lanes, finding: Finding, *, small: bool) -> None:
             comparison = found
         return not found.good
 
-    if small:
-        program = shrink(program, still_differs)
+    program = shrink(program, still_differs, tries)
     shown = "\n".join(map(str, comparison.unexplained))
     story = f"seed {finding.seed} differs in {finding.shown} of {_ROUNDS} rounds:\n{program}\n{shown}\n"
     print(story, flush=True)

@@ -1,27 +1,59 @@
 """Plays a random program on a `Lab`.
 
-What two runs do must not hang on chance. So after each step that brings partitions or messages the player polls until nothing
-has come for a while; members are named so that assignors see them in one order; and a partial read stops only where
-one partition is left to read from.
+What two runs do must not hang on chance, nor on how busy the machine is. So a step that brings partitions or messages ends
+when nothing more is to come: the coordinator says that the group is stable, each member has what the coordinator has
+assigned to it, and all of that is read to its end. Where that cannot be known, the player waits for a silence. Members are
+named so that assignors see them in one order; a partial read stops only where one member reads one partition.
 """
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin._group import MemberDescription
 
 from parity.client import Client, record
 from parity.fuzz.programs import MESSAGES, Program
+from parity.fuzz.tidy import tidy
 from parity.lab import Lab
 
-_SILENCE = 0.7
-"""Seconds without anything that end a read."""
-_ASSIGNED = 5.0
-"""Seconds within which a subscription brings an assignment, if it brings any."""
-_PATIENCE = 15.0
+_SHORT, _LONG, _JOINING = 0.15, 1.5, 6.0
+"""Seconds without anything that end a read: where nothing more is to come, where that is not known, and where a member has
+yet to join."""
+_PACE = 20
+"""How often the time of one request is added to these: a busy machine takes longer over all."""
+_REQUEST = 2.0
+"""Seconds for a request to the coordinator, at most: shorter than max.poll.interval.ms."""
+_PATIENCE = 30.0
 _MAX_POLL_INTERVAL = 6.0
+_ALL = 1_000_000
+_QUIET = {"position", "assignment", "store", "store_last", "pause", "resume", "seek", "produce"}
+"""Steps that hang on no automatic commit."""
+_CHANGES = {
+    "pause",
+    "resume",
+    "subscribe",
+    "unsubscribe",
+    "assign",
+    "unassign",
+    "incremental_assign",
+    "incremental_unassign",
+} | {
+    "close",
+    "commit_and_close",
+}
+"""Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
+_REBALANCES = {"subscribe", "unsubscribe", "second_joins", "second_leaves", "stall", "outage"} | {
+    "grow_topic",
+    "delete_topic",
+}
 
 
 class Player:
@@ -34,6 +66,20 @@ class Player:
         if program.breaks_kafka:
             lab.kafka  # noqa: B018 - from here on all is on a broker that may be cut off
         self._topics = [lab.topic(count, messages=MESSAGES) for count in program.partitions]
+        self._ends = {
+            (topic, number): MESSAGES
+            for topic, count in zip(self._topics, program.partitions, strict=True)
+            for number in range(count)
+        }
+        self._request_time = 0.0
+        self._subscribed: dict[str, list[str]] = {}
+        """By client id: the topics of each consumer that has subscribed."""
+        self._ids: dict[str, str] = {}
+        self._paused = self._hopeless = self._unpolled = False
+        """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll."""
+        self._raises = False
+        """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
+        self._deleted: set[str] = set()
         self._client = self._member("c1", on_commit=record)
         self._second: Client | None = None
 
@@ -42,17 +88,28 @@ class Player:
         for name, *arguments in self._program.steps:
             if self._client.closed and name not in {"position", "commit", "read"}:
                 continue  # what closed consumers answer is for scenarios
+            if self._unpolled and name in _CHANGES:
+                self._settle(count=1)
+            if self._paused and name in _REBALANCES:
+                self._client.attempt("resume", self._all())  # a pause over a rebalance is the table's
+                self._paused = False
+            if name not in _QUIET:
+                self._let_auto_commit()
             getattr(self, f"_{name}")(*arguments)
+        if self._unpolled:
+            self._settle(count=1)
+        self._let_auto_commit()
         if self._second is not None:
             self._second.attempt("close")
         if not self._client.closed:
             self._client.attempt("close")
+        tidy(self._lab.trace, often=self._interval > 0, cooperative=self._cooperative)
 
     def _member(self, name: str, **settings: Any) -> Client:
         own = dict(self._program.settings)
         if name != "c1":
             own.pop("group_instance_id", None)
-        return self._lab.consumer(
+        client = self._lab.consumer(
             client_id=name,
             max_poll_interval_ms=int(_MAX_POLL_INTERVAL * 1000),
             socket_timeout_ms=10_000,  # and a commit that is retried in vain is over before the program is
@@ -60,72 +117,215 @@ class Player:
             **own,
             **settings,
         )
+        self._ids[client.name] = name
+        return client
+
+    # --- Waiting ------------------------------------------------------------------------------------
+
+    def _settle(self, *, count: int = _ALL, poll: Callable[[], object] | None = None) -> None:
+        """Poll until nothing more is to come; or until so many messages have, if one member reads one partition."""
+        client = self._client
+        self._unpolled = False
+        before, errors = len(client.messages), len(client.errors)
+        began = quiet_since = looked = time.monotonic()
+        seen: object = None
+        while time.monotonic() - began < _PATIENCE:
+            self._poll_all(poll or (lambda: client.poll(0.02)))
+            if len(client.messages) - before >= count and self._reads_one_partition():
+                return
+            now, found = time.monotonic(), self._seen()
+            if found != seen:
+                seen, quiet_since = found, now
+            quiet, patience = now - quiet_since, _PACE * self._request_time
+            if quiet > self._short + patience and now - looked > _SHORT:
+                looked = now
+                stable, joined = self._group_is_stable()
+                if stable and self._all_is_read():
+                    return
+                if joined or self._hopeless or len(client.errors) > errors:
+                    over = quiet > _LONG + patience
+                else:
+                    over = self._hopeless = quiet > _JOINING + patience
+                if over:
+                    return
+
+    @property
+    def _short(self) -> float:
+        """The end of a partition comes a moment after its last message."""
+        return 3 * _SHORT if self._program.settings["enable_partition_eof"] else _SHORT
+
+    def _poll_all(self, poll: Callable[[], object]) -> None:
+        try:
+            if self._raises:
+                self._client.poll(0.0)
+                time.sleep(0.005)
+            else:
+                poll()
+        except (KafkaException, RuntimeError, ValueError):
+            time.sleep(0.05)
+        if self._second is not None:
+            try:
+                self._second.poll(0.0)
+            except (KafkaException, RuntimeError, ValueError):
+                time.sleep(0.05)
+
+    def _seen(self) -> object:
+        return [
+            (len(client.messages), len(client.errors), len(client.revoked), self._owned(client))
+            for client in self._clients
+        ]
+
+    @property
+    def _clients(self) -> list[Client]:
+        return [client for client in (self._client, self._second) if client is not None and not client.closed]
+
+    @staticmethod
+    def _owned(client: Client) -> frozenset[tuple[str, int]]:
+        try:
+            return frozenset((p.topic, p.partition) for p in client.raw.assignment())
+        except (KafkaException, RuntimeError):
+            return frozenset()
+
+    def _reads_one_partition(self) -> bool:
+        return self._second is None and len(self._owned(self._client)) == 1
+
+    def _described(self) -> tuple[ConsumerGroupState, dict[str, list[MemberDescription]]]:
+        """Ask the coordinator for the group's state, and for its members by client id."""
+        began = time.monotonic()
+        group = self._lab.group
+        asked = self._lab.admin.describe_consumer_groups([group], request_timeout=_REQUEST)
+        described = asked[group].result(2 * _REQUEST)
+        self._request_time = min(0.05, max(time.monotonic() - began, self._request_time / 2))
+        members: dict[str, list[MemberDescription]] = {}
+        for member in described.members:
+            members.setdefault(member.client_id, []).append(member)
+        return described.state, members
+
+    def _group_is_stable(self) -> tuple[bool, bool]:
+        """Return whether all who subscribed have what the coordinator assigned to them; and whether they are its members."""
+        try:
+            state, members = self._described()
+        except (KafkaException, TimeoutError):
+            return False, True
+        joined = self._subscribed.keys() <= members.keys()
+        over = state not in {
+            ConsumerGroupState.PREPARING_REBALANCING,
+            ConsumerGroupState.COMPLETING_REBALANCING,
+        }
+        same = all(
+            len(members.get(self._ids[client.name], ())) == 1
+            and _assigned(members[self._ids[client.name]][0]) == self._owned(client)
+            for client in self._clients
+            if self._ids[client.name] in self._subscribed
+        )
+        gone = members.keys() <= self._subscribed.keys() or "group_instance_id" in self._program.settings
+        return joined and over and same and gone, joined
+
+    def _all_is_read(self) -> bool:
+        """Return whether each consumer is known to have read all that is assigned to it."""
+        if self._paused and self._owned(self._client):
+            return False  # which side a pause ends on is not known here
+        return all(self._has_read(client) for client in self._clients)
+
+    def _has_read(self, client: Client) -> bool:
+        owned = self._owned(client)
+        try:
+            positions = client.raw.position([TopicPartition(*key) for key in owned]) if owned else []
+        except (KafkaException, RuntimeError):
+            return False
+        return all(p.offset >= self._ends.get((p.topic, p.partition), 0) for p in positions)
+
+    def _await_membership(self) -> None:
+        """Wait, without a poll, until the coordinator has what the subscription brings by itself."""
+        deadline, stable_since = time.monotonic() + _JOINING, None
+        while time.monotonic() < deadline:
+            try:
+                state, members = self._described()
+            except (KafkaException, TimeoutError):
+                continue
+            now = time.monotonic()
+            stable = state is ConsumerGroupState.STABLE and self._subscribed.keys() <= members.keys()
+            stable_since = (stable_since or now) if stable else None
+            if stable_since is not None and now - stable_since > _SHORT + _PACE * self._request_time:
+                return
+            time.sleep(0.05)
+
+    def _let_auto_commit(self) -> None:
+        """Wait until the automatic commits that are due have been made; nothing is polled meanwhile."""
+        if not self._interval or self._client.closed:
+            return
+        before: object = None
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL / 2
+        while time.monotonic() < deadline:
+            stored = self._stored()
+            if stored == before:
+                return
+            before = stored
+            time.sleep(3 * self._interval + _PACE * self._request_time)
+
+    @property
+    def _interval(self) -> float:
+        """Seconds between automatic commits, if any come while the program runs."""
+        interval = self._program.settings.get("auto_commit_interval_ms", 0) / 1000
+        return interval if interval < 1 else 0.0
+
+    def _stored(self) -> object:
+        group = self._lab.group
+        try:
+            asked = self._lab.admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=_REQUEST
+            )
+            found = asked[group].result(2 * _REQUEST).topic_partitions
+        except (KafkaException, TimeoutError):
+            return []
+        return sorted((p.topic, p.partition, p.offset) for p in found)
 
     # --- Reading ------------------------------------------------------------------------------------
 
     def _read(self, count: int) -> None:
-        self._drain(lambda: self._client.poll(0.05), count)
+        if self._client.closed:
+            self._client.attempt("poll", 0.05)
+        else:
+            self._settle(count=count, poll=lambda: self._client.poll(0.05))
 
     def _consume(self, size: int) -> None:
-        self._drain(lambda: self._client.consume(size, 0.05), 100)
-
-    def _drain(self, poll: Callable[[], object], count: int) -> None:
-        """Poll until nothing comes any longer; or until so many messages have, if they come from one partition."""
-        client = self._client
-        before, quiet_since = len(client.messages), time.monotonic()
-        deadline = quiet_since + _PATIENCE
-        while time.monotonic() < min(deadline, quiet_since + _SILENCE):
-            seen = self._seen(client)
-            try:
-                poll()
-                if self._second is not None:
-                    self._second.poll(0.0)
-            except (KafkaException, RuntimeError, ValueError):
-                time.sleep(0.05)
-            if self._seen(client) != seen:
-                quiet_since = time.monotonic()
-            if len(client.messages) - before >= count and self._reads_one_partition():
-                break
-
-    def _seen(self, client: Client) -> tuple[int, int, int]:
-        revoked = len(client.revoked) + (0 if self._second is None else len(self._second.messages))
-        return len(client.messages), len(client.errors), revoked
-
-    def _reads_one_partition(self) -> bool:
-        try:
-            return len(self._client.raw.assignment()) == 1
-        except (KafkaException, RuntimeError):
-            return False
+        self._settle(poll=lambda: self._client.consume(size, 0.05))
 
     def _idle(self, seconds: float) -> None:
+        self._settle()
         self._client.idle(seconds)
 
     def _stall(self) -> None:
+        self._settle()
         time.sleep(_MAX_POLL_INTERVAL + 1.5)  # the application is busy for longer than max.poll.interval.ms
-        self._read(100)
+        self._settle()
 
     # --- Calls --------------------------------------------------------------------------------------
 
     def _subscribe(self, topics: tuple[int, ...], kind: str, pause: str) -> None:
         names = [self._topics[number] for number in topics]
+        if self._deleted.issuperset(names):
+            return  # a subscription of which no topic exists is the table's
+        if "c1" not in self._subscribed and self._owned(self._client):
+            self._settle()  # by hand; whether its messages come before the assignment is chance
+        self._raises = kind == "raises"
         self._client.attempt("subscribe", names, **self._callbacks(kind))
+        self._subscribed["c1"] = names
+        self._hopeless = False
         if pause == "settle":
-            before = len(self._client.messages)
+            self._settle(count=1)
+        else:
+            self._await_membership()
+            self._unpolled = True
+        if pause == "assigned":
             self._await_assignment()
-            if len(self._client.messages) == before or not self._reads_one_partition():
-                self._settle()
-        elif pause == "assigned":
-            self._client.until(self._client.raw.assignment, "assigned", timeout=_ASSIGNED)
 
     def _await_assignment(self) -> None:
-        """Poll until something is assigned, or an error says why not; on a busy machine that takes longer than silence."""
-        client, deadline = self._client, time.monotonic() + _ASSIGNED
-        errors = len(client.errors)
-        with suppress(KafkaException, RuntimeError, ValueError):
-            while (
-                not client.raw.assignment() and len(client.errors) == errors and time.monotonic() < deadline
-            ):
-                client.poll(0.02)
+        """Poll until something is assigned, and no longer: nothing is consumed yet."""
+        deadline = time.monotonic() + _JOINING
+        while not self._owned(self._client) and time.monotonic() < deadline:
+            self._poll_all(lambda: self._client.poll(0.0))
+            time.sleep(0.01)
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
         if kind == "none":
@@ -151,6 +351,7 @@ class Player:
 
     def _on_assign_pauses(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._on_assign_assigns(client, partitions)
+        self._paused = True
         client.attempt("pause", partitions[:1])
 
     def _on_assign_raises(self, *_: object) -> None:
@@ -172,24 +373,23 @@ class Player:
     def _cooperative(self) -> bool:
         return "cooperative" in str(self._program.settings["partition_assignment_strategy"])
 
-    def _settle(self) -> None:
-        """Poll until a rebalance that may be under way is over."""
-        self._drain(lambda: self._client.poll(0.02), 1)
-
     def _unsubscribe(self) -> None:
+        if "group_instance_id" in self._program.settings:
+            return  # whether a static member leaves is the table's
         self._client.attempt("unsubscribe")
+        self._subscribed.pop("c1", None)
         self._settle()
 
     def _assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
         self._client.attempt("assign", self._partitions(partitions))
-        self._settle()
+        self._settle(count=1)
 
     def _unassign(self) -> None:
         self._client.attempt("unassign")
 
     def _incremental_assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
         self._client.attempt("incremental_assign", self._partitions(partitions))
-        self._settle()
+        self._settle(count=1)
 
     def _incremental_unassign(self, partitions: tuple[tuple[int, int], ...]) -> None:
         self._client.attempt("incremental_unassign", self._partitions(partitions))
@@ -198,6 +398,7 @@ class Player:
         self._client.attempt("seek", self._partition(*partition, offset))
 
     def _pause(self, partitions: tuple[tuple[int, int], ...]) -> None:
+        self._paused = True
         self._client.attempt("pause", self._partitions(partitions))
 
     def _resume(self, partitions: tuple[tuple[int, int], ...]) -> None:
@@ -224,8 +425,15 @@ class Player:
         return last[max(last)]
 
     def _hear_of_commits(self, way: str) -> None:
-        if way == "async":
-            self._lab.admin.list_topics(timeout=10)  # by then the commit was sent
+        """Wait until an asynchronous commit has ended, as far as it stores anything; nothing is polled meanwhile."""
+        before: object = None
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL / 2
+        while way == "async" and not self._program.breaks_kafka and time.monotonic() < deadline:
+            stored = self._stored()
+            if stored == before:
+                return
+            before = stored
+            time.sleep(_SHORT + _PACE * self._request_time)
 
     def _store_last(self) -> None:
         if self._client.messages:
@@ -246,10 +454,12 @@ class Player:
 
     def _close(self) -> None:
         self._client.attempt("close")
+        self._client.closed = True  # also where on_revoke has raised
+        self._subscribed.pop("c1", None)
 
     def _commit_and_close(self) -> None:
         self._client.attempt("commit")
-        self._client.attempt("close")
+        self._close()
 
     def _from_thread(self, step: tuple[Any, ...]) -> None:
         name, *arguments = step
@@ -261,51 +471,63 @@ class Player:
     def _produce(self, partition: tuple[int, int], count: int) -> None:
         topic, number = partition
         self._lab.attempt("produce", lambda: self._lab.produce(self._topics[topic], count, number))
+        self._ends[self._topics[topic], number] += count
 
     def _second_joins(self) -> None:
         if self._second is None:
+            self._settle()
             self._second = self._member("c2", on_commit=record)
             self._second.subscribe(self._topics)
-            self._together()
+            self._subscribed["c2"] = self._topics
+            self._hopeless = False
+            self._settle()
 
     def _second_leaves(self) -> None:
         if self._second is not None:
+            self._settle()
             second, self._second = self._second, None
             second.attempt("close")
+            self._subscribed.pop("c2")
             self._settle()
 
-    def _together(self) -> None:
-        """Poll both until neither hears of anything."""
-        second = self._second
-        assert second is not None
-        deadline = time.monotonic() + _PATIENCE
-        quiet_since = time.monotonic()
-        before: object = None
-        while time.monotonic() < min(deadline, quiet_since + 2.5):
-            for client in (self._client, second):
-                try:
-                    client.poll(0.02)
-                except (KafkaException, RuntimeError, ValueError):
-                    time.sleep(0.05)
-            now = (self._seen(self._client), len(second.messages), len(second.raw.assignment()))
-            if now != before:
-                before, quiet_since = now, time.monotonic()
+    def _delete_topic(self, number: int) -> None:
+        self._settle()
+        topic = self._topics[number]
+        left = {*self._topics} - self._deleted - {topic}
+        if self._cooperative or not all(
+            left.intersection(names) for names in (left, *self._subscribed.values())
+        ):
+            return  # how cooperative members hear of it, and subscriptions of which no topic exists, are the table's
+        self._deleted.add(topic)
+        self._lab.attempt("delete", lambda: self._lab.delete(topic))
+        self._settle_when(
+            lambda: all(name != topic for each in self._clients for name, _ in self._owned(each))
+        )
 
-    def _delete_topic(self, topic: int) -> None:
-        self._lab.attempt("delete", lambda: self._lab.delete(self._topics[topic]))
-        self._client.idle(2.5)
+    def _grow_topic(self, number: int) -> None:
+        self._settle()
+        topic, count = self._topics[number], self._program.partitions[number] + 1
+        self._lab.attempt("grow", lambda: self._lab.grow(topic, count))
+        self._ends[topic, count - 1] = 0
+        self._settle_when(lambda: any((topic, count - 1) in self._owned(each) for each in self._clients))
 
-    def _grow_topic(self, topic: int) -> None:
-        count = self._program.partitions[topic] + 1
-        self._lab.attempt("grow", lambda: self._lab.grow(self._topics[topic], count))
-        self._client.idle(3.0)
+    def _settle_when(self, condition: Callable[[], bool]) -> None:
+        """Settle once the members of the group know of a change of topics."""
+        deadline = time.monotonic() + (_JOINING if self._subscribed else 0.0)
+        while not condition() and time.monotonic() < deadline:
+            self._poll_all(lambda: self._client.poll(0.02))
+        self._settle()
 
     def _outage(self, seconds: float) -> None:
+        self._settle()
         self._lab.link.cut()
         self._client.idle(seconds)
         self._lab.link.restore()
+        self._lab.__dict__.pop(
+            "admin", None
+        )  # one that has lost its connection would try again only after a while
         self._lab.wait(lambda: self._lab.admin.list_topics(timeout=10), "the broker is back")
-        self._client.idle(1.0)
+        self._settle()
 
     # --- Parts --------------------------------------------------------------------------------------
 
@@ -321,3 +543,7 @@ class Player:
             for topic, count in enumerate(self._program.partitions)
             for partition in range(count)
         ]
+
+
+def _assigned(member: MemberDescription) -> frozenset[tuple[str, int]]:
+    return frozenset((p.topic, p.partition) for p in member.assignment.topic_partitions)

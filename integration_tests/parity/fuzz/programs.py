@@ -73,11 +73,14 @@ def random_program(seed: int) -> Program:
 _SETTINGS: Mapping[str, tuple[Any, ...]] = {
     "partition_assignment_strategy": ("range", "range", "cooperative-sticky", "roundrobin"),
     "enable_auto_commit": (True, False, False),
-    "auto_commit_interval_ms": (200, 5000.0),  # the second as a file of YAML may have it
+    "auto_commit_interval_ms": (
+        200,
+        60_000.0,
+    ),  # the second as a file of YAML may have it; no program takes as long
     "enable_auto_offset_store": (True, True, False),
     "auto_offset_reset": ("earliest", "earliest", "latest", "error"),
     "enable_partition_eof": (False, True),
-    "group_instance_id": ("instance",),
+    "group_instance_id": ("a-instance",),  # before c2, by its name and as a static member
 }
 CALLBACKS = (
     "none",

@@ -10,12 +10,13 @@ a defect, its scenario is run.
 
 import argparse
 import itertools
+import os
 import queue
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -88,15 +89,16 @@ class Rediscovery:
         self._broker = broker
         self._copy = copy
         self._lanes = lanes
-        self._original = self._sides("original")
-        self._ours = self._sides("ours")
+        # Of the sources themselves: a process that starts while the copy has a defect would have it too.
+        self._original = self._sides("original", os.environ)
+        self._ours = self._sides("ours", os.environ)
         self._traces: dict[str, list[Trace]] = {}
         self._without: dict[int, list[frozenset[Difference]]] = {}
         """How a seed's program differs in three rounds without any defect put back."""
         self._programs = 0
 
-    def _sides(self, side: str) -> _Sides:
-        return _Sides([Side(side, self._broker, None, self._copy.environment) for _ in range(self._lanes)])
+    def _sides(self, side: str, environment: Mapping[str, str]) -> _Sides:
+        return _Sides([Side(side, self._broker, None, environment) for _ in range(self._lanes)])
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +110,7 @@ class Rediscovery:
     def search(self, mutation: Mutation, first: int, most: int) -> Found:
         """Try so many seeds, and stop at the first that shows it; failing that, run its scenario."""
         began, self._programs = time.monotonic(), 0
-        with self._copy.broken(mutation), self._sides("ours") as broken:
+        with self._copy.broken(mutation), self._sides("ours", self._copy.environment) as broken:
             tried = 0
             seeds = iter(_seeds(first, most) if mutation.in_fuzzing else ())
             with closing(self._tried(broken, seeds)) as all_tried:

@@ -14,7 +14,7 @@ _SIMPLEST = {
 }
 
 
-def shrink(program: Program, still_differs: Callable[[Program], bool], tries: int = 40) -> Program:
+def shrink(program: Program, still_differs: Callable[[Program], bool], tries: int) -> Program:
     """Return a smaller program that `still_differs`; it is asked at most so often."""
     left = tries
     smaller = True

@@ -138,6 +138,17 @@ def close_after_unsubscribe(lab: Lab) -> None:
 
 
 @scenario()
+def close_before_a_poll_has_brought_the_assignment(lab: Lab) -> None:
+    """The member has joined in the background, and leaves."""
+    topic = lab.topic(messages=3)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic], **callbacks())
+    lab.wait(lab.group_is_stable, "the member has joined")
+    consumer.close()
+    lab.note_members(0)
+
+
+@scenario()
 def close_right_after_unsubscribe(lab: Lab) -> None:
     """Close while unsubscribe's revocation is still to come."""
     topic = lab.topic(messages=4)

@@ -153,6 +153,116 @@ def close_waits_for_commits_made_in_on_revoke(lab: Lab) -> None:
 
 
 @scenario()
+def on_revoke_commits_beside_automatic_commits(lab: Lab) -> None:
+    """A commit in on_revoke succeeds with enable.auto.commit too: the last automatic commit comes after the callback."""
+
+    def commit(client: Client, _: list[TopicPartition]) -> None:
+        client.attempt("commit", asynchronous=False)
+
+    topic = lab.topic(messages=10)
+    for number, way in enumerate(("unsubscribe", "close")):
+        consumer = lab.consumer(
+            group_id=f"{lab.group}.{number}", auto_commit_interval_ms=60_000, on_commit=record
+        )
+        consumer.subscribe([topic], on_assign=record, on_revoke=commit)
+        consumer.read(5)
+        getattr(consumer, way)()
+        if way == "unsubscribe":
+            consumer.until(lambda: consumer.revoked, "revoked")  # noqa: B023 - called here
+            consumer.idle(0.5)
+            consumer.close()
+
+
+@scenario()
+def automatic_commits_have_the_last_word_after_on_revoke(lab: Lab) -> None:
+    """Offsets that on_revoke commits of its own choice are overwritten with what was consumed."""
+
+    def commit(client: Client, _: list[TopicPartition]) -> None:
+        client.attempt("commit", offsets=partitions(topic, 3), asynchronous=False)
+
+    topic = lab.topic(messages=10)
+    for number, assignor in enumerate(("range", "cooperative-sticky")):
+        consumer = lab.consumer(
+            group_id=f"{lab.group}.{number}",
+            auto_commit_interval_ms=60_000,
+            partition_assignment_strategy=assignor,
+        )
+        consumer.subscribe([topic], on_assign=record, on_revoke=commit)
+        consumer.read(5)
+        consumer.close()
+
+
+@scenario()
+def on_commit_of_the_last_automatic_commit_comes_after_on_revoke(lab: Lab) -> None:
+    """After unsubscribe, with all partitions that were revoked; by hand it comes after unassign."""
+    topic = lab.topic(2)
+    lab.produce(topic, 5)
+    consumer = lab.consumer(auto_commit_interval_ms=60_000, on_commit=record)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.unsubscribe()
+    consumer.until(lambda: consumer.revoked, "revoked")
+    consumer.idle(0.5)
+    consumer.close()
+    by_hand = lab.consumer(group_id=f"{lab.group}.hand", auto_commit_interval_ms=60_000, on_commit=record)
+    by_hand.assign(partitions(topic, 0, 0))
+    by_hand.read(5)
+    by_hand.unassign()
+    by_hand.idle(0.5)
+    by_hand.close()
+
+
+@scenario()
+def what_is_committed_already_is_committed_by_the_last_commit(lab: Lab) -> None:
+    """On_commit is called for it, too."""
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(auto_commit_interval_ms=60_000, on_commit=record)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(5)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def the_last_commit_is_of_the_partitions_that_are_assigned(lab: Lab) -> None:
+    """The group has given the member two; it has assigned one of them anew by hand."""
+    topic = lab.topic(2, messages=5)
+    consumer = lab.consumer(auto_commit_interval_ms=60_000, on_commit=record)
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    consumer.assign([TopicPartition(topic, 1, 0)])
+    consumer.read(5)
+    consumer.close()
+
+
+@scenario()
+def what_an_asynchronous_commit_has_stored_is_known_before_the_next_poll(lab: Lab) -> None:
+    """A lower offset that is stored afterwards is nothing new to commit."""
+    topic = lab.topic(messages=10)
+    consumer = lab.consumer(enable_auto_commit=False, enable_auto_offset_store=False)
+    consumer.assign(partitions(topic, 0))
+    *_, last = consumer.read(5)
+    consumer.commit(message=last)
+    lab.wait(lambda: lab.stored(topic) == [5], "the commit is stored")
+    consumer.store_offsets(offsets=partitions(topic, 3))
+    consumer.attempt("commit", asynchronous=False)
+    consumer.close()
+
+
+@scenario()
+def a_commit_before_the_first_join(lab: Lab) -> None:
+    """A member that was in no generation yet commits as a consumer outside any group does."""
+    topic = lab.topic(messages=5)
+    for number, asynchronous in enumerate((True, False)):
+        group = f"{lab.group}.{number}"
+        consumer = lab.consumer(group_id=group, enable_auto_commit=False, on_commit=record)
+        consumer.subscribe([topic])
+        consumer.attempt("commit", offsets=partitions(topic, 3), asynchronous=asynchronous)
+        consumer.read(2)
+        consumer.close()
+
+
+@scenario()
 def an_exception_of_on_commit_leaves_close(lab: Lab) -> None:
     """The commit is stored, and the consumer is closed."""
 

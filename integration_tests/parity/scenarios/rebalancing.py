@@ -918,6 +918,48 @@ def unsubscribe_then_subscribe(lab: Lab) -> None:
 
 
 @scenario()
+def nothing_is_delivered_between_unsubscribe_and_on_revoke(lab: Lab) -> None:
+    """Not even what was fetched already."""
+    topic = lab.topic(messages=1000)
+    for number in range(5):
+        consumer = lab.consumer(group_id=f"{lab.group}.{number}", enable_auto_commit=False)
+        consumer.subscribe([topic], **callbacks())
+        consumer.read(1)
+        consumer.unsubscribe()
+        consumer.until(lambda: consumer.revoked, "revoked")  # noqa: B023 - called here
+        consumer.close()
+
+
+@scenario()
+def nothing_is_delivered_between_subscribe_and_on_revoke(lab: Lab) -> None:
+    """An eager member that subscribes anew is delivered nothing more before the revocation."""
+    topic, other = lab.topic(messages=1000), lab.topic()
+    for number in range(5):
+        consumer = lab.consumer(group_id=f"{lab.group}.{number}", enable_auto_commit=False)
+        consumer.subscribe([topic], **callbacks())
+        consumer.read(1)
+        consumer.subscribe([other], **callbacks())
+        consumer.until(lambda: consumer.revoked, "revoked")  # noqa: B023 - called here
+        consumer.until_assigned(1)
+        consumer.close()
+
+
+@scenario()
+def on_assign_raises_in_a_poll_that_waits_for_messages(lab: Lab) -> None:
+    """The exception leaves poll, and the messages come afterwards."""
+
+    def fail(*_: object) -> None:
+        raise ValueError
+
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_commit=False)
+    consumer.subscribe([topic], on_assign=fail)
+    consumer.attempt("poll", 10)
+    consumer.idle(1.0)
+    consumer.close()
+
+
+@scenario()
 def unsubscribe_and_subscribe_at_once(lab: Lab) -> None:
     """Both without a poll between them."""
     one, two = lab.topic(2, messages=3), lab.topic(2, messages=4)

@@ -43,6 +43,24 @@ def one_of_two_topics_is_deleted_with_uncommitted_messages(lab: Lab) -> None:
 
 
 @scenario(seconds=30)
+def one_of_two_topics_of_a_cooperative_group_is_deleted(lab: Lab) -> None:
+    """The other topic's messages go on."""
+    keep, doomed = lab.topic(messages=3), lab.topic(messages=3)
+    consumer = _subscribed(
+        lab,
+        [keep, doomed],
+        enable_auto_commit=False,
+        partition_assignment_strategy="cooperative-sticky",
+    )
+    consumer.read(6)
+    lab.delete(doomed)
+    consumer.until(lambda: len(consumer.raw.assignment()) == 1, "one partition left")
+    lab.produce(keep, 3)
+    consumer.read(3)
+    consumer.close()
+
+
+@scenario(seconds=30)
 def the_only_topic_is_deleted(lab: Lab) -> None:
     """The partitions are revoked, and an error tells of the topic."""
     doomed = lab.topic(2, messages=3)

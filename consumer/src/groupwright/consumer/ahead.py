@@ -51,18 +51,20 @@ class Ahead:
         # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
         self._lock = threading.RLock()
 
-    def next(self, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
-        """Return the next message, if librdkafka has one at once."""
-        waiting = self.waiting
-        if waiting:
-            return waiting.popleft()
-        if not self._handful:
-            return None
+    def next(
+        self, messages: list[Message], consume: Callable[[int, float], list[Message]], now: float
+    ) -> None:
+        """Append the next message, if librdkafka has one at once."""
+        if not self.waiting and self._handful:
+            self._fill_waiting(consume, now)
+        if self.waiting:
+            messages.extend(starmap(self.waiting.popleft, repeat((), 1)))
+
+    def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
         wanted = self._handfuls if now - self._last_fill < _KEEPS_UP else _ONE
         self._last_fill = now
         with self._lock:
-            self._fill(waiting, consume, wanted, _AT_ONCE)
-        return waiting.popleft() if waiting else None
+            self._fill(self.waiting, consume, wanted, _AT_ONCE)
 
     def gather(
         self,
@@ -90,10 +92,14 @@ class Ahead:
             # One bytecode, the call of `next`, makes the native call and keeps what it brings.
             next(map(messages.extend, map(consume, most, timeout)))
         except BaseException:
-            self.cut_short = self._handful > 0
+            self.interrupted()
             raise
         if len(messages) > before:
             self._note(messages, before)
+
+    def interrupted(self) -> None:
+        """Note that an exception has ended a native call. The poll of another base may raise it with nothing lost."""
+        self.cut_short = self._handful > 0
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Note where partitions begin, where that is an offset."""

@@ -55,6 +55,9 @@ class BusyCommits:
         self._polling = polling
         self._consumer: weakref.ref[Any] | None = None
         self._thread: threading.Thread | None = None
+        self._ended = False
+        # Held while a thread is made, so that `end` does not find one that has not been started.
+        self._lock = threading.Lock()
 
     def attend(self, consumer: Any) -> None:
         """Note the consumer; for the polling thread."""
@@ -66,17 +69,23 @@ class BusyCommits:
         overdue = self._clock.next_due + PATIENCE
         if now < overdue:
             return min(overdue, now + _LONGEST)
-        busy = self._thread is not None and self._thread.is_alive()
-        if self._consumer is not None and not busy and not self._polling.closing:
-            self._thread = threading.Thread(
-                target=_commit, args=(self._committer, self._consumer), name="groupwright-commit", daemon=True
-            )
-            self._thread.start()
+        with self._lock:
+            busy = self._thread is not None and self._thread.is_alive()
+            if self._consumer is not None and not (busy or self._ended or self._polling.closing):
+                self._thread = threading.Thread(
+                    target=_commit,
+                    args=(self._committer, self._consumer),
+                    name="groupwright-commit",
+                    daemon=True,
+                )
+                self._thread.start()
         return now + PATIENCE
 
     def end(self, timeout: float) -> None:
         """Make no more commits, and wait for one that is being made."""
         self._clock.stop()
+        with self._lock:
+            self._ended = True
         if self._thread is not None:
             self._thread.join(timeout)
 

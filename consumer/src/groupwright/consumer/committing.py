@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,17 +198,26 @@ class Committer:
     def auto_commit(self, consumer: Any) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
-        self._commit_consumed(consumer, self._config.network.request_timeout, last=False)
+        if self._config.auto_commit:
+            partitions, offsets = self._all_pending(consumer)
+            if offsets:
+                self._send(partitions, offsets, self._config.network.request_timeout)
 
-    def last_commit(self, consumer: Any, timeout: float) -> PendingCommit | None:
-        """Commit what was consumed before it is given up; None if there is nothing to wait for."""
-        return self._commit_consumed(consumer, timeout, last=True)
+    def last_commit(self, consumer: Any, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+        """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
-    def _commit_consumed(self, consumer: Any, timeout: float, *, last: bool) -> PendingCommit | None:
+        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
+        """
         if not self._config.auto_commit:
-            return None
-        partitions, offsets = self._all_pending(consumer, last=last)
-        return self._send(partitions, offsets, timeout) if offsets else None
+            return
+        pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
+        offsets = {key: offset for key, offset in pending.items() if key in keys}
+        if offsets:
+            assigned = (
+                key for key in self._offsets.keys if key in keys
+            )  # the application may have unassigned some
+            without_offset = dict.fromkeys(assigned, Offset(OFFSET_INVALID))
+            self._send(to_partitions(without_offset | offsets), offsets, timeout)
 
     # --- Results ------------------------------------------------------------------------------------
 
@@ -240,8 +249,7 @@ class Committer:
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
     ) -> KafkaError | None:
-        stored = {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
-        self._offsets.committed(stored)
+        stored = _stored(offsets, result)
         if stored:
             self._interceptors.on_commit(to_partitions(stored))
         error = _error_of(result)
@@ -256,11 +264,9 @@ class Committer:
         """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
         return self._ahead.positions_of(consumer, partitions, self._polling)
 
-    def _all_pending(
-        self, consumer: Any, *, last: bool = False
-    ) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
-        offsets = self._offsets.pending(lambda: self.positions(consumer), last=last)
+        offsets = self._offsets.pending(lambda: self.positions(consumer))
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
 
@@ -275,6 +281,9 @@ class Committer:
             self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
 
         def done(result: CommitResult) -> None:
+            self._offsets.committed(
+                _stored(offsets, result)
+            )  # also for a commit that comes before the next poll
             with self._lock:
                 for key in offsets:
                     if key in self._newest and self._newest[key][1] is pending:
@@ -286,6 +295,10 @@ class Committer:
 
         self._driver.commit(offsets, deadline, done)
         return pending
+
+
+def _stored(offsets: Offsets, result: CommitResult) -> Offsets:
+    return {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
 
 
 def _error_of(result: CommitResult) -> KafkaError | None:

@@ -195,22 +195,25 @@ class Consumer(Observable, confluent_kafka.Consumer):
             # What nearly every call finds; each further step here would be felt at a million messages a second.
             if self._waiting:
                 return self._waiting.popleft()
+            taken: list[Message] = []
             polling.ident = get_ident()
             try:
                 if polling.closing:  # looked at after `ident` was set, as in `inside`
                     polling.check_not_closing()
-                message = self._fetch(_SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
+                self._fetch(taken, _SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
                 polling.last = ended = monotonic()
                 polling.inside_seconds += ended - now
-                if message is not None and ended >= polling.quiet_until and self._take_back([message]):
-                    message = None
+                if taken and ended >= polling.quiet_until:
+                    self._take_back(taken)
             except BaseException:
-                self._keep([])
+                self._keep(taken)
                 raise
             finally:
                 polling.ident = 0
-            if message is not None or 0.0 <= timeout <= _SLICE:
-                return message
+            if taken:
+                return taken[0]
+            if 0.0 <= timeout <= _SLICE:
+                return None
         return self._poll(math.inf if timeout < 0 else now + float(timeout))
 
     @inside
@@ -226,9 +229,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     now = monotonic()
                     remaining = deadline - now
                     if not self._member.hold(min(_SLICE, remaining)):
-                        message = self._fetch(max(0.0, min(_SLICE, remaining)), now)
-                        if message is not None:
-                            taken.append(message)
+                        self._fetch(taken, max(0.0, min(_SLICE, remaining)), now)
                         if not self._take_back(taken):
                             for shown in self._interceptors.on_consume(taken):
                                 return shown
@@ -256,15 +257,26 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     Native.seek(self, partition)
             self._polling.disturb()
 
-    def _fetch(self, timeout: float, now: float) -> Message | None:
-        message = self._ahead.next(self._native_consume, now)
-        if message is None:
-            message = self._native_poll(timeout)
-            if message is not None:
-                self._ahead.taken(message)
-                if self._notices is not None:
-                    self._notice([message])
-        return message
+    def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
+        """Append the next message to `taken`, if there is one within `timeout` seconds."""
+        self._ahead.next(taken, self._native_consume, now)
+        if taken:
+            return
+        polled: list[Any] = taken
+        try:
+            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `Ahead.gather`
+            if polled[0] is None:
+                del polled[0]
+                return
+            self._ahead.taken(taken[0])
+            if self._notices is not None:
+                self._notice(taken)
+        except BaseException:
+            if not polled:
+                self._ahead.interrupted()
+            elif polled[0] is None:
+                del polled[0]
+            raise
 
     def _notice(self, messages: list[Message]) -> None:
         for message in messages:

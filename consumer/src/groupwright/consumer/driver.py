@@ -6,6 +6,7 @@ Everything here runs on the network's loop, except where any thread is allowed. 
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -28,6 +29,8 @@ from groupwright.consumer.standing import State
 from groupwright.consumer.verdicts import Api, Verdict, verdict
 
 _CLOSED = "the consumer is closed"
+_CALL_TIMEOUT = 1.0
+"""Seconds that `Driver.call_and_wait` waits for the loop's thread, at most."""
 
 
 class Driver:
@@ -89,6 +92,15 @@ class Driver:
     def call(self, method: Callable[..., list[act.Action]], *args: object) -> None:
         """Feed the membership: ``call(membership.subscribe, topics)`` adds the time by itself."""
         self._network.call_soon(self._feed, method, *args)
+
+    def call_and_wait(
+        self, method: Callable[..., list[act.Action]], *args: object, timeout: float = _CALL_TIMEOUT
+    ) -> None:
+        """Feed the membership, and return once its events are in the inbox, or after `timeout` seconds."""
+        done = threading.Event()
+        self.call(method, *args)
+        self._network.call_soon(done.set)
+        done.wait(timeout)
 
     def commit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit as whatever the member is now; `done` is called once, on the loop, by the deadline or so."""

@@ -10,7 +10,6 @@ at the end; the callback is not repeated. Raised inside a native call it would l
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import confluent_kafka
@@ -24,7 +23,6 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer.ahead import Ahead
-from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.events import Assign, Revoke
 from groupwright.consumer.offsets import OffsetTracker
 from groupwright.consumer.protocol import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
@@ -98,8 +96,6 @@ class Handover:
         self._chosen: dict[TopicPartitionKey, int] = {}
         self._given: set[TopicPartitionKey] = set()
         """Partitions that the group has assigned to this member, and not revoked yet."""
-        self._held: set[TopicPartitionKey] = set()
-        """Partitions that are paused for the commit before their revocation, and not by the application."""
         self._introduced = 0
         """The ticket of the last assignment whose partitions were looked up."""
         self._brokers_answer = True
@@ -140,11 +136,6 @@ class Handover:
             beginnings = [TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in gained]
             self._brokers_answer = self._look_up(consumer, beginnings) is not None
 
-    def hold(self, consumer: Native, event: Revoke) -> None:
-        """Deliver nothing more of partitions whose last commit is awaited, while the others are consumed."""
-        self._held = self._assigned(consumer).intersection(keys(event.partitions)) - self._ahead.paused
-        self._natively(self._pause, consumer, _partitions(self._held))
-
     def revoke(
         self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
     ) -> None:
@@ -168,10 +159,6 @@ class Handover:
         self._offsets.dropped(given_up)
         self._ahead.drop(given_up)
         self.forget(given_up)
-        # librdkafka keeps a pause over an assignment. The application's stays so; a partition that was held would come back
-        # silent.
-        if self._held:
-            self._natively(self.resume, consumer, _partitions(self._held))
         self._done = event.ticket
         self.listeners.tell(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
@@ -243,18 +230,14 @@ class Handover:
 
     def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
-        self._held.difference_update((p.topic, p.partition) for p in partitions)
-        self._pause(consumer, [p for p in partitions if self._offsets.knows(p.topic)])
+        known = [p for p in partitions if self._offsets.knows(p.topic)]
+        Native.pause(consumer, known)
+        self._ahead.pause((p.topic, p.partition) for p in known)
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
-        self._held.difference_update([(p.topic, p.partition) for p in partitions])
         self._ahead.resume((p.topic, p.partition) for p in partitions)
-
-    def _pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        Native.pause(consumer, partitions)
-        self._ahead.pause((p.topic, p.partition) for p in partitions)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""
@@ -392,28 +375,6 @@ class Handover:
             timeline.reason,
         )
         self.listeners.tell("rebalanced", rebalance)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRevoke:
-    """A revocation that waits for the commit of what was consumed."""
-
-    event: Revoke
-    commit: PendingCommit
-
-    @property
-    def ready(self) -> bool:
-        """Whether the commit has ended, well or not."""
-        return self.commit.ready
-
-    @property
-    def stops_all(self) -> bool:
-        """Whether nothing may be delivered meanwhile; else the partitions in question are paused."""
-        return not self.event.cooperative
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the commit, at most so many seconds."""
-        self.commit.wait(seconds)
 
 
 def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

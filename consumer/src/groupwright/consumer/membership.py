@@ -453,6 +453,8 @@ class Membership(Rounds):
             return self.identity
         if self.subscription is None and not self._leaving and not self._departed:
             return Identity()  # partitions assigned by hand: a commit outside any generation
+        if self.state is State.UNJOINED and not self._has_joined:
+            return Identity()  # as librdkafka; the coordinator takes it if the group has no members
         if self.state is State.UNJOINED and not self.keeps_partitions:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.REBALANCE_IN_PROGRESS

@@ -105,8 +105,8 @@ class OffsetTracker:
     ) -> dict[TopicPartitionKey, Offset]:
         """Return what has not been committed yet; `position` reads the handle's positions.
 
-        As in librdkafka, what is behind the committed offset, after a seek back, is committed with the `last` commit alone,
-        before the partitions are given up.
+        As in librdkafka, the `last` commit, before partitions are unassigned, has all that was consumed of them: also what is
+        behind the committed offset, after a seek back, and what is committed already.
         """
         positions = [] if self.by_hand else position()
         with self._lock:
@@ -114,7 +114,7 @@ class OffsetTracker:
             return {
                 key: offset
                 for key, offset in offsets.items()
-                if key in self._assigned and _is_new(offset, self._committed.get(key), last=last)
+                if key in self._assigned and (last or _is_new(offset, self._committed.get(key)))
             }
 
     @property
@@ -170,9 +170,9 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
     ]
 
 
-def _is_new(offset: Offset, committed: Offset | None, *, last: bool) -> bool:
-    if committed is None or last:
-        return committed is None or offset.offset != committed.offset
+def _is_new(offset: Offset, committed: Offset | None) -> bool:
+    if committed is None:
+        return True
     if -1 in {offset.leader_epoch, committed.leader_epoch}:
         return offset.offset > committed.offset
     return (offset.leader_epoch, offset.offset) > (committed.leader_epoch, committed.offset)

@@ -14,7 +14,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer import group_metadata
 from groupwright.consumer.ahead import Ahead
 from groupwright.consumer.callbacks import RebalanceCallback, guard_native_callbacks
-from groupwright.consumer.commits import PendingCommit
 from groupwright.consumer.committing import Committer
 from groupwright.consumer.config import ConsumerConfig
 from groupwright.consumer.driver import Driver
@@ -29,7 +28,7 @@ from groupwright.consumer.events import (
     Revoke,
     TopicUnavailable,
 )
-from groupwright.consumer.handover import Handover, HeldRevoke
+from groupwright.consumer.handover import Handover
 from groupwright.consumer.interceptors import Interceptors
 from groupwright.consumer.log import GroupLog
 from groupwright.consumer.member import Native
@@ -39,7 +38,7 @@ from groupwright.consumer.native_statistics import complete
 from groupwright.consumer.network import Network
 from groupwright.consumer.offsets import OffsetTracker, check_partitions
 from groupwright.consumer.polling_thread import DisturbingInbox, PollingThread
-from groupwright.consumer.protocol import GroupMembershipOperation, Identity, TopicPartitionKey
+from groupwright.consumer.protocol import GroupMembershipOperation, Identity, TopicPartitionKey, keys
 from groupwright.consumer.rebalance import Kind
 from groupwright.consumer.refusals import explain_topic
 from groupwright.consumer.revival import Revival
@@ -133,7 +132,6 @@ class OwnMember:
         )
         self._identity = Identity()
         """Who the member was when it was assigned what it has been consuming since."""
-        self._held: HeldRevoke | None = None
         self._resume = False
         self._subscribed = False
         self._replaced = False
@@ -206,15 +204,12 @@ class OwnMember:
     @property
     def quiet_until(self) -> float:
         """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
-        if self._held is not None or self._departs:
+        if self._departs:
             return 0.0
         return min(self._committer.clock.next_due, self._membership.owned_until, self._revival.next_look)
 
     def hold(self, seconds: float) -> bool:
         """Wait, if nothing may be delivered: before a revocation that is awaited, and after the session's end."""
-        if self._held is not None and self._held.stops_all:
-            self._held.wait(seconds)
-            return True
         if self._departs:
             self._inbox.wait(seconds)
             return True
@@ -273,7 +268,8 @@ class OwnMember:
             self._connect(consumer)
         self._subscribed = True
         self._replaced = not self._config.cooperative and handover.holds_partitions
-        self._driver.call(self._membership.subscribe, selection)
+        # As librdkafka's: a revocation that this calls for comes before any further message.
+        self._driver.call_and_wait(self._membership.subscribe, selection)
         self._polling.disturb()
 
     @staticmethod
@@ -295,7 +291,7 @@ class OwnMember:
         self._check_not_fenced("Failed to remove subscription")
         if self._subscribed:
             self._subscribed = False
-            self._driver.call(self._membership.unsubscribe)
+            self._driver.call_and_wait(self._membership.unsubscribe)
             self._polling.disturb()
 
     def _check_not_fenced(self, words: str) -> None:
@@ -310,7 +306,7 @@ class OwnMember:
             self._handover.assign_in_callback(consumer, partitions)
             return
         before = _keys(Native.assignment(consumer))
-        self._commit_by_hand(consumer)
+        self._commit_by_hand(consumer, before)
         partitions = self._committer.resumed(partitions)
         Native.assign(consumer, partitions)
         self._forget(before)
@@ -336,9 +332,10 @@ class OwnMember:
         """Take out of the assignment."""
         if not self._may_change(consumer, _EAGER, whole=False):
             return
-        self._commit_by_hand(consumer)
+        unassigned = _keys(partitions)
+        self._commit_by_hand(consumer, unassigned)
         Native.incremental_unassign(consumer, partitions)
-        self._forget(_keys(partitions))
+        self._forget(unassigned)
         self._handover.note_applied()
 
     def assignment(self, consumer: Any) -> list[TopicPartition]:
@@ -400,7 +397,7 @@ class OwnMember:
 
     def _unassign(self, consumer: Any) -> None:
         before = _keys(Native.assignment(consumer))
-        self._commit_by_hand(consumer)
+        self._commit_by_hand(consumer, before)
         Native.unassign(consumer)
         self._forget(before)
         self._handover.note_applied()
@@ -410,12 +407,12 @@ class OwnMember:
         self._ahead.drop(keys)
         self._handover.forget(keys)
 
-    def _commit_by_hand(self, consumer: Any) -> None:
-        """Do what librdkafka does before partitions are given up by hand: commit what was consumed of them."""
+    def _commit_by_hand(self, consumer: Any, unassigned: set[TopicPartitionKey]) -> None:
+        """Commit what was consumed of partitions that the application is about to unassign, as librdkafka does."""
         if not self._handover.in_callback:
-            self._committer.auto_commit(consumer)
+            self._committer.last_commit(consumer, unassigned, self._config.network.request_timeout)
         elif not self._membership.lost:
-            self._commit_stored(consumer)
+            self._commit_last(consumer, unassigned)
 
     def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
@@ -471,7 +468,7 @@ class OwnMember:
             self._driver.call(self._membership.resume)
         if self._committer.ended:
             self._committer.finish()  # before the events: on_revoke may rely on what on_commit has said
-        message = self._serve_events(consumer) if self._inbox or self._held is not None else None
+        message = self._serve_events(consumer) if self._inbox else None
         if message is not None:
             return message
         error = self.take_error()
@@ -480,17 +477,13 @@ class OwnMember:
         now = time.monotonic()
         if now >= self._committer.clock.next_due:
             self._committer.auto_commit(consumer)
-        if now >= self._revival.next_look and self._held is None:
+        if now >= self._revival.next_look:
             self._revival.look(consumer, lambda: self.native_config)
         return None
 
     def _serve_events(self, consumer: Any) -> Message | None:
-        """Take events until the inbox is empty, one has to wait, or one has to be told to the caller."""
-        if self._held is not None:
-            if not self._held.ready:
-                return None
-            self._finish_revoke(consumer, self._held.event)
-        while self._held is None and self._may_take(consumer) and (event := self._inbox.take()) is not None:
+        """Take events until the inbox is empty, or one is a message for the caller."""
+        while self._may_take(consumer) and (event := self._inbox.take()) is not None:
             message = self._serve_event(consumer, event)
             if message is not None:
                 return message
@@ -506,7 +499,7 @@ class OwnMember:
     def _serve_event(self, consumer: Any, event: Event) -> Message | None:
         match event:
             case Revoke():
-                self._start_revoke(consumer, event)
+                self._revoke(consumer, event)
                 return None
             case Assign() if self._closing:
                 self._driver.call(self._membership.withdrawn, event.ticket)
@@ -546,38 +539,26 @@ class OwnMember:
             self._resume = True
             raise event.error
 
-    def _start_revoke(self, consumer: Any, event: Revoke) -> None:
-        """Commit what was consumed, then give it up. Nothing of it is delivered in between, so nothing runs ahead."""
-        commit = None
-        if not event.lost and not self._session_over:
-            self._identity = event.identity  # a cooperative member's is that of the new generation
-            if not self._config.store_by_hand:
-                commit = self._last_commit(consumer)
-        if commit is not None:
-            self._held = HeldRevoke(event, commit)
-            if not self._held.stops_all:
-                self._handover.hold(consumer, event)
-        else:
-            self._finish_revoke(consumer, event)
+    def _revoke(self, consumer: Any, event: Revoke) -> None:
+        """Call on_revoke, commit what was consumed or stored, and unassign, in librdkafka's order.
 
-    def _finish_revoke(self, consumer: Any, event: Revoke) -> None:
-        self._held = None
-        applied = event
+        The membership joins or leaves once the commit has ended.
+        """
         asked = event.ticket != _UNASKED  # else the membership may have left meanwhile, which loses nothing
-        if (asked and not self._membership.identity.valid) or self._session_over:
-            applied = dataclasses.replace(event, lost=True)  # meanwhile, and too late to be taken back
-        self._handover.revoke(consumer, applied, self._commit_stored)
+        lost = event.lost or (asked and not self._membership.identity.valid) or self._session_over
+        if not lost:
+            self._identity = event.identity  # a cooperative member's is that of the new generation
+        self._handover.revoke(
+            consumer,
+            dataclasses.replace(event, lost=lost),
+            lambda _: self._commit_last(consumer, set(keys(event.partitions))),
+        )
         self._replaced = False
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
 
-    def _last_commit(self, consumer: Any) -> PendingCommit | None:
-        return self._committer.last_commit(consumer, self._config.timing.session_timeout)
-
-    def _commit_stored(self, consumer: Any) -> None:
-        """Commit what was stored by hand, also by on_revoke. The membership joins or leaves once the commit has ended."""
-        if self._config.store_by_hand:
-            self._last_commit(consumer)
+    def _commit_last(self, consumer: Any, unassigned: set[TopicPartitionKey]) -> None:
+        self._committer.last_commit(consumer, unassigned, self._config.timing.session_timeout)
 
     # --- Leaving ------------------------------------------------------------------------------------
 
@@ -593,7 +574,7 @@ class OwnMember:
             self._committer.finish()
         if not self._subscribed:
             # Partitions assigned by hand: nothing revokes them. The membership waits for the commit before it ends.
-            self._committer.last_commit(consumer, timeout)
+            self._committer.last_commit(consumer, _keys(Native.assignment(consumer)), timeout)
         patience = min(PATIENCE, timeout / 2)
         self._driver.call(functools.partial(self._membership.close, operation=operation, patience=patience))
         while True:
@@ -601,21 +582,15 @@ class OwnMember:
             remaining = deadline - time.monotonic()
             if self._left or remaining <= 0:
                 break
-            if self._held is not None:
-                self._held.wait(remaining)
-            else:
-                self._inbox.wait(remaining)
-        if self._held is not None:
-            self._finish_revoke(consumer, self._held.event)
-        self._give_up_the_rest(consumer)
+            self._inbox.wait(remaining)
+        self._revoke_the_rest(consumer)
 
-    def _give_up_the_rest(self, consumer: Any) -> None:
+    def _revoke_the_rest(self, consumer: Any) -> None:
         """Call on_revoke where the time was over before the membership has asked for that; commits are not awaited then."""
         given = self._handover.given
         if given:
-            self._last_commit(consumer)
             lost = self._session_over or self._membership.lost
-            self._finish_revoke(consumer, Revoke(_UNASKED, given, lost, self._identity))
+            self._revoke(consumer, Revoke(_UNASKED, given, lost, self._identity))
 
 
 def _error(error: KafkaError, topic: str | None = None) -> Message:

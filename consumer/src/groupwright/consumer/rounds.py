@@ -126,6 +126,7 @@ class Rounds(Standing):
 
     def _enter_generation(self, answer: JoinAnswer, now: float) -> None:
         self.identity = Identity(answer.generation, answer.member_id, answer.protocol)
+        self._has_joined = True
         self.state = State.COMPLETING_REBALANCE
         self._backoff.reset()
         self._last_poll = max(self._last_poll, now)  # waiting for the others was no fault of the application

@@ -132,8 +132,9 @@ class Standing:
         """When a member that leaves gives up the round under way; until then it may wait for its end."""
         self._closing = False
         self._commits_sent = False
-        self._departed = False
-        """Whether the member has left, and was assigned nothing by hand since: what it consumed may be another's by now."""
+        self._has_joined = self._departed = False
+        """Whether the member was in any generation yet, without which it commits as a consumer outside any group does; and
+        whether it has left, and was assigned nothing by hand since: what it consumed may be another's by now."""
         self._operation = GroupMembershipOperation.DEFAULT
         self._fenced = False
         self._refused_lookup: int | None = None
