@@ -273,7 +273,7 @@ MENDED = (
     Mutation(
         "a short timeout of close skips on_revoke",
         f"{CONSUMER}/own_member.py",
-        "        self._give_up_the_rest(consumer)\n",
+        "        self._revoke_the_rest(consumer)\n",
         "",
         f"{_TESTS}/test_consumer_kafka.py"
         "::test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is",
