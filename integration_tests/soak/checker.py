@@ -11,7 +11,6 @@ from soak.events import (
     Consumed,
     Event,
     Failed,
-    Interrupted,
     Key,
     Produced,
     Reached,
@@ -23,6 +22,11 @@ from soak.events import (
 from soak.lives import End, Interval, Life, Window, by_group, life, merged
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
+
+Lost = tuple[Key, int, int]
+"""A message that an interruption may have lost: its partition, the incarnation of the topic, its offset."""
+Interruption = tuple[str, float]
+"""The member's name, and the time."""
 
 _OUTAGES = frozenset({"restart broker", "crash broker", "pause broker"})
 _RECOVERY_SECONDS = 3.0
@@ -167,8 +171,10 @@ class _Group:
         self._outages = outages
         self._strikes = strikes
         self._incarnations = Incarnations(strikes)
-        self._used: set[tuple[str, float]] = set()
-        self._excused: set[tuple[Key, int, int]] = set()
+        self._suspects: dict[Lost, list[Interruption]] = {}
+        """The interruptions that may have lost a message."""
+        self._blamed: dict[Interruption, Lost] = {}
+        self._excused: set[Lost] = set()
         """What interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
         self._verdict = verdict
@@ -429,12 +435,12 @@ class _Group:
         key, incarnation = window.key, self._incarnations.at(window.key[0], window.begin)
         if offset <= expected:
             return False
-        found: list[tuple[str, Interrupted]] = []
+        found: list[Interruption] = []
         for owned in self._windows[key]:
             if owned.begin > window.begin or self._incarnations.at(key[0], owned.begin) != incarnation:
                 continue
             found += (
-                (owned.life.name, event)
+                (owned.life.name, event.time)
                 for event in owned.life.interruptions()
                 if owned.begin <= event.time
                 and event.polled <= owned.end
@@ -446,13 +452,24 @@ class _Group:
                     for message in owned.consumed
                 )
             )
-        unused = [(name, event.time) for name, event in found if (name, event.time) not in self._used]
-        count = offset - expected
-        if len(unused) < count:
+        gap = [lost for o in range(expected, offset) if (lost := (key, incarnation, o)) not in self._excused]
+        self._suspects.update(dict.fromkeys(gap, found))
+        if not all(self._blame(lost, set()) for lost in gap):
             return False
-        self._used.update(unused[:count])
-        self._excused.update((key, incarnation, lost) for lost in range(expected, offset))
+        self._excused.update(gap)
         return True
+
+    def _blame(self, lost: Lost, tried: set[Interruption]) -> bool:
+        """Find an interruption for a lost message, if need be by finding another one for a message that has this one."""
+        for interruption in self._suspects[lost]:
+            if interruption in tried:
+                continue
+            tried.add(interruption)
+            other = self._blamed.get(interruption)
+            if other is None or self._blame(other, tried):
+                self._blamed[interruption] = lost
+                return True
+        return False
 
     def _check_duplicate(self, message: Consumed, first: Consumed, before: Window, again: Window) -> None:
         if before is again or again.begin < before.begin:

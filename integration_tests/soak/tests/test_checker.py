@@ -380,6 +380,17 @@ def test_an_interrupted_poll_may_lose_the_message_in_hand_and_no_other() -> None
     assert rules(member(3.2, 2), produced=3) == ["lost message", "skipped"]
 
 
+def test_each_interruption_is_blamed_for_the_loss_that_has_no_other() -> None:
+    """The first loss may be either interruption's; the second one only the earlier's."""
+    other: Key = ("t", 1)
+    member = Script("a").gains(1).gains(1, other).consumes(2, 0)
+    member.does(Consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
+    member.does(Consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))
+    member.consumes(3, 2).commits(3.5, 3).gives_up(4).ends(5)
+
+    assert rules(member) == []
+
+
 def test_what_was_in_hand_when_the_member_left_is_missing_at_the_next_owner() -> None:
     first = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).gives_up(3).ends(4)
     second = Script("b").gains(3.1).consumes(3.2, 2).commits(3.5, 3).gives_up(9).ends(10)
