@@ -25,7 +25,7 @@ def close_before_subscribe(lab: Lab) -> None:
 @scenario()
 def close_right_after_subscribe(lab: Lab) -> None:
     """A consumer closes before it has polled: no callback is called, and no member stays."""
-    topic = lab.topic(messages=3)
+    topic = lab.topic()
     for _ in range(5):
         _subscribed(lab, topic).close()
     consumer = _subscribed(lab, topic)
