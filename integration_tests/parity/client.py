@@ -234,6 +234,7 @@ class Client:
         )
         found: list[TopicPartition] = self.raw.assignment()
         self._line(f"assigned {_owned(self._lab, found)}")
+        self._lab.trace.defer_messages(self._timeline, 2)
         return found
 
     def idle(self, seconds: float = 1.0) -> None:

@@ -52,6 +52,12 @@ class Trace:
         assert isinstance(block, Block)
         block.offsets.setdefault(partition, []).append(offset)
 
+    def defer_messages(self, timeline: str, lines: int) -> None:
+        """Write messages that stand before the last `lines` lines after them: the poll that assigns may bring some."""
+        found = self.timelines.get(timeline, [])
+        if len(found) > lines and isinstance(found[-lines - 1], Block):
+            found.append(found.pop(-lines - 1))
+
     def lines(self) -> dict[str, list[Line]]:
         """Return each timeline with its blocks of messages as lines."""
         return {

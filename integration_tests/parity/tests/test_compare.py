@@ -34,6 +34,19 @@ def test_ours_may_be_faster() -> None:
     assert differences(trace("a", seconds=9.0), trace("a", seconds=0.1)) == []
 
 
+def test_messages_of_the_poll_that_assigns_stand_after_the_assignment() -> None:
+    found = Trace()
+    found.add_message("c1", "t[0]", 0)
+    found.add("c1", "until 1 assigned = done")
+    found.add("c1", "assigned t[0]")
+    found.defer_messages("c1", 2)
+    found.add_message("c1", "t[0]", 1)
+
+    assert [line.text for line in found.lines()["c1"]] == [
+        "until 1 assigned = done", "assigned t[0]", "messages t[0] 0..1",
+    ]  # fmt: skip
+
+
 def test_messages_of_two_partitions_may_come_in_any_order() -> None:
     one, other = Trace(), Trace()
     for partition, offset in (("t[0]", 0), ("t[1]", 0), ("t[0]", 1)):

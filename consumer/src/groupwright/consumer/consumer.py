@@ -514,6 +514,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offset after the last message that was returned of each partition."""
         self._polling.check_usable()
+        check_partitions(partitions)
         return self._ahead.positions_of(self, partitions, self._polling)
 
     @between_polls
