@@ -194,7 +194,6 @@ def a_commit_in_the_middle_of_a_batch(lab: Lab) -> None:
     """consume(3) of 10 commits 3."""
     topic = lab.topic(messages=10)
     consumer = _subscribed(lab, topic)
-    consumer.until_assigned()
     consumer.consume(3, 10)
     consumer.commit(asynchronous=False)
     consumer.consume(4, 10)

@@ -189,6 +189,14 @@ class Committer:
             found.append(p)
         return found
 
+    def wait(self, seconds: float) -> None:
+        """Wait until the commits that are under way now have ended, at most so many seconds."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            under_way = {pending for _, pending in self._newest.values()}
+        for pending in under_way:
+            pending.wait(max(0.0, deadline - time.monotonic()))
+
     # --- By itself ----------------------------------------------------------------------------------
 
     def restart(self) -> None:

@@ -37,6 +37,8 @@ _SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
 
 _CLOSE_TIMEOUT = 10.0
+_ORDER = 1.0
+"""Seconds that `committed` waits for commits under way, at most."""
 
 
 class Consumer(Observable, confluent_kafka.Consumer):
@@ -501,7 +503,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     if hasattr(Native, "cluster_id"):  # confluent-kafka 2.16 or later
         cluster_id = beside(Native.cluster_id)
-    committed = beside(Native.committed)
+    _native_committed = beside(Native.committed)
     get_watermark_offsets = beside(Native.get_watermark_offsets)
     list_topics = beside(Native.list_topics)
     offsets_for_times = beside(Native.offsets_for_times)
@@ -510,6 +512,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Return what is assigned, each partition with the offset that it was assigned with, or OFFSET_STORED."""
         self._polling.check_usable()
         return self._member.assignment(self)
+
+    def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+        """Return committed offsets, those of earlier asynchronous commits included.
+
+        confluent-kafka sends a commit and this request over one connection, in order. Here they have two, so the ends of
+        commits under way are awaited first, for half of `timeout` and a second at most.
+        """
+        if not self._polling.closed:
+            self._member.await_commits(_ORDER if timeout < 0 else min(_ORDER, timeout / 2))
+        return self._native_committed(partitions, timeout)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offset after the last message that was returned of each partition."""

@@ -124,6 +124,9 @@ class Member(Protocol):
     ) -> list[TopicPartition] | None:
         """Commit."""
 
+    def await_commits(self, seconds: float) -> None:
+        """Wait until commits under way have ended, at most so many seconds; for any thread."""
+
     def store_offsets(
         self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:

@@ -220,6 +220,9 @@ class NativeMember:
         """Go on at another offset."""
         Native.seek(consumer, partition)
 
+    def await_commits(self, seconds: float) -> None:
+        """Wait for nothing: librdkafka sends requests to the coordinator in order."""
+
     def commit(
         self,
         consumer: Any,

@@ -435,6 +435,10 @@ class OwnMember:
         """Commit with this member's generation."""
         return self._committer.commit(consumer, message, offsets, asynchronous=asynchronous)
 
+    def await_commits(self, seconds: float) -> None:
+        """Wait until commits under way have ended."""
+        self._committer.wait(seconds)
+
     def store_offsets(
         self, _consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
