@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from groupwright.instrumentation import instrumented, to_kafka
 from groupwright.testing import LocalKafka
 
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 300.0
 EVENTS = "groupwright.rebalances"
 
 

@@ -117,7 +117,7 @@ def test_the_batch_runs_on_a_standalone_cluster_by_the_command_of_the_readme(
     )
     path = os.pathsep.join((str(SCRIPTS), environment["PATH"]))
     batch = start_program("bash", "-euc", standalone_command(address), env={**environment, "PATH": path})
-    assert batch.exit_status(patience=200) == 0, f"{batch.output}\n{worker.output}"
+    assert batch.exit_status() == 0, f"{batch.output}\n{worker.output}"
     assert "for groupwright batch" in worker.output, "an executor of the cluster was to do it"
 
     tables = open_tables(spark, str(tmp_path / "tables"))
