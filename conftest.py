@@ -10,8 +10,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-_ALONE = "integration_tests/parity/test_parity.py"
-_ON_ONE_BROKER = ("parity", "soak", "mutations", "third_parties", "examples", "harness")
+_ALONE = "parity"
+_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
 
@@ -26,6 +26,8 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
         part, _, rest = nodeid.partition("/")
         if part == "pipeline":
             return "spark"
+        if part == "integration_tests" and rest.startswith("parity/"):
+            return _ALONE
         if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
             return "containers"
         return nodeid.partition("::")[0]
