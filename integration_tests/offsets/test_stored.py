@@ -70,7 +70,6 @@ def test_a_commit_that_changes_nothing_is_not_sent(
 
     for _ in range(10):
         consumer.poll(0.05)
-    consumer.close()
 
     assert [record.value for record in offsets(kafka, group)][-1:] == [StoredOffset(3, 0, "")]
     assert len([record for record in offsets(kafka, group) if record.value == StoredOffset(3, 0, "")]) == 1
