@@ -264,7 +264,7 @@ MENDED = (
     Mutation(
         "messages come after unsubscribe, before on_revoke",
         f"{CONSUMER}/own_member.py",
-        "return self._handover.holds_partitions and (self._replaced or not self._subscribed)",
+        "return self._departing and self._handover.holds_partitions",
         "return False",
         f"{_BOTH}[nothing_comes_after_unsubscribe]",
         "nothing_comes_after_unsubscribe",

@@ -134,8 +134,8 @@ class OwnMember:
         """Who the member was when it was assigned what it has been consuming since."""
         self._resume = False
         self._subscribed = False
-        self._replaced = False
-        """Whether an eager member has subscribed anew, and what it holds is still to be revoked."""
+        self._departing = False
+        """Whether the application has unsubscribed, or an eager member subscribed anew, so that all partitions are revoked."""
         self._closing = self._left = False
 
     # --- Running ------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class OwnMember:
     @property
     def _departs(self) -> bool:
         """Whether all partitions that the group has assigned are about to be revoked, since the application has said so."""
-        return self._handover.holds_partitions and (self._replaced or not self._subscribed)
+        return self._departing and self._handover.holds_partitions
 
     @property
     def _overslept(self) -> bool:
@@ -267,7 +267,7 @@ class OwnMember:
         if not self._subscribed:
             self._connect(consumer)
         self._subscribed = True
-        self._replaced = not self._config.cooperative and handover.holds_partitions
+        self._departing = not self._config.cooperative and handover.holds_partitions
         # As librdkafka's: a revocation that this calls for comes before any further message.
         self._driver.call_and_wait(self._membership.subscribe, selection)
         self._polling.disturb()
@@ -291,6 +291,7 @@ class OwnMember:
         self._check_not_fenced("Failed to remove subscription")
         if self._subscribed:
             self._subscribed = False
+            self._departing = self._handover.holds_partitions
             self._driver.call_and_wait(self._membership.unsubscribe)
             self._polling.disturb()
 
@@ -557,7 +558,7 @@ class OwnMember:
             dataclasses.replace(event, lost=lost),
             lambda _: self._commit_last(consumer, set(keys(event.partitions))),
         )
-        self._replaced = False
+        self._departing = self._departs
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
 
