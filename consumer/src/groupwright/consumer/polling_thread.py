@@ -332,8 +332,6 @@ def beside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
-        if polling.closed and not polling.forked:
-            return method(consumer, *args, **kwargs)  # which says so in its own words
         polling.check_usable()
         with polling.beside():
             return method(consumer, *args, **kwargs)
