@@ -222,6 +222,15 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        name="deleted-told-once",
+        subject="the error of a deleted topic",
+        original="may come twice: of a fetch that was refused, and of the next metadata",
+        ours="comes once",
+        reason="it is one fact",
+        scenarios=("a_deleted_topic_is_an_error_and_its_partitions_are_revoked",),
+        pairs=(("error UNKNOWN_TOPIC_OR_PART of t2", ""),),
+    ),
+    Row(
         name="deleted-at-second-look",
         subject="partitions of a deleted topic",
         original="are revoked at the first metadata without the topic",
