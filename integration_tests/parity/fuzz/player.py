@@ -45,12 +45,17 @@ _CHANGES = {
     "unassign",
     "incremental_assign",
     "incremental_unassign",
-} | {
     "close",
     "commit_and_close",
 }
 """Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
-_REBALANCES = {"subscribe", "unsubscribe", "second_joins", "second_leaves", "stall", "outage"} | {
+_REBALANCES = {
+    "subscribe",
+    "unsubscribe",
+    "second_joins",
+    "second_leaves",
+    "stall",
+    "outage",
     "grow_topic",
     "delete_topic",
 }

@@ -221,9 +221,8 @@ class Committer:
         pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
         offsets = {key: offset for key, offset in pending.items() if key in keys}
         if offsets:
-            assigned = (
-                key for key in self._offsets.keys if key in keys
-            )  # the application may have unassigned some
+            # The application may have unassigned some.
+            assigned = (key for key in self._offsets.keys if key in keys)
             without_offset = dict.fromkeys(assigned, Offset(OFFSET_INVALID))
             self._send(to_partitions(without_offset | offsets), offsets, timeout)
 
@@ -289,9 +288,8 @@ class Committer:
             self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
 
         def done(result: CommitResult) -> None:
-            self._offsets.committed(
-                _stored(offsets, result)
-            )  # also for a commit that comes before the next poll
+            # At once, for a commit that comes before the next poll.
+            self._offsets.committed(_stored(offsets, result))
             with self._lock:
                 for key in offsets:
                     if key in self._newest and self._newest[key][1] is pending:

@@ -139,9 +139,8 @@ class PollingThread(PollClock):
         token = object()
         try:
             self._wanting.add(token)
-            while (
-                self._alone
-            ):  # looked at after the token was set, and `alone` the other way round: one sees the other
+            # Looked at after the token was set, and `alone` the other way round: one sees the other.
+            while self._alone:
                 self._give_back(token)
                 time.sleep(_PAUSE)
                 self._wanting.add(token)
@@ -194,7 +193,7 @@ class PollingThread(PollClock):
             ConcurrentAccessError: The thread inside runs a rebalance callback.
             RuntimeError: Another thread closes the consumer.
         """
-        me, token, pause = get_ident(), object(), threading.Event()
+        me, token = get_ident(), object()
         entered = False
         try:
             self._entering.add(token)
@@ -208,7 +207,7 @@ class PollingThread(PollClock):
                     break
                 if in_callback():
                     raise ConcurrentAccessError(name, _name(me), _name(self.ident))
-                pause.wait(_PAUSE)
+                time.sleep(_PAUSE)
             self.check_not_closing()  # `end` looks at `ident` after it has said so: one of both sees the other
             yield
         finally:
@@ -220,15 +219,9 @@ class PollingThread(PollClock):
         """Let the threads inside that wait in `between_polls`, and come back in after them."""
         if self._entering:
             me, self.ident = self.ident, 0
-            self._come_in(me)
-
-    def _come_in(self, me: int) -> None:
-        pause = threading.Event()
-        while True:
-            if not self._entering and not self.ident:
-                self.ident = me
-                return
-            pause.wait(_PAUSE)
+            while self._entering or self.ident:
+                time.sleep(_PAUSE)
+            self.ident = me
 
     def give_way(self) -> None:
         """Let the threads go first that want the handle now, for a turn at most."""

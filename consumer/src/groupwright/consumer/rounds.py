@@ -78,8 +78,9 @@ class Rounds(Standing):
         lost = not self.identity.valid
         if self._cooperative and not lost:
             # As in librdkafka: topics that may no longer be seen come first, and as lost; nothing of them can be committed.
-            partitions = self._refused() or self._unsubscribed()
-            due, lost = bool(partitions), bool(self._refused())
+            refused = self._refused()
+            partitions = refused or self._unsubscribed()
+            due, lost = bool(partitions), bool(refused)
         else:
             partitions = self.owned
             # Eager: revoked even when nothing is owned, so that every on_assign has its on_revoke.
@@ -141,9 +142,8 @@ class Rounds(Standing):
         else:
             self._watch.follow(now)
             if self._lacks_topics:
-                self._watch.soon(
-                    now
-                )  # it may be about to be made; the leader looks for topics of members alone
+                # It may be about to be made; the leader looks for topics of members alone.
+                self._watch.soon(now)
             self._open(Step.SYNC)
             self._out.append(act.SendSync(self._attempt, self.identity, {}))
 
