@@ -25,6 +25,8 @@ _MAX_POLL_SECONDS = 3.0
 _EAGER, _COOPERATIVE = "range", "cooperative-sticky"
 _COMMIT_EVERY = 40
 _STALL_EVERY = 4
+_SHOWN_SECONDS = 3.0
+"""Time that a slow rebalance stays the last one, for Prometheus to scrape it more than once."""
 
 
 class Actor:
@@ -178,20 +180,23 @@ class Scene:
         """Let members come and go, poll too late, and take each other's place, until it is over."""
         self._fence()
         for number in itertools.count():
-            if number % _STALL_EVERY == 0:
+            stalls = number % _STALL_EVERY == 0
+            if stalls:
                 for group in self._registries:
                     self.members[f"{group}-3"].stall()
-            self._flap()
+            self._flap(_SHOWN_SECONDS if stalls else 0.0)
             if over():
                 return
 
-    def _flap(self) -> None:
-        """Let a fourth member join each group, and leave once it owns something."""
+    def _flap(self, stay_seconds: float) -> None:
+        """Let a fourth member join each group, and leave some time after it owns something."""
         visitors = [f"{group}-4" for group in self._registries]
         for group, name in zip(self._registries, visitors, strict=True):
             self.join(group, name)
         for name in visitors:
             self._wait_for(self.members[name], name)
+        self._over.wait(stay_seconds)
+        for name in visitors:
             self.leave(name)
 
     def _fence(self) -> None:

@@ -545,10 +545,11 @@ def source(value: object) -> str:
             return repr(value)
 
 
-def run(program: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """Run a program that has `consumer`, subscribed to a topic of a broker that is nowhere."""
     begin = (
         "import gc, os, sys, time, weakref\n"
+        f"{before}"
         "from confluent_kafka import TopicPartition\n"
         "from groupwright.consumer import Consumer\n"
         f"consumer = Consumer({NOWHERE!r})\n"
@@ -592,6 +593,33 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "assert consumer.assignment() == []\n"
         "consumer.close()\n"
         "print('done')"
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_consumer_that_is_garbage_already_is_not_destroyed_in_a_child() -> None:
+    """The garbage collector once ran in the child before the consumer was safe from it, and the child crashed."""
+    ended = run(
+        "import ctypes\n"  # which a fork imports: collects garbage
+        "cycle = [consumer]\n"
+        "cycle.append(cycle)\n"
+        "dropped = weakref.ref(consumer)\n"
+        "del consumer, cycle\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    gc.collect()\n"
+        "    assert seen == [False], 'garbage could be collected in the first hook of the child'\n"
+        "    assert gc.isenabled()\n"
+        "    assert dropped() is not None, 'librdkafka was destroyed'\n"
+        "    sys.exit(0)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
+        "assert gc.isenabled()\n"
+        "gc.collect()\n"
+        "assert dropped() is None\n"
+        "print('done')",
+        before="seen = []\nos.register_at_fork(after_in_child=lambda: seen.append(gc.isenabled()))\n",
     )
 
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr

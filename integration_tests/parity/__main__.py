@@ -9,8 +9,10 @@ python -m parity table               write the table of differences into the con
 
 import argparse
 import sys
+from collections.abc import Iterator
 
-from parity.lanes import Lane, Lanes, request_of, shared_broker
+from parity.compare import Comparison
+from parity.lanes import Lane, Lanes, Request, request_of, shared_broker
 from parity.scenarios import Scenario, all_scenarios
 from parity.table import PAGE, with_table
 
@@ -45,7 +47,7 @@ def _compare(chosen: list[Scenario], lanes: int) -> int:
     bad = 0
     with shared_broker() as broker, Lanes(broker, lanes) as running:
         requests = [request_of(found) for found in chosen]
-        for done, found in enumerate(running.compare_all(requests), 1):
+        for done, found in enumerate(_confirmed(running, requests), 1):
             rows = f" ({', '.join(found.rows)})" if found.rows else ""
             print(
                 f"[{done}/{len(requests)}] {'same' if found.good else 'DIFFERS'} {found.scenario}{rows}",
@@ -56,6 +58,21 @@ def _compare(chosen: list[Scenario], lanes: int) -> int:
                 print(difference, flush=True)
     print(f"{len(chosen) - bad} of {len(chosen)} the same")
     return 1 if bad else 0
+
+
+def _confirmed(running: Lanes, requests: list[Request]) -> Iterator[Comparison]:
+    """Return comparisons when they are ready; at the end those that differed, made again one at a time."""
+    differing: list[Comparison] = []
+    for found in running.compare_all(requests):
+        if found.good:
+            yield found
+        else:
+            differing.append(found)
+    by_name = {request.name: request for request in requests}
+    for found in differing:
+        for difference in found.unexplained:
+            print(f"{found.scenario}, beside others:\n{difference}", flush=True)
+        yield running.confirm(by_name[found.scenario], found)
 
 
 def _show(chosen: list[Scenario]) -> int:

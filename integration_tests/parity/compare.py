@@ -1,12 +1,14 @@
 """How two traces of one scenario differ, and which row of the table explains it."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parity.table import Row
 from parity.trace import Line, Trace
 
+_CRASH = re.compile("the process died|ends by signal (?!9$)")
 _SLACK = 1.5
 """Seconds that a call may take longer than the original's, beside as long again: machines are busy."""
 
@@ -75,7 +77,13 @@ class Comparison:
 
     @property
     def good(self) -> bool:
+        """Whether the table explains every difference."""
         return not self.unexplained
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a process on our side crashed: no load of the machine excuses it."""
+        return any(_CRASH.search(text) for difference in self.unexplained for text in difference.ours)
 
 
 def explain(scenario: str, found: Sequence[Difference], rows: Sequence[Row], runs: int = 1) -> Comparison:

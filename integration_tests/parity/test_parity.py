@@ -1,11 +1,10 @@
 """Our consumer does what confluent-kafka's does: each scenario on both, and each difference in the table."""
 
-from collections.abc import Iterator
-from concurrent.futures import Future  # noqa: TC003 - as all imports here
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from parity.compare import Comparison  # noqa: TC001 - as above
+from parity.compare import Comparison
 from parity.lanes import Lanes, request_of, shared_broker
 from parity.scenarios import all_scenarios
 from parity.table import ROWS
@@ -13,22 +12,34 @@ from parity.table import ROWS
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
+class Comparisons:
+    """Comparisons of scenarios, which are made side by side, ahead of the tests."""
+
+    def __init__(self, lanes: Lanes, names: Iterable[str]) -> None:
+        self._lanes = lanes
+        self._requests = {name: request_of(all_scenarios()[name]) for name in names}
+        self._begun = {name: lanes.submit(request) for name, request in self._requests.items()}
+
+    def of(self, name: str) -> Comparison:
+        """Return a comparison; a difference counts if it shows again with nothing running beside it."""
+        return self._lanes.confirm(self._requests[name], self._begun[name].result())
+
+
 @pytest.fixture(scope="module")
-def comparisons(request: pytest.FixtureRequest) -> Iterator[dict[str, "Future[Comparison]"]]:
-    """The comparison of every scenario that was selected; they are made side by side, ahead of the tests."""
-    scenarios = all_scenarios()
+def comparisons(request: pytest.FixtureRequest) -> Iterator[Comparisons]:
+    """The comparison of every scenario that was selected."""
     wanted: list[str] = [
         str(item.callspec.params["name"])
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.function is test_both_do_the_same
     ]
     with shared_broker() as broker, Lanes(broker) as lanes:
-        yield {name: lanes.submit(request_of(scenarios[name])) for name in wanted}
+        yield Comparisons(lanes, wanted)
 
 
 @pytest.mark.parametrize("name", all_scenarios())
-def test_both_do_the_same(name: str, comparisons: dict[str, "Future[Comparison]"]) -> None:
-    found = comparisons[name].result()
+def test_both_do_the_same(name: str, comparisons: Comparisons) -> None:
+    found = comparisons.of(name)
     shown = "\n".join(map(str, found.unexplained))
     assert found.good, (
         f"{all_scenarios()[name].story}\n\noriginal (-) and ours (+), after {found.runs} runs:\n{shown}"

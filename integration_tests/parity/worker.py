@@ -6,6 +6,7 @@ so each side has a process. One that hangs is said to, with the trace until then
 
 import argparse
 import atexit
+import gc
 import json
 import os
 import sys
@@ -47,6 +48,7 @@ class Worker:
 
     def run(self, request: Mapping[str, Any]) -> None:
         """Run one scenario, and answer."""
+        gc.collect()  # clients that earlier scenarios dropped: a forked child of this one must not destroy them
         lab = Lab(self._classes, self._bootstrap_servers, self._secured, self._own_kafka)
         watchdog = threading.Timer(request["seconds"], self._give_up, (lab,))
         watchdog.daemon = True

@@ -100,3 +100,15 @@ def test_traces_survive_json() -> None:
     found = trace("a", seconds=1.0)
     found.add_message("c1", "t[0]", 3)
     assert differences(found, Trace.from_json(found.to_json())) == []
+
+
+def test_a_crash_of_ours_is_one_whatever_ran_beside_it() -> None:
+    def found(*ours: str) -> bool:
+        return explain(
+            "scenario", differences(trace("child reads, ends by exit 0"), trace(*ours)), ()
+        ).crashed
+
+    assert found("child says nothing, ends by signal 11")
+    assert found("the process died")
+    assert not found("child says nothing, ends by signal 9")  # the scenario's watchdog
+    assert not found("child reads nothing, ends by exit 0")

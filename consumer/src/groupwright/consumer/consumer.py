@@ -106,12 +106,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
             from groupwright.consumer.own_member import OwnMember  # noqa: PLC0415 - see above
 
             self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)
+        leave_to_parent(self)
         try:
             super().__init__({**self._member.native_config, **of_bases})
         except BaseException:
             self._member.stop()
             raise
-        leave_to_parent(self)
         # What ends the member knows nothing of this object, so that one dropped without close() can be collected.
         self._finalizer = weakref.finalize(self, self._member.start())
 

@@ -1,9 +1,10 @@
-"""A forked child: it has librdkafka's memory, its locks as they happened to be, and none of its threads.
+"""Fork safety: a forked child never destroys the librdkafka handles of its parent.
 
-So it must not even destroy the handle: that waits for a lock which no thread will let go, now and then, at the child's end.
+The child has librdkafka's memory, its locks in the state they were in, and none of its threads. To destroy a handle there
+waits for threads that do not exist: the child hangs or crashes.
 """
 
-import functools
+import gc
 import os
 import threading
 import weakref
@@ -12,15 +13,39 @@ from contextlib import contextmanager
 
 _forking = threading.RLock()
 """Held by a thread that forks, and by one that must not be cut off by a fork."""
+_handles: "weakref.WeakValueDictionary[int, object]" = weakref.WeakValueDictionary()
+"""By identity: a user's subclass may not be hashable."""
+_collecting = False
+"""Whether the garbage collector was enabled before the fork."""
 
 
-def _before_a_fork() -> None:
+def _before_fork() -> None:
     import ctypes  # noqa: F401, PLC0415 - few processes fork; the child must not have to import it
 
+    global _collecting  # noqa: PLW0603 - hooks of a fork have no other place to hand it on
     _forking.acquire()
+    # A handle may be garbage already, in a cycle. Hooks of other modules run in the child before `_in_child`, and the
+    # garbage collector would destroy the handle in one of them.
+    _collecting = gc.isenabled()
+    gc.disable()
 
 
-os.register_at_fork(before=_before_a_fork, after_in_parent=_forking.release, after_in_child=_forking.release)
+def _in_parent() -> None:
+    if _collecting:
+        gc.enable()
+    _forking.release()
+
+
+def _in_child() -> None:
+    import ctypes  # noqa: PLC0415 - see `_before_fork`
+
+    for handle in list(_handles.values()):
+        # A reference that the interpreter's end does not clear, as it would one in a module.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
+    _in_parent()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 @contextmanager
@@ -34,15 +59,5 @@ def not_while_forking() -> Iterator[None]:
 
 
 def leave_to_parent(handle: object) -> None:
-    """Have children never destroy what has librdkafka's handle, neither when they drop it nor when they end."""
-    # What is registered cannot be taken back, so it is small.
-    os.register_at_fork(after_in_child=functools.partial(_keep, weakref.ref(handle)))
-
-
-def _keep(reference: "weakref.ref[object]") -> None:
-    import ctypes  # noqa: PLC0415 - see `_before_a_fork`
-
-    handle = reference()
-    if handle is not None:
-        # A reference that the interpreter's end does not clear, as it would one in a module.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
+    """Have forked children never destroy an object with a librdkafka handle, neither when they drop it nor when they end."""
+    _handles[id(handle)] = handle
