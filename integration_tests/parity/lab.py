@@ -203,6 +203,7 @@ class Lab:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
         self._topics[topic] = partitions
         self.wait(lambda: len(self._partitions(topic)) == partitions, f"{topic} has grown")
+        self.producer.list_topics(topic, timeout=_PATIENCE)  # it refuses partitions that it does not know
 
     def produce(self, topic: str, messages: int = 10, partition: int = 0, *, size: int = 1) -> None:
         """Write numbered messages to a partition."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from groupwright.testing import Listener, LocalKafka, Security
-from parity.compare import Comparison, differences, explain, is_slow
+from parity.compare import Comparison, Difference, differences, explain, is_slow
 from parity.scenarios import Scenario
 from parity.table import ROWS, Row
 from parity.trace import Trace
@@ -191,6 +191,8 @@ class Lane:
         return best
 
     def _explained(self, request: Request, original: Trace, ours: Trace, run: int) -> Comparison:
+        if (failure := original.failure) is not None:
+            return Comparison(request.name, (Difference("scenario", (failure,), ()),), (), run)
         return explain(request.name, differences(original, ours), self._rows, run)
 
     def close(self) -> None:

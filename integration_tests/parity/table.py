@@ -133,6 +133,22 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"on_commit None \[t1\[0\]@4\]", ""), ("", r"on_commit None \[t1\[0\]@4\]")),
     ),
     Row(
+        name="committed in a former assignment",
+        subject="a commit of a partition that came back and was read again from a lower offset",
+        original="fails with `_NO_OFFSET` up to the offset that the member committed before the rebalance",
+        ours="is stored",
+        reason="another member, or an operator, may have committed a lower offset meanwhile",
+        scenarios=("a_partition_comes_back_and_is_read_again_from_below",),
+        pairs=(
+            (
+                r"commit\(asynchronous=False\) raises KafkaException\(_NO_OFFSET\)",
+                r"commit\(asynchronous=False\) = \[.*\]",
+            ),
+            (r"on_commit _NO_OFFSET .*", r"on_commit None .*"),
+        ),
+        in_fuzzing=True,
+    ),
+    Row(
         name="never works",
         subject="`bootstrap.servers` without a port's number, an empty `partition.assignment.strategy`, a topic's name that is no string",
         original="takes it: the consumer never connects, is in no group, or subscribes to a topic called `b'…'`",

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+FAILED = "ended by "
+"""The beginning of a line of the timeline ``scenario`` that says what exception ended it."""
+
 
 @dataclass(slots=True)
 class Line:
@@ -64,6 +67,12 @@ class Trace:
             name: [line if isinstance(line, Line) else Line(line.text) for line in lines]
             for name, lines in list(self.timelines.items())
         }
+
+    @property
+    def failure(self) -> str | None:
+        """The exception that ended the scenario itself, or none: such a trace proves nothing."""
+        lines = self.lines().get("scenario", [])
+        return next((line.text for line in lines if line.text.startswith(FAILED)), None)
 
     def __str__(self) -> str:
         """Return all timelines, with times."""

@@ -23,7 +23,7 @@ from parity.fuzz.player import Player
 from parity.fuzz.programs import Program
 from parity.lab import Classes, Lab, LabError
 from parity.scenarios import all_scenarios
-from parity.trace import Trace
+from parity.trace import FAILED, Trace
 
 SIDES = {
     "original": Classes(
@@ -63,7 +63,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - part of what is compared
             if os.getpid() != self._pid:
                 os._exit(1)  # a forked child that has not ended itself must not answer
-            lab.note(f"ended by {type(error).__name__}: {error}".replace(f"{lab.id}.", ""))
+            lab.note(f"{FAILED}{type(error).__name__}: {error}".replace(f"{lab.id}.", ""))
         lab.end()
         watchdog.cancel()
         self._answer(lab.trace, hung=False)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -232,6 +233,24 @@ def the_last_commit_is_of_the_partitions_that_are_assigned(lab: Lab) -> None:
     consumer.read(10)
     consumer.assign([TopicPartition(topic, 1, 0)])
     consumer.read(5)
+    consumer.close()
+
+
+@scenario()
+def a_partition_comes_back_and_is_read_again_from_below(lab: Lab) -> None:
+    """A commit of the second reading, up to the offset that the member committed before the rebalance."""
+    topic = lab.topic(messages=10)
+    consumer = lab.consumer(enable_auto_commit=False)
+
+    def begin(raw: Any, partitions_: list[TopicPartition]) -> None:
+        raw.assign([TopicPartition(each.topic, each.partition, 3) for each in partitions_])
+
+    consumer.subscribe([topic], on_assign=begin)
+    consumer.read(7)
+    consumer.commit(asynchronous=False)
+    consumer.subscribe([topic], on_assign=begin)
+    consumer.read(7)
+    consumer.attempt("commit", asynchronous=False)
     consumer.close()
 
 
