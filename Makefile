@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
-JOBS   ?= 3
+JOBS   ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover soak soak-growth clean

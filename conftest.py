@@ -1,4 +1,4 @@
-"""Schedule of the tests for pytest-xdist (`make test JOBS=3`).
+"""Schedule of the tests for pytest-xdist (`make test JOBS=4`).
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster in
 containers share one worker, and so do those on Spark: a second cluster or a second Spark takes longer to start than
