@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from groupwright.assignors import MalformedBytesError, TopicPartitions, bulk
-from groupwright.assignors import names as names_module
-from groupwright.assignors.binary import Reader
-from groupwright.assignors.bulk import Cursor
+from groupwright.assignors import MalformedBytesError, TopicPartitions
+from groupwright.assignors._wire import batch_decoder as bulk
+from groupwright.assignors._wire import interning as names_module
+from groupwright.assignors._wire.batch_decoder import Cursor
+from groupwright.assignors._wire.primitives import Reader
 
 Runs = Sequence[tuple[bytes, Sequence[int]]]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from groupwright.assignors import TopicPartitions
-from groupwright.assignors.lists import PartitionLists
-from groupwright.assignors.partitions import NO_PARTITIONS
+from groupwright.assignors._model.columns import PartitionLists
+from groupwright.assignors._model.partitions import NO_PARTITIONS
 
 
 def random_lists(rng: random.Random, count: int) -> list[TopicPartitions]:

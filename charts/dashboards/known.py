@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from charts.dashboards import promql
 
-from groupwright.instrumentation import labels
-from groupwright.instrumentation.catalogue import CATALOGUE
-from groupwright.instrumentation.spec import Kind
+from groupwright.instrumentation._metrics import labels
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.spec import Kind
 
 TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
 """What Prometheus adds to every series, of the target that it scrapes."""

@@ -19,12 +19,13 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from groupwright.assignors import JoinedMember, MalformedBytesError, Topic
 from groupwright.consumer import Consumer
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Event, Revoke, TopicUnavailable
-from groupwright.consumer.membership import Membership, State
-from groupwright.consumer.network import Network, NetworkConfig
-from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.protocol import (
+from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._network.connections import Network, NetworkConfig
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.membership import Membership, State
+from groupwright.consumer._protocol.membership_state import SubscriptionEncoder
+from groupwright.consumer._protocol.model import (
     Identity,
     JoinAnswer,
     Offset,
@@ -34,9 +35,8 @@ from groupwright.consumer.protocol import (
     TopicsAnswer,
     keys,
 )
-from groupwright.consumer.selection import read_selection
-from groupwright.consumer.standing import SubscriptionEncoder
-from groupwright.consumer.timing import Timing
+from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.timers import Timing
 from groupwright.testing import LocalKafka
 
 _Action = TypeVar("_Action", bound=act.Action)

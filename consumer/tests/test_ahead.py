@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
-from groupwright.consumer.ahead import HANDFUL, Ahead
-from groupwright.consumer.messages import new_message
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.prefetch import HANDFUL, Ahead
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer.auto_commit import PATIENCE, AutoCommitClock, BusyCommits
-from groupwright.consumer.polling_thread import PollingThread
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.auto_commit import PATIENCE, AutoCommitClock, BusyCommits
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

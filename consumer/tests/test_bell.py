@@ -3,7 +3,7 @@
 import threading
 import time
 
-from groupwright.consumer.bell import Bell
+from groupwright.consumer._protocol.wakeup import Bell
 
 
 def test_a_wait_ends_with_a_ring() -> None:

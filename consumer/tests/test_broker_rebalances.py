@@ -1,8 +1,8 @@
 """Rebalances under KIP-848, told from librdkafka's callbacks."""
 
-from groupwright.consumer.broker_rebalances import SETTLE, BrokerRebalances, Moment
-from groupwright.consumer.protocol import Identity
-from groupwright.consumer.rebalance import Kind, Outcome, Phase, Rebalance
+from groupwright.consumer._membership.broker_rebalances import SETTLE, BrokerRebalances, Moment
+from groupwright.consumer._protocol.model import Identity
+from groupwright.consumer._protocol.rebalance import Kind, Outcome, Phase, Rebalance
 
 
 def at(began: float, seconds: float = 0.5, epoch: int = 1) -> Moment:

@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groupwright.consumer.commits import NO_ANSWER, Commit, CommitQueue, CommitResult, PendingCommit
-from groupwright.consumer.protocol import Identity, Offset, TopicPartitionKey
+from groupwright.consumer._protocol.commit_queue import (
+    NO_ANSWER,
+    Commit,
+    CommitQueue,
+    CommitResult,
+    PendingCommit,
+)
+from groupwright.consumer._protocol.model import Identity, Offset, TopicPartitionKey
 
 ME = Identity(1, "m-1", "range")
 LATER_ME = Identity(2, "m-1", "range")

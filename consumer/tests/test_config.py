@@ -9,8 +9,8 @@ import pytest
 
 from groupwright.assignors import Assignor, Group, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
 from groupwright.consumer import ConfigurationError
-from groupwright.consumer.config import ConsumerConfig, is_broker_assigned, read_config
-from groupwright.consumer.strategy import read_strategy
+from groupwright.consumer._config.config import ConsumerConfig, is_broker_assigned, read_config
+from groupwright.consumer._config.strategy import read_strategy
 
 
 def read(**keys: Any) -> ConsumerConfig:

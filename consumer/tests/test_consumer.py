@@ -23,14 +23,16 @@ from confluent_kafka import (
 )
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer import CommitError, Consumer, ConsumerError, group_metadata
-from groupwright.consumer.commits import CommitResult
-from groupwright.consumer.committing import CommitEnded
-from groupwright.consumer.events import PollExceeded, Reported, Revoke, TopicUnavailable
-from groupwright.consumer.member import Native
-from groupwright.consumer.messages import new_message
-from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer import CommitError, Consumer, ConsumerError
+from groupwright.consumer._coordinator.inbox import Reported
+from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.committer import CommitEnded
+from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._protocol import group_metadata
+from groupwright.consumer._protocol.commit_queue import CommitResult
+from groupwright.consumer._protocol.events import PollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.model import Identity
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -468,7 +470,7 @@ def test_a_member_that_found_no_coordinator_closes_at_once() -> None:
 def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """An assignor's on_assignment runs there, and may hang: the handle is closed all the same."""
     monkeypatch.setattr("groupwright.consumer.consumer._CLOSE_TIMEOUT", 0.1)
-    monkeypatch.setattr("groupwright.consumer.own_member._STOP_TIMEOUT", 0.1)
+    monkeypatch.setattr("groupwright.consumer._membership.classic_membership._STOP_TIMEOUT", 0.1)
     consumer = Consumer(NOWHERE)
     thread, let_go = thread_of(consumer), threading.Event()
     member_of(consumer)._driver._network.call_soon(lambda: let_go.wait(30))

@@ -15,10 +15,10 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
-from groupwright.consumer.membership import Membership
-from groupwright.consumer.messages import new_message
-from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.polling_thread import PollingThread, inside
+from groupwright.consumer._membership.access import PollingThread, inside
+from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._protocol.membership import Membership
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -19,15 +19,15 @@ from groupwright.assignors import (
     TopicPartitions,
     encode_subscription,
 )
-from groupwright.consumer import actions as act
-from groupwright.consumer.driver import Driver
-from groupwright.consumer.events import Assign, Failed, Inbox, Reported
-from groupwright.consumer.leading import Leader
-from groupwright.consumer.log import LIBRARY, GroupLog
-from groupwright.consumer.membership import Membership, State
-from groupwright.consumer.network import AccessError, Network, NetworkConfig
-from groupwright.consumer.polling_thread import PollClock
-from groupwright.consumer.protocol import (
+from groupwright.consumer._config.log import LIBRARY, GroupLog
+from groupwright.consumer._coordinator.driver import Driver
+from groupwright.consumer._coordinator.inbox import Failed, Inbox, Reported
+from groupwright.consumer._coordinator.leader import Leader
+from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign
+from groupwright.consumer._protocol.membership import Membership, State
+from groupwright.consumer._protocol.model import (
     CommitAnswer,
     DisconnectedError,
     Identity,
@@ -39,11 +39,11 @@ from groupwright.consumer.protocol import (
     SyncAnswer,
     TopicsAnswer,
 )
-from groupwright.consumer.selection import read_selection
-from groupwright.consumer.timing import Timing
+from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.timers import PollClock, Timing
 
 if TYPE_CHECKING:
-    from groupwright.consumer.commits import CommitResult
+    from groupwright.consumer._protocol.commit_queue import CommitResult
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

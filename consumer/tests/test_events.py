@@ -3,8 +3,9 @@
 import threading
 import time
 
-from groupwright.consumer.events import Assign, Closed, Inbox, PollExceeded, Revoke
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer._coordinator.inbox import Inbox
+from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke
+from groupwright.consumer._protocol.model import Identity
 
 
 def revoke(ticket: int) -> Revoke:

@@ -3,8 +3,8 @@
 import confluent_kafka
 import pytest
 
-from groupwright.consumer import group_metadata
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer._protocol import group_metadata
+from groupwright.consumer._protocol.model import Identity
 
 
 @pytest.mark.parametrize("group", ["orders", "grüße", "g" * 300])

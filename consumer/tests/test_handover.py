@@ -20,16 +20,17 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from groupwright.consumer import Consumer, Outcome, Phase, Rebalance, handover
-from groupwright.consumer.callbacks import Failures, guard_native_callbacks
+from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
+from groupwright.consumer._membership import assignment_applier as handover
+from groupwright.consumer._membership.assignment_applier import Handover
+from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
+from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._protocol.events import Assign, Revoke
+from groupwright.consumer._protocol.membership import Membership
+from groupwright.consumer._protocol.model import UNREADABLE, Identity, Offset, Partitions
+from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer.errors import ConsumerError
-from groupwright.consumer.events import Assign, Revoke
-from groupwright.consumer.handover import Handover
-from groupwright.consumer.member import Native
-from groupwright.consumer.membership import Membership
-from groupwright.consumer.own_member import OwnMember
-from groupwright.consumer.protocol import UNREADABLE, Identity, Offset, Partitions
-from groupwright.consumer.rebalance import Timeline
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
-from groupwright.consumer.events import Assign
-from groupwright.consumer.protocol import Identity
+from groupwright.consumer._protocol.events import Assign
+from groupwright.consumer._protocol.model import Identity
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
     from groupwright.consumer import Consumer
-from groupwright.consumer.member import Native
+from groupwright.consumer._membership.group_membership import Native
 
 pytestmark = pytest.mark.kafka
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
-from groupwright.consumer.network import AccessError, Network, NetworkConfig
-from groupwright.consumer.protocol import DisconnectedError
-from groupwright.consumer.security import Security
+from groupwright.consumer._config.security import Security
+from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.testing.certificates import write_certificates
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")

@@ -8,18 +8,18 @@ from importlib import metadata
 import confluent_kafka
 import pytest
 
-from groupwright.consumer import version
+from groupwright.consumer._config import version
 
 HEAVY = {
     "numpy",
     "kafka",
     "prometheus_client",
     "groupwright.consumer.aio",
-    "groupwright.consumer.own_member",
-    "groupwright.assignors.wire",
-    "groupwright.consumer.native_member",
-    "groupwright.consumer.planning",
-    "groupwright.consumer.tls",
+    "groupwright.consumer._membership.classic_membership",
+    "groupwright.assignors._wire.consumer_protocol",
+    "groupwright.consumer._membership.librdkafka_membership",
+    "groupwright.consumer._coordinator.planning",
+    "groupwright.consumer._config.tls",
     "ctypes",
     "importlib.metadata",
     "tempfile",
@@ -69,7 +69,7 @@ def test_a_fork_waits_for_an_import_on_a_thread_of_ours() -> None:
     """Else the child would have the import's lock, and not the thread that is to let it go."""
     ended = run(
         "import os, sys, threading\n"
-        "from groupwright.consumer.forks import not_while_forking\n"
+        "from groupwright.consumer._coordinator.fork_safety import not_while_forking\n"
         "begun = threading.Event()\n"
         "def load():\n"
         "    with not_while_forking():\n"

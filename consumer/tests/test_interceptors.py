@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer import ConfigurationError, Consumer, ConsumerInterceptor
-from groupwright.consumer.interceptors import Interceptors
-from groupwright.consumer.log import GroupLog
-from groupwright.consumer.messages import new_message
+from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.messages import new_message
 
 NOWHERE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 LOG = GroupLog(logging.getLogger("interceptors"), "c", "g")

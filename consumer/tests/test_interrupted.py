@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer.commits import CommitResult, PendingCommit
-from groupwright.consumer.events import Closed, Inbox, Revoke
-from groupwright.consumer.polling_thread import PollingThread
+from groupwright.consumer._coordinator.inbox import Inbox
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._protocol.commit_queue import CommitResult, PendingCommit
+from groupwright.consumer._protocol.events import Closed, Revoke
 
 _PATIENCE = 10.0
 

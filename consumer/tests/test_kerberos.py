@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from groupwright.consumer import transport
-from groupwright.consumer.kerberos import KdcUnreachableError, NotLoggedInError, TicketError, fetch_ticket
-from groupwright.consumer.network import AccessError, Network, NetworkConfig
-from groupwright.consumer.protocol import DisconnectedError
-from groupwright.consumer.security import Security
+from groupwright.consumer._config.kerberos import (
+    KdcUnreachableError,
+    NotLoggedInError,
+    TicketError,
+    fetch_ticket,
+)
+from groupwright.consumer._config.security import Security
+from groupwright.consumer._network import transport
+from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._protocol.model import DisconnectedError
 
 PATIENCE = 30.0
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer import library, transport
-from groupwright.consumer.log import LIBRARY
+from groupwright.consumer._config.log import LIBRARY
+from groupwright.consumer._network import library, transport
 
 OVERRIDDEN = {
     "KafkaConnectionManager.__init__": "(self, net, **configs)",

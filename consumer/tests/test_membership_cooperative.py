@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupwright.consumer import Phase
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Closed, Revoke
-from groupwright.consumer.membership import PATIENCE, State
-from groupwright.consumer.protocol import ErrorCode, Identity, Partitions
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Closed, Revoke
+from groupwright.consumer._protocol.membership import PATIENCE, State
+from groupwright.consumer._protocol.model import ErrorCode, Identity, Partitions
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

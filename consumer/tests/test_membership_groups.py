@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupwright.assignors import Assignor, JoinedMember, Topic, by_name, lead
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Closed, Revoke
-from groupwright.consumer.log import GroupLog
-from groupwright.consumer.protocol import (
+from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
+from groupwright.consumer._protocol.events import Assign, Closed, Revoke
+from groupwright.consumer._protocol.model import (
     ErrorCode,
     JoinAnswer,
     SyncAnswer,
@@ -19,7 +20,6 @@ from groupwright.consumer.protocol import (
     TopicsAnswer,
     keys,
 )
-from groupwright.consumer.subscription import read_assignment, subscription_encoder
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -7,10 +7,10 @@ import pytest
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer import Phase
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Revoke
-from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import UNREADABLE, Identity, Offset, TopicsAnswer
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Revoke
+from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.model import UNREADABLE, Identity, Offset, TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

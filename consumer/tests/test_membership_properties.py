@@ -16,11 +16,11 @@ from hypothesis.stateful import (
 )
 
 from groupwright.assignors import Topic
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Closed, Event, PollExceeded, Revoke
-from groupwright.consumer.membership import State
-from groupwright.consumer.protocol import Identity, TopicsAnswer, keys
-from groupwright.consumer.selection import read_selection
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Closed, Event, PollExceeded, Revoke
+from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.model import Identity, TopicsAnswer, keys
+from groupwright.consumer._protocol.subscription import read_selection
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

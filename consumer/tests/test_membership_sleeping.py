@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Revoke
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Revoke
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupwright.consumer import actions as act
-from groupwright.consumer.events import Assign, Revoke
-from groupwright.consumer.membership import State
-from groupwright.consumer.timing import Timing
+from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.events import Assign, Revoke
+from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.timers import Timing
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

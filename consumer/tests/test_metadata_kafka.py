@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import Consumer
-from groupwright.consumer.protocol import TopicsAnswer
+from groupwright.consumer._protocol.model import TopicsAnswer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer.native_statistics import complete
-from groupwright.consumer.protocol import TopicPartitionKey
-from groupwright.consumer.standing import State
+from groupwright.consumer._membership.librdkafka_stats import complete
+from groupwright.consumer._protocol.membership_state import State
+from groupwright.consumer._protocol.model import TopicPartitionKey
 
 NONE = -1001
 NOTHING: Mapping[TopicPartitionKey, int] = {}

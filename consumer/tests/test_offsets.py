@@ -5,8 +5,8 @@ import operator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, TopicPartition
 
-from groupwright.consumer.messages import new_message
-from groupwright.consumer.offsets import (
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.offset_tracker import (
     OffsetTracker,
     check_message,
     check_partitions,
@@ -15,7 +15,7 @@ from groupwright.consumer.offsets import (
     reported,
     to_partitions,
 )
-from groupwright.consumer.protocol import Offset
+from groupwright.consumer._protocol.model import Offset
 
 A, B = ("t", 0), ("t", 1)
 

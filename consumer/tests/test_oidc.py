@@ -19,8 +19,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from groupwright.consumer import ConfigurationError, Consumer
-from groupwright.consumer.config import read_config
-from groupwright.consumer.oidc import TokenEndpointError, read_oidc
+from groupwright.consumer._config.config import read_config
+from groupwright.consumer._config.oidc import TokenEndpointError, read_oidc
 from groupwright.testing import Listener, LocalKafka, Security
 from groupwright.testing.certificates import write_certificates
 

@@ -12,10 +12,10 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupwright.consumer.ahead import Ahead
-from groupwright.consumer.offsets import OffsetTracker
-from groupwright.consumer.polling_thread import PollingThread
-from groupwright.consumer.revival import Revival
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.handle_recovery import Revival
+from groupwright.consumer._membership.offset_tracker import OffsetTracker
+from groupwright.consumer._membership.prefetch import Ahead
 
 PATIENCE = 25.0
 CONFIG: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from groupwright.consumer import revival
+from groupwright.consumer._membership import handle_recovery as revival
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

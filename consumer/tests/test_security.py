@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from groupwright.consumer import ConfigurationError
-from groupwright.consumer import tls as tls_module
-from groupwright.consumer.config import read_config
-from groupwright.consumer.security import Security
-from groupwright.consumer.tokens import Tokens, TokenUnavailableError
+from groupwright.consumer._config import tls as tls_module
+from groupwright.consumer._config.config import read_config
+from groupwright.consumer._config.security import Security
+from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
 from groupwright.testing.certificates import Certificates, write_certificates
 
 SECRET = "marked-secret"  # noqa: S105 - what nothing may show

@@ -20,7 +20,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from groupwright.consumer import Consumer
-from groupwright.consumer.network import Network, NetworkConfig
+from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
 
 pytestmark = [pytest.mark.kafka]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from groupwright.assignors import Topic
-from groupwright.consumer.protocol import TopicsAnswer
-from groupwright.consumer.selection import read_pattern, read_selection
+from groupwright.consumer._protocol.model import TopicsAnswer
+from groupwright.consumer._protocol.subscription import read_pattern, read_selection
 
 EXISTING = TopicsAnswer(
     {name: Topic(1) for name in ("orders", "orders-eu", "reorders", "payments", "__consumer_offsets")},

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaException
 
 from groupwright.consumer import ConfigurationError
-from groupwright.consumer.config import read_config
-from groupwright.consumer.settings import ALIASES, SETTINGS, By, flatten, table
+from groupwright.consumer._config.config import read_config
+from groupwright.consumer._config.settings import ALIASES, SETTINGS, By, flatten, table
 
 TABLES_LIBRDKAFKA = 0x02100000
 """The librdkafka whose keys the table has: 2.16, in its own notation."""

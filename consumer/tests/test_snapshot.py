@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from groupwright.consumer import Consumer
-from groupwright.consumer.native_member import NativeMember
+from groupwright.consumer._membership.librdkafka_membership import NativeMember
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "client.id": "c", "log_level": 0}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.consumer.timing import Backoff, CoordinatorLookup, Heartbeat, Timing
+from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Timing
 
 TIMING = Timing(session_timeout=10.0, heartbeat_interval=3.0)
 

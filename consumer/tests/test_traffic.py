@@ -10,7 +10,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from groupwright.consumer.traffic import Traffic
+from groupwright.consumer._network.request_stats import Traffic
 
 
 class Clock:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupwright.consumer.protocol import ErrorCode, error_name
-from groupwright.consumer.verdicts import Api, Verdict, verdict
+from groupwright.consumer._protocol.error_policy import Api, Verdict, verdict
+from groupwright.consumer._protocol.model import ErrorCode, error_name
 
 FINE, REJOIN, LATER, ELSEWHERE = Verdict.FINE, Verdict.REJOIN, Verdict.LATER, Verdict.ELSEWHERE
 NEW_GENERATION, NEW_MEMBER = Verdict.NEW_GENERATION, Verdict.NEW_MEMBER

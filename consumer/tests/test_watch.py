@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from groupwright.assignors import Topic
-from groupwright.consumer.protocol import TopicsAnswer
-from groupwright.consumer.selection import read_selection
-from groupwright.consumer.timing import Timing
-from groupwright.consumer.watch import TopicErrors, TopicWatch
+from groupwright.consumer._protocol.model import TopicsAnswer
+from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.timers import Timing
+from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicWatch
 
 NOW = 1000.0
 

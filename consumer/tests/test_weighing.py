@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from groupwright.assignors import Assignment, Assignor, AssignorError, Group, Member, RangeAssignor, assign
-from groupwright.consumer.log import GroupLog
-from groupwright.consumer.rebalance import OTHERS, Leadership, Timeline
-from groupwright.consumer.weighing import MadePlan, Weighed, change_of_members
+from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._coordinator.assignment_stats import MadePlan, Weighed, change_of_members
+from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline
 
 LOG = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
 

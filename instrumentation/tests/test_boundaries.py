@@ -12,7 +12,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.assignors import RangeAssignor
-from groupwright.consumer import AIOConsumer, Consumer, rebalance, snapshot
+from groupwright.consumer import AIOConsumer, Consumer
+from groupwright.consumer._membership import snapshot
+from groupwright.consumer._protocol import rebalance
 from groupwright.instrumentation import Leadership, MembershipSnapshot, ObservableConsumer, instrument
 
 # Reserved and refused at once: nothing is to be reached by tests that need no Kafka.

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Rebalance
 from groupwright.instrumentation import MembershipSnapshot, Metrics
-from groupwright.instrumentation.labels import REQUESTS
-from groupwright.instrumentation.signals import Signals
-from groupwright.instrumentation.statistics import ConsumerStatistics
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
+from groupwright.instrumentation._metrics.labels import REQUESTS
 
 GROUPS = 10
 TOPICS = [f"topic-{number}" for number in range(100)]

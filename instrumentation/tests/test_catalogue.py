@@ -22,8 +22,10 @@ from groupwright.instrumentation import (
     instrument,
     reference,
 )
-from groupwright.instrumentation.catalogue import CATALOGUE
-from groupwright.instrumentation.labels import (
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.labels import (
     CALLBACKS,
     DURATION_BUCKETS,
     KINDS,
@@ -32,10 +34,8 @@ from groupwright.instrumentation.labels import (
     PHASES,
     STATES,
 )
+from groupwright.instrumentation._metrics.spec import Kind, Spec
 from groupwright.instrumentation.listener import Options
-from groupwright.instrumentation.signals import Signals
-from groupwright.instrumentation.spec import Kind, Spec
-from groupwright.instrumentation.statistics import read_consumer, read_producer
 from harness.tools import find_program
 
 every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from groupwright.instrumentation.cycles import (
+from groupwright.instrumentation._tracking.rebalance_tracker import (
     CONSUMER,
     COOPERATIVE,
     EAGER,

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupwright.assignors import Assignor, Group
 from groupwright.consumer import AssignorFailedError, Consumer
 from groupwright.instrumentation import instrument
-from groupwright.instrumentation.labels import DURATION_BUCKETS
+from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Leadership, MembershipSnapshot, Metrics, instrument
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, read_consumer
 from groupwright.instrumentation.listener import Options
-from groupwright.instrumentation.signals import Signals
-from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer
 
 Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.instrumentation.catalogue import CATALOGUE
-from groupwright.instrumentation.labels import LABELS
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.labels import LABELS
 from groupwright.testing import LocalKafka
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance
 from groupwright.instrumentation import Instrumentation, ObservableConsumer, instrument
-from groupwright.instrumentation.labels import DURATION_BUCKETS
+from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 
 Value = Callable[..., float | None]
 NewRebalance = Callable[..., Rebalance]

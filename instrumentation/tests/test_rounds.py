@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance
-from groupwright.consumer.rebalance import Kind
-from groupwright.consumer.rebalance import Leadership as Led
+from groupwright.consumer._protocol.rebalance import Kind
+from groupwright.consumer._protocol.rebalance import Leadership as Led
 from groupwright.instrumentation import Leadership, RebalanceEvent, instrument, to_callback
-from groupwright.instrumentation.rounds import Round, Rounds, read_round
+from groupwright.instrumentation._tracking.round_merger import Round, Rounds, read_round
 
 NewRebalance = Callable[..., Rebalance]
 

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING
 
-from groupwright.instrumentation.signals import Signals
-from groupwright.instrumentation.statistics import ConsumerStatistics, read_consumer, read_producer
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import (
+    ConsumerStatistics,
+    read_consumer,
+    read_producer,
+)
 
 Text = Callable[[str], str]
 

@@ -9,7 +9,7 @@ MENDED = (
     # --- Commits ---
     Mutation(
         "a commit of an unknown topic is retried to its deadline",
-        f"{CONSUMER}/commits.py",
+        f"{CONSUMER}/_protocol/commit_queue.py",
         "return codes <= RETRIABLE or (codes <= _BRIEFLY and retries < _FEW)",
         "return codes <= _BRIEFLY",
         f"{_TESTS}/test_commits.py::test_an_unknown_topic_is_asked_for_twice_more",
@@ -18,7 +18,7 @@ MENDED = (
     ),
     Mutation(
         "asynchronous commits are dropped by a close that sends no LeaveGroup",
-        f"{CONSUMER}/rounds.py",
+        f"{CONSUMER}/_protocol/rounds.py",
         "elif self._closing and not self._commits_sent:",
         "elif False:",
         f"{_TESTS}/test_membership_leaving.py::test_closing_outside_of_any_group_waits_for_the_commits_too",
@@ -27,7 +27,7 @@ MENDED = (
     ),
     Mutation(
         "a commit that has not ended when the consumer is closed is never settled",
-        f"{CONSUMER}/commit_sender.py",
+        f"{CONSUMER}/_coordinator/commit_sender.py",
         "        self._queue.expire(math.inf, reason, DESTROYED)\n",
         "",
         f"{_TESTS}/test_driver.py::test_commits_that_have_not_ended_end_with_the_thread",
@@ -35,7 +35,7 @@ MENDED = (
     ),
     Mutation(
         "what was consumed before a seek is not committed",
-        f"{CONSUMER}/offsets.py",
+        f"{CONSUMER}/_membership/offset_tracker.py",
         "self._begun[key] = (offset, self._consumed([position]).get(key))",
         "self._begun[key] = (offset, None)",
         f"{_TESTS}/test_offsets.py::test_consumed_before_a_seek_stays_pending_until_a_message_comes",
@@ -44,7 +44,7 @@ MENDED = (
     ),
     Mutation(
         "a partition that is assigned again begins before the commit under way",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "        partitions = self._committer.resumed(partitions)\n        Native.assign(consumer, partitions)\n",
         "        Native.assign(consumer, partitions)\n",
         f"{_BOTH}[partitions_assigned_again_go_on_at_the_commit_under_way]",
@@ -53,7 +53,7 @@ MENDED = (
     ),
     Mutation(
         "on_commit of a commit that failed has partitions without errors",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         "reported(ended.partitions, ended.result.errors)",
         "reported(ended.partitions, {})",
         f"{_BOTH}[an_asynchronous_commit_of_an_unknown_partition]",
@@ -62,14 +62,14 @@ MENDED = (
     ),
     Mutation(
         "a commit of nothing fails in other words than librdkafka's",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         "raise CommitError(code, _words(code, detail))",
         "raise CommitError(code, detail)",
         f"{_TESTS}/test_commits_kafka.py::test_a_synchronous_commit_is_stored_when_it_returns",
     ),
     Mutation(
         "on_commit is not called for an asynchronous commit of nothing",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         '            self.ended.append(CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))\n',
         "",
         f"{_BOTH}[on_commit_hears_of_every_asynchronous_commit]",
@@ -78,7 +78,7 @@ MENDED = (
     ),
     Mutation(
         "automatic commits stop while the application is busy",
-        f"{CONSUMER}/auto_commit.py",
+        f"{CONSUMER}/_membership/auto_commit.py",
         "if self._consumer is not None and not (busy or self._ended or self._polling.closing):",
         "if False:",
         f"{_TESTS}/test_auto_commit.py::test_what_is_overdue_is_committed_by_a_thread_of_its_own",
@@ -87,14 +87,14 @@ MENDED = (
     ),
     Mutation(
         "close raises where a thread for an automatic commit is just being started",
-        f"{CONSUMER}/auto_commit.py",
+        f"{CONSUMER}/_membership/auto_commit.py",
         "        with self._lock:\n            self._ended = True\n",
         "",
         f"{_TESTS}/test_auto_commit.py::test_the_end_may_come_between_a_threads_making_and_its_start",
     ),
     Mutation(
         "a commit while the assignment is lost says that there is nothing to commit",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         "elif self._membership.lost:",
         "elif False:",
         f"{_BOTH}[the_codes_of_commits_after_max_poll_interval]",
@@ -103,7 +103,7 @@ MENDED = (
     ),
     Mutation(
         "a synchronous commit does not return the partitions without an offset",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         "return reported(partitions, {})",
         "return reported(to_partitions(offsets), {})",
         f"{_BOTH}[a_commit_says_which_partitions_it_was_about]",
@@ -112,7 +112,7 @@ MENDED = (
     ),
     Mutation(
         "offsets behind the committed one are committed before the end",
-        f"{CONSUMER}/offsets.py",
+        f"{CONSUMER}/_membership/offset_tracker.py",
         "    if committed is None:\n        return True\n",
         "    if True:\n        return True\n",
         f"{_TESTS}/test_offsets.py::test_going_back_is_pending_at_the_end_alone",
@@ -121,7 +121,7 @@ MENDED = (
     ),
     Mutation(
         "the last automatic commit comes before on_revoke",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "        self._handover.revoke(\n            consumer,\n",
         "        self._commit_last(consumer, set(keys(event.partitions)))\n"
         "        self._handover.revoke(\n            consumer,\n",
@@ -131,7 +131,7 @@ MENDED = (
     ),
     Mutation(
         "what is committed already is left out of the last commit",
-        f"{CONSUMER}/offsets.py",
+        f"{CONSUMER}/_membership/offset_tracker.py",
         "(last or _is_new(offset, self._committed.get(key)))",
         "((last and offset != self._committed.get(key)) or _is_new(offset, self._committed.get(key)))",
         f"{_TESTS}/test_offsets.py::test_going_back_is_pending_at_the_end_alone",
@@ -140,7 +140,7 @@ MENDED = (
     ),
     Mutation(
         "a member that was in no generation yet may not commit",
-        f"{CONSUMER}/membership.py",
+        f"{CONSUMER}/_protocol/membership.py",
         "if self.state is State.UNJOINED and not self._has_joined:",
         "if False:",
         f"{_TESTS}/test_membership_staying.py::test_who_commits_in_which_state",
@@ -148,7 +148,7 @@ MENDED = (
     ),
     Mutation(
         "messages are delivered between unsubscribe and on_revoke",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "self._driver.call_and_wait(self._membership.unsubscribe)",
         "self._driver.call(self._membership.unsubscribe)",
         f"{_BOTH}[nothing_is_delivered_between_unsubscribe_and_on_revoke]",
@@ -163,7 +163,7 @@ MENDED = (
     ),
     Mutation(
         "an offset of a topic that the consumer never had cannot be stored for another reason",
-        f"{CONSUMER}/committing.py",
+        f"{CONSUMER}/_membership/committer.py",
         "KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION",
         "KafkaError._STATE",
         f"{_BOTH}[an_offset_of_an_unassigned_partition_is_not_stored]",
@@ -172,7 +172,7 @@ MENDED = (
     ),
     Mutation(
         "a commit of something that is no list is no TypeError",
-        f"{CONSUMER}/offsets.py",
+        f"{CONSUMER}/_membership/offset_tracker.py",
         "if not isinstance(partitions, list):",
         "if False:",
         f"{_TESTS}/test_offsets.py::test_what_is_no_list_of_partitions_is_refused",
@@ -180,7 +180,7 @@ MENDED = (
     # --- Positions and messages ---
     Mutation(
         "a seek soon after the assignment is undone, since the beginning is no offset yet",
-        f"{CONSUMER}/handover.py",
+        f"{CONSUMER}/_membership/assignment_applier.py",
         "logical = [p for p in starts if p.offset in _LOGICAL]",
         "logical = [p for p in starts if p.offset == OFFSET_END]",
         f"{_TESTS}/test_handover_kafka.py::test_a_seek_right_after_the_assignment_is_not_undone",
@@ -189,7 +189,7 @@ MENDED = (
     ),
     Mutation(
         "a partition's end is told after a seek, a pause or an unassignment",
-        f"{CONSUMER}/ahead.py",
+        f"{CONSUMER}/_membership/prefetch.py",
         "return None if topic is None or partition is None else (topic, partition)",
         "return None if topic is None or partition is None or message.error() is not None else (topic, partition)",
         f"{_TESTS}/test_ahead.py::test_an_error_of_a_partition_goes_with_it",
@@ -209,7 +209,7 @@ MENDED = (
     ),
     Mutation(
         "an exception of a signal handler loses the messages that a native call brought",
-        f"{CONSUMER}/ahead.py",
+        f"{CONSUMER}/_membership/prefetch.py",
         "        try:\n"
         "            # One bytecode, the call of `next`, makes the native call and keeps what it brings.\n"
         "            next(map(messages.extend, map(consume, most, timeout)))\n"
@@ -238,7 +238,7 @@ MENDED = (
     # --- The group ---
     Mutation(
         "a topic that the leader may not see stops the whole group",
-        f"{CONSUMER}/leading.py",
+        f"{CONSUMER}/_coordinator/leader.py",
         "            if topics.refused:\n",
         '            if topics.refused:\n                raise AccessError(29, "a topic is refused")\n',
         f"{_TESTS}/test_driver.py::test_a_leader_plans_what_it_may_see_and_warns_of_the_rest",
@@ -246,7 +246,7 @@ MENDED = (
     ),
     Mutation(
         "a member is assigned partitions of a topic that it may not see",
-        f"{CONSUMER}/selection.py",
+        f"{CONSUMER}/_protocol/subscription.py",
         "frozenset(joined)) - existing.refused",
         "frozenset(joined)) | (self.names & existing.refused)",
         f"{_TESTS}/test_membership_topics.py"
@@ -255,7 +255,7 @@ MENDED = (
     ),
     Mutation(
         "a member that subscribes alone to a topic does not get it when it is made",
-        f"{CONSUMER}/membership.py",
+        f"{CONSUMER}/_protocol/membership.py",
         "if topics != self.subscription:",
         "if selection.patterns and topics != self.subscription:",
         f"{_TESTS}/test_membership_topics.py::test_a_topic_that_becomes_available_is_joined_with",
@@ -263,7 +263,7 @@ MENDED = (
     ),
     Mutation(
         "messages come after unsubscribe, before on_revoke",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "return self._departing and self._handover.holds_partitions",
         "return False",
         f"{_BOTH}[nothing_comes_after_unsubscribe]",
@@ -272,7 +272,7 @@ MENDED = (
     ),
     Mutation(
         "a short timeout of close skips on_revoke",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "        self._revoke_the_rest(consumer)\n",
         "",
         f"{_TESTS}/test_consumer_kafka.py"
@@ -280,7 +280,7 @@ MENDED = (
     ),
     Mutation(
         "an assignment may be changed by calls of the other rebalance protocol",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "if whole is self._handover.cooperative:",
         "if False:",
         f"{_TESTS}/test_handover.py::test_calls_by_hand_keep_to_the_groups_protocol_from_its_first_assignment_on",
@@ -289,7 +289,7 @@ MENDED = (
     ),
     Mutation(
         "the application does not hear of a topic that does not exist",
-        f"{CONSUMER}/membership.py",
+        f"{CONSUMER}/_protocol/membership.py",
         "self._out.append(act.Deliver(TopicUnavailable(topic, error)))",
         "pass",
         f"{_TESTS}/test_membership_topics.py"
@@ -299,7 +299,7 @@ MENDED = (
     ),
     Mutation(
         "an error of the group is raised instead of returned as a message",
-        f"{CONSUMER}/own_member.py",
+        f"{CONSUMER}/_membership/classic_membership.py",
         "return None if event.repeated else _error(event.error)",
         "raise KafkaException(event.error)",
         f"{_TESTS}/test_consumer.py::test_an_error_of_the_group_is_handed_out_once_as_a_message",
@@ -307,7 +307,7 @@ MENDED = (
     ),
     Mutation(
         "after an outage a connection is tried again only after seconds",
-        f"{CONSUMER}/transport.py",
+        f"{CONSUMER}/_network/transport.py",
         'min(settings.get("reconnect_backoff_max_ms", longest), longest)',
         'settings.get("reconnect_backoff_max_ms", longest)',
         f"{_TESTS}/test_library.py::test_a_failed_connection_waits_longer_up_to_its_limit",
@@ -315,14 +315,14 @@ MENDED = (
     ),
     Mutation(
         "after an outage the coordinator is looked up only after a second",
-        f"{CONSUMER}/timing.py",
+        f"{CONSUMER}/_protocol/timers.py",
         "Backoff(timing, jitter, longest=_LONGEST_LOOKUP_PAUSE)",
         "Backoff(timing, jitter)",
         f"{_TESTS}/test_timing.py::test_a_long_outage_does_not_lengthen_the_pauses_between_look_ups",
     ),
     Mutation(
         "time in a callback counts as not polling",
-        f"{CONSUMER}/polling_thread.py",
+        f"{CONSUMER}/_membership/access.py",
         "return now if self.ident else self.last",
         "return self.last",
         f"{_TESTS}/test_consumer_threads.py::test_the_thread_inside_polls_as_long_as_it_is_inside",
@@ -331,7 +331,7 @@ MENDED = (
     ),
     Mutation(
         "an eager member that subscribes to the same topics again does not rebalance",
-        f"{CONSUMER}/membership.py",
+        f"{CONSUMER}/_protocol/membership.py",
         "if not self._closing and not (again and self._cooperative):",
         "if not self._closing and not again:",
         f"{_TESTS}/test_membership_joining.py"
@@ -341,7 +341,7 @@ MENDED = (
     ),
     Mutation(
         "a refused look-up of the coordinator is told at every poll",
-        f"{CONSUMER}/membership.py",
+        f"{CONSUMER}/_protocol/membership.py",
         "repeated, self._refused_lookup = refusal == self._refused_lookup, refusal",
         "repeated = False",
         f"{_TESTS}/test_membership_topics.py"
@@ -349,7 +349,7 @@ MENDED = (
     ),
     Mutation(
         "assignment() shows the offsets that librdkafka was given instead of those that were chosen",
-        f"{CONSUMER}/handover.py",
+        f"{CONSUMER}/_membership/assignment_applier.py",
         "self._chosen.get((p.topic, p.partition), p.offset)",
         "p.offset",
         f"{_TESTS}/test_handover.py::test_an_assignment_shows_the_offsets_that_the_application_chose",
@@ -357,7 +357,7 @@ MENDED = (
     # --- Settings ---
     Mutation(
         "a heartbeat interval that is longer than the session is refused",
-        f"{CONSUMER}/config.py",
+        f"{CONSUMER}/_config/config.py",
         '    if reader.has("heartbeat.interval.ms") and heartbeat >= session:\n',
         '    if reader.has("heartbeat.interval.ms") and heartbeat >= session:\n'
         '        raise ConfigurationError("heartbeat.interval.ms must be less than session.timeout.ms")\n',
@@ -366,7 +366,7 @@ MENDED = (
     ),
     Mutation(
         "a number with a decimal point is refused",
-        f"{CONSUMER}/config.py",
+        f"{CONSUMER}/_config/config.py",
         "return int(value) if math.isfinite(value) else None",
         "return None",
         f"{_TESTS}/test_config.py::test_numbers_are_read_as_librdkafka_reads_them",

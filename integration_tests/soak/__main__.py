@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer.strategy import read_strategy
+from groupwright.consumer._config.strategy import read_strategy
 from soak import report, run_directory
 from soak.conductor import Plan, Progress, Watcher, run
 

@@ -6,7 +6,7 @@ no clock, in which generation each offset was taken, and to whom the leader of t
 
 from dataclasses import dataclass, field
 
-from groupwright.assignors.wire import decode_assignment
+from groupwright.assignors._wire.consumer_protocol import decode_assignment
 from harness import offsets_topic
 from harness.offsets_topic import Stored, StoredOffset
 from soak.events import Key

@@ -16,8 +16,8 @@ from groupwright.assignors import (
     TopicPartitions,
     assign,
 )
-from groupwright.assignors.sticky.owned import NOTHING, decode_owned
-from groupwright.assignors.sticky.userdata import Owned, decode_generation, encode_owned
+from groupwright.assignors._wire.owned import NOTHING, decode_owned
+from groupwright.assignors._wire.user_data import Owned, decode_generation, encode_owned
 
 V1 = bytes.fromhex(
     "00000002"  # two topics

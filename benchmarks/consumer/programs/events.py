@@ -11,7 +11,8 @@ import confluent_kafka
 from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
 
 import groupwright.consumer
-from groupwright.consumer.events import Assign, Event, Inbox, Revoke
+from groupwright.consumer._coordinator.inbox import Inbox
+from groupwright.consumer._protocol.events import Assign, Event, Revoke
 
 _POLL_SECONDS = 10.0
 # Arrivals at whole periods of poll's slices would always find it at the same place.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from groupwright.instrumentation.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, Member, Stage

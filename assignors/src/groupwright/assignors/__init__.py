@@ -33,20 +33,15 @@ from groupwright.assignors.errors import (
 )
 
 if TYPE_CHECKING:
-    from groupwright.assignors.arrays import PartitionArray
-    from groupwright.assignors.assignment import NOBODY, Assignment
-    from groupwright.assignors.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
-    from groupwright.assignors.builtin import builtin_assignors, by_name
-    from groupwright.assignors.check import assign, check_assignment, unassigned
-    from groupwright.assignors.handover import withhold_claimed
-    from groupwright.assignors.leader import lead, subscribed_topics
-    from groupwright.assignors.measures import Measures, measure
-    from groupwright.assignors.model import NO_GENERATION, Group, JoinedMember, Member, Topic
-    from groupwright.assignors.partitions import TopicPartitions
-    from groupwright.assignors.range import RangeAssignor
-    from groupwright.assignors.roundrobin import RoundRobinAssignor
-    from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
-    from groupwright.assignors.wire import (
+    from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
+    from groupwright.assignors._algorithms.cooperative import withhold_claimed
+    from groupwright.assignors._algorithms.quality import Measures, measure
+    from groupwright.assignors._model.arrays import PartitionArray
+    from groupwright.assignors._model.assignment import NOBODY, Assignment
+    from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
+    from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
+    from groupwright.assignors._model.partitions import TopicPartitions
+    from groupwright.assignors._wire.consumer_protocol import (
         NEWEST_VERSION,
         MemberAssignment,
         Subscription,
@@ -55,45 +50,50 @@ if TYPE_CHECKING:
         encode_assignment,
         encode_subscription,
     )
-    from groupwright.assignors.wire_of_groups import decode_subscriptions, encode_assignments
+    from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
+    from groupwright.assignors.builtin import builtin_assignors, by_name
+    from groupwright.assignors.leader import lead, subscribed_topics
+    from groupwright.assignors.range import RangeAssignor
+    from groupwright.assignors.roundrobin import RoundRobinAssignor
+    from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
 _HOMES = {
-    "NOBODY": "assignment",
-    "Assignment": "assignment",
-    "Assignor": "assignor",
-    "Plan": "assignor",
-    "RebalanceProtocol": "assignor",
-    "check_assignor": "assignor",
+    "NOBODY": "_model.assignment",
+    "Assignment": "_model.assignment",
+    "Assignor": "_model.assignor",
+    "Plan": "_model.assignor",
+    "RebalanceProtocol": "_model.assignor",
+    "check_assignor": "_model.assignor",
     "builtin_assignors": "builtin",
     "by_name": "builtin",
-    "assign": "check",
-    "check_assignment": "check",
-    "unassigned": "check",
-    "withhold_claimed": "handover",
-    "JoinedMember": "model",
+    "assign": "_algorithms.check",
+    "check_assignment": "_algorithms.check",
+    "unassigned": "_algorithms.check",
+    "withhold_claimed": "_algorithms.cooperative",
+    "JoinedMember": "_model.group",
     "lead": "leader",
     "subscribed_topics": "leader",
-    "Measures": "measures",
-    "measure": "measures",
-    "NO_GENERATION": "model",
-    "Group": "model",
-    "Member": "model",
-    "Topic": "model",
-    "PartitionArray": "arrays",
-    "TopicPartitions": "partitions",
+    "Measures": "_algorithms.quality",
+    "measure": "_algorithms.quality",
+    "NO_GENERATION": "_model.group",
+    "Group": "_model.group",
+    "Member": "_model.group",
+    "Topic": "_model.group",
+    "PartitionArray": "_model.arrays",
+    "TopicPartitions": "_model.partitions",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
-    "CooperativeStickyAssignor": "sticky.assignors",
-    "StickyAssignor": "sticky.assignors",
-    "NEWEST_VERSION": "wire",
-    "MemberAssignment": "wire",
-    "Subscription": "wire",
-    "decode_assignment": "wire",
-    "decode_subscription": "wire",
-    "decode_subscriptions": "wire_of_groups",
-    "encode_assignment": "wire",
-    "encode_assignments": "wire_of_groups",
-    "encode_subscription": "wire",
+    "CooperativeStickyAssignor": "sticky",
+    "StickyAssignor": "sticky",
+    "NEWEST_VERSION": "_wire.consumer_protocol",
+    "MemberAssignment": "_wire.consumer_protocol",
+    "Subscription": "_wire.consumer_protocol",
+    "decode_assignment": "_wire.consumer_protocol",
+    "decode_subscription": "_wire.consumer_protocol",
+    "decode_subscriptions": "_wire.group_codec",
+    "encode_assignment": "_wire.consumer_protocol",
+    "encode_assignments": "_wire.group_codec",
+    "encode_subscription": "_wire.consumer_protocol",
 }
 """The modules of what is imported at its first use."""
 

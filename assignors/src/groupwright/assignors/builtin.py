@@ -1,10 +1,10 @@
 """The assignors that come with Groupwright, by name."""
 
-from groupwright.assignors.assignor import Assignor
+from groupwright.assignors._model.assignor import Assignor
 from groupwright.assignors.errors import AssignorError
 from groupwright.assignors.range import RangeAssignor
 from groupwright.assignors.roundrobin import RoundRobinAssignor
-from groupwright.assignors.sticky.assignors import CooperativeStickyAssignor, StickyAssignor
+from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
 
 def builtin_assignors() -> tuple[Assignor, ...]:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from groupwright.assignors.assignment import Assignment
-from groupwright.assignors.assignor import Assignor
-from groupwright.assignors.check import assign, unassigned
-from groupwright.assignors.lists import PartitionLists
-from groupwright.assignors.model import Group, JoinedMember, Member, Topic
-from groupwright.assignors.partitions import TopicPartitions
-from groupwright.assignors.wire_of_groups import decode_topics, encode_assignments, read_subscriptions
+from groupwright.assignors._algorithms.check import assign, unassigned
+from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors._model.columns import PartitionLists
+from groupwright.assignors._model.group import Group, JoinedMember, Member, Topic
+from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._wire.group_codec import decode_topics, encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
 

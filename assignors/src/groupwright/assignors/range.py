@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from groupwright.assignors.assignor import Assignor
-from groupwright.assignors.model import Group
+from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors._model.group import Group
 
 if TYPE_CHECKING:
-    from groupwright.assignors.assignment import Assignment
+    from groupwright.assignors._model.assignment import Assignment
 
 
 class RangeAssignor(Assignor):
@@ -43,6 +43,6 @@ class RangeAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Return the ranges."""
-        from groupwright.assignors.range_plan import plan_ranges  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        from groupwright.assignors._algorithms.range import plan_ranges  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
         return plan_ranges(group)

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from groupwright.assignors.assignor import Assignor
-from groupwright.assignors.model import Group
+from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors._model.group import Group
 
 if TYPE_CHECKING:
-    from groupwright.assignors.assignment import Assignment
+    from groupwright.assignors._model.assignment import Assignment
 
 
 class RoundRobinAssignor(Assignor):
@@ -33,6 +33,6 @@ class RoundRobinAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Return the deal."""
-        from groupwright.assignors.roundrobin_plan import plan_deal  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        from groupwright.assignors._algorithms.roundrobin import plan_deal  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
         return plan_deal(group)

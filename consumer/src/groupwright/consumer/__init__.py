@@ -12,6 +12,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from groupwright.consumer._membership.snapshot import MembershipSnapshot
+from groupwright.consumer._protocol.model import GroupMembershipOperation
+from groupwright.consumer._protocol.rebalance import (
+    ClientListener,
+    Kind,
+    Leadership,
+    Listener,
+    Outcome,
+    Phase,
+    Rebalance,
+)
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.deserializing import DeserializingConsumer
 from groupwright.consumer.errors import (
@@ -24,17 +35,6 @@ from groupwright.consumer.errors import (
     WakeupError,
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
-from groupwright.consumer.protocol import GroupMembershipOperation
-from groupwright.consumer.rebalance import (
-    ClientListener,
-    Kind,
-    Leadership,
-    Listener,
-    Outcome,
-    Phase,
-    Rebalance,
-)
-from groupwright.consumer.snapshot import MembershipSnapshot
 
 if TYPE_CHECKING:
     from groupwright.consumer.aio import AIOConsumer

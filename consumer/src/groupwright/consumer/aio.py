@@ -21,9 +21,9 @@ except ImportError as error:
         "install confluent-kafka 2.13 or later"
     ) from error
 
+from groupwright.consumer._membership.access import inside, never
+from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer.consumer import Consumer
-from groupwright.consumer.observable import Observable
-from groupwright.consumer.polling_thread import inside, never
 
 _CALLBACKS = ("error_cb", "throttle_cb", "stats_cb", "on_commit")
 _REBALANCE_CALLBACKS = ("on_assign", "on_revoke", "on_lost")

@@ -13,25 +13,25 @@ from typing import Any, Self
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, Message, TopicPartition
 
-from groupwright.consumer import interceptors
-from groupwright.consumer.ahead import HANDFUL, Ahead
-from groupwright.consumer.callbacks import (
+from groupwright.consumer._config.config import read_config
+from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._coordinator.fork_safety import leave_to_parent
+from groupwright.consumer._membership import interceptor_chain
+from groupwright.consumer._membership.access import PollingThread, beside, between_polls, inside
+from groupwright.consumer._membership.callbacks import (
     RebalanceCallback,
     check_callbacks,
     check_topics,
     merge_config,
     read_async,
 )
-from groupwright.consumer.config import read_config
+from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.observable import Observable
+from groupwright.consumer._membership.offset_tracker import check_partitions
+from groupwright.consumer._membership.prefetch import HANDFUL, Ahead
+from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
-from groupwright.consumer.forks import leave_to_parent
-from groupwright.consumer.interceptors import Interceptors
-from groupwright.consumer.log import GroupLog
-from groupwright.consumer.member import Native
-from groupwright.consumer.observable import Observable
-from groupwright.consumer.offsets import check_partitions
-from groupwright.consumer.polling_thread import PollingThread, beside, between_polls, inside
-from groupwright.consumer.protocol import GroupMembershipOperation
 
 _SLICE = 0.025
 """Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
@@ -79,7 +79,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Create a consumer from a dict, from keywords, or from both; nothing is joined before `subscribe`."""
         config = merge_config(args, kwargs)
-        chain = config.pop(interceptors.KEY, ())
+        chain = config.pop(interceptor_chain.KEY, ())
         of_bases = {key: config.pop(key) for key in self._keys_of_bases if key in config}
         self._config = read_config(config)
         network = self._config.network
@@ -97,13 +97,13 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._ahead = Ahead(HANDFUL if runs_ahead else 0)
         self._waiting = self._ahead.waiting
         if self._config.broker_assigned:
-            from groupwright.consumer.native_member import NativeMember  # noqa: PLC0415 - one of the two is needed
+            from groupwright.consumer._membership.librdkafka_membership import NativeMember  # noqa: PLC0415 - one of the two is needed
 
             native = NativeMember(self._config, self._polling, self._interceptors, log)
             self._member, self._notices = native, native.noticed
         else:
             # kafka-python comes with it, which a program that only imports this package need not pay for.
-            from groupwright.consumer.own_member import OwnMember  # noqa: PLC0415 - see above
+            from groupwright.consumer._membership.classic_membership import OwnMember  # noqa: PLC0415 - see above
 
             self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)
         leave_to_parent(self)

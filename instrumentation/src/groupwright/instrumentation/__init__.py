@@ -9,7 +9,7 @@
 - `ObservableConsumer`, `RebalanceListener`, `ClientListener`, `RebalanceRecord`, `MembershipSnapshot`, `Leadership`:
   what it needs of a consumer.
 
-`groupwright.instrumentation.catalogue` describes every metric, and REFERENCE.md is made from it;
+`groupwright.instrumentation._metrics.catalogue` describes every metric, and REFERENCE.md is made from it;
 `groupwright.instrumentation.advice` has the rules of advice. Serving is prometheus-client's: ``start_http_server``,
 ``make_wsgi_app``, ``make_asgi_app``, ``write_to_textfile``.
 """

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import confluent_kafka
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
+from groupwright.instrumentation._tracking.callback_tracker import Observer
+from groupwright.instrumentation._tracking.settings import DEFAULT_CLIENT_ID, ConsumerSettings
+from groupwright.instrumentation._tracking.wrapped_consumer import ObservedConsumer, observe
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.listener import Options
-from groupwright.instrumentation.observed import ObservedConsumer, observe
-from groupwright.instrumentation.observer import Observer
-from groupwright.instrumentation.settings import DEFAULT_CLIENT_ID, ConsumerSettings
-from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.sinks import EventSink
-from groupwright.instrumentation.statistics import read_consumer, read_producer
 
 C = TypeVar("C")
 
@@ -89,7 +89,7 @@ def _watching(kind: Any, *, asynchronous: bool) -> type:
     if asynchronous:
         from confluent_kafka.aio import AIOConsumer  # noqa: PLC0415 - it brings asyncio to those who use it
 
-        from groupwright.instrumentation.observed_aio import ObservedAIOConsumer  # noqa: PLC0415 - as above
+        from groupwright.instrumentation._tracking.wrapped_aio import ObservedAIOConsumer  # noqa: PLC0415 - as above
 
         if isinstance(kind, type) and issubclass(kind, AIOConsumer):
             return ObservedAIOConsumer

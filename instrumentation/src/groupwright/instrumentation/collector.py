@@ -9,16 +9,16 @@ from typing import Any, Self
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from groupwright.instrumentation import gauges
-from groupwright.instrumentation.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
-from groupwright.instrumentation.families import Families
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
+from groupwright.instrumentation._metrics import gauges
+from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
+from groupwright.instrumentation._metrics.families import Families
+from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._tracking.producers import ProducerInstrumentation
 from groupwright.instrumentation.listener import Instrumentation, Options
 from groupwright.instrumentation.observable import ObservableConsumer, as_observable
-from groupwright.instrumentation.producers import ProducerInstrumentation
-from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.sinks import EventSink
-from groupwright.instrumentation.spec import Spec
-from groupwright.instrumentation.statistics import ConsumerStatistics, ProducerStatistics
 
 
 def instrument(

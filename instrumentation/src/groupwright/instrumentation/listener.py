@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from groupwright.instrumentation import readings
-from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
-from groupwright.instrumentation.catalogue import (
+from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
+from groupwright.instrumentation._librdkafka.stats import NativeMembership
+from groupwright.instrumentation._metrics import samples as readings
+from groupwright.instrumentation._metrics.catalogue import (
     CALLBACK_DURATION,
     CLIENT_ERRORS,
     COMMIT_DURATION,
@@ -30,26 +32,24 @@ from groupwright.instrumentation.catalogue import (
     STATISTICS_AGE,
     WARNINGS,
 )
-from groupwright.instrumentation.cycles import CONSUMER
+from groupwright.instrumentation._metrics.families import Families, Identity
+from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
+from groupwright.instrumentation._metrics.samples import Growth, Reading
+from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._tracking.callback_tracker import Observed
+from groupwright.instrumentation._tracking.consumer_state import Standing
+from groupwright.instrumentation._tracking.rebalance_tracker import CONSUMER
+from groupwright.instrumentation._tracking.round_merger import Round, Rounds, read_round
+from groupwright.instrumentation._tracking.settings import ConsumerSettings
+from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
 from groupwright.instrumentation.events import RebalanceEvent, make_event
-from groupwright.instrumentation.families import Families, Identity
-from groupwright.instrumentation.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
-from groupwright.instrumentation.native import NativeMembership
 from groupwright.instrumentation.observable import (
     MembershipSnapshot,
     ObservableConsumer,
     Partitions,
     RebalanceRecord,
 )
-from groupwright.instrumentation.observer import Observed
-from groupwright.instrumentation.readings import Growth, Reading
-from groupwright.instrumentation.rounds import Round, Rounds, read_round
-from groupwright.instrumentation.settings import ConsumerSettings
-from groupwright.instrumentation.signals import Signals
 from groupwright.instrumentation.sinks import EventSink
-from groupwright.instrumentation.spec import Spec
-from groupwright.instrumentation.standing import Standing
-from groupwright.instrumentation.statistics import ConsumerStatistics
 
 _MARGIN = 0.01
 """Seconds; a timer may be early by its clock's grain."""

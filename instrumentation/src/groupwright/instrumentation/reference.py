@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Iterator
 
-from groupwright.instrumentation.catalogue import CATALOGUE
-from groupwright.instrumentation.labels import BUCKETS_REASON, DURATION_BUCKETS, LABELS
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.labels import BUCKETS_REASON, DURATION_BUCKETS, LABELS
 
 _HEAD = """\
 <!-- Made by `python -m groupwright.instrumentation.reference`; change the catalogue, not this page. -->

@@ -6,8 +6,8 @@ A rule that has spoken is silent for `WINDOW` seconds.
 from collections import deque
 from collections.abc import Iterator
 
+from groupwright.instrumentation._metrics.labels import FAILED
 from groupwright.instrumentation.advice.findings import Finding, warning
-from groupwright.instrumentation.labels import FAILED
 
 WINDOW = 600.0
 """Seconds that are looked back on."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groupwright.assignors import NOBODY, assign, by_name
-from groupwright.assignors.sticky.keep import best_flow
-from groupwright.assignors.sticky.rows import make_rows
-from groupwright.assignors.sticky.spread import choose_partitions
+from groupwright.assignors._algorithms.partition_classes import make_rows
+from groupwright.assignors._algorithms.spread import choose_partitions
+from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.pipeline.what_if.structure import Owners, Structure, StructureKey
 
 _BUDGET = 2**26  # bytes of plans, roughly

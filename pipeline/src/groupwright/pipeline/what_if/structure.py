@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors import Group, Member, Topic
-from groupwright.assignors.layout import Layout
+from groupwright.assignors._algorithms.indexed_group import Layout
 
 Owners = npt.NDArray[np.int32]
 """For each partition, topics on end, its owner's place among the members, or `NOBODY`."""

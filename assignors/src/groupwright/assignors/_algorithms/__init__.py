@@ -1,0 +1,1 @@
+"""Algorithms of the assignors, and measures of their results."""

@@ -1,0 +1,113 @@
+"""Whether what an assignor returns is an assignment of its group."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from groupwright.assignors._algorithms.indexed_group import NOT_THERE, PairTable, distinct_subscriptions
+from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.assignor import Assignor, check_assignor
+from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.order import sorted_names
+from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._wire.interning import places_in
+from groupwright.assignors.errors import AssignorError, InvalidInputError
+
+
+def assign(assignor: Assignor, group: Group) -> Assignment:
+    """Run an assignor, and return its result, checked and with a place for every member.
+
+    Raises:
+        AssignorError: The assignor is not usable, or its result is not an assignment of this group.
+    """
+    check_assignor(assignor)
+    ids = {member.id for member in group.members}
+    try:
+        result = assignor.assign(group)
+        if not isinstance(result, Assignment) or not ids.issubset(result):
+            result = Assignment(result, members=ids)
+        check_assignment(group, result)
+    except (AssignorError, InvalidInputError) as error:
+        raise AssignorError(f"assignor {assignor.name!r}: {error}") from error
+    return result
+
+
+def check_assignment(group: Group, assignment: Assignment) -> None:
+    """Check that members get only what exists and what they subscribe to.
+
+    No `Assignment` gives a partition twice, so that is not looked at. Nor is it an error to leave one
+    without an owner: see `unassigned`.
+
+    Raises:
+        AssignorError: A member is not in the group, a topic or partition does not exist, or a member does
+            not subscribe to a topic. The message names it.
+    """
+    _check_names(assignment.members, {member.id for member in group.members}, "member")
+    _check_names(assignment.topics, group.topics, "topic")
+    _check_partitions(group, assignment)
+    _check_subscriptions(group, assignment)
+
+
+def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
+    """Return the partitions of subscribed topics that the assignment gives to nobody.
+
+    An eager assignor has a reason to leave one out only if it should not be consumed. A cooperative one also
+    withholds those that are still to be given up by another member.
+
+    Args:
+        group: The group.
+        assignment: An assignment that `check_assignment` lets pass.
+    """
+    if assignment.count == sum(topic.partitions for topic in group.topics.values()):
+        return TopicPartitions()
+    subscriptions, _ = distinct_subscriptions(group.members)
+    subscribed = frozenset().union(*subscriptions)
+    topics = sorted_names(name for name in group.topics if name in subscribed)
+    starts = np.cumsum([0, *(group.topics[name].partitions for name in topics)])
+    if assignment.count == starts[-1]:
+        return TopicPartitions()
+    start_of = dict(zip(topics, starts.tolist(), strict=False))
+    run_starts = np.array([start_of[name] for name in assignment.topics], np.int64)[assignment.run_topics]
+    free = np.ones(starts[-1], np.bool_)
+    free[np.repeat(run_starts, np.diff(assignment.run_starts)) + assignment.partitions] = False
+    by_topic = zip(topics, np.split(free, starts[1:-1]), strict=True)
+    return TopicPartitions({name: np.flatnonzero(is_free) for name, is_free in by_topic})
+
+
+def _check_names(given: tuple[str, ...], known: Collection[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise AssignorError(f"{what} {name!r} is in the assignment, but not in the group")
+
+
+def _check_partitions(group: Group, assignment: Assignment) -> None:
+    sizes = np.array([group.topics[name].partitions for name in assignment.topics], np.int64)
+    last = assignment.partitions[assignment.run_starts[1:] - 1]
+    beyond = np.flatnonzero(last >= sizes[assignment.run_topics])
+    if beyond.size:
+        run = beyond[0]
+        topic = assignment.run_topics[run]
+        member = assignment.members[np.searchsorted(assignment.member_starts, run, side="right") - 1]
+        raise AssignorError(
+            f"member {member!r} is given partition {last[run]} of {assignment.topics[topic]!r}, which has "
+            f"{sizes[topic]} partitions, numbered from 0"
+        )
+
+
+def _check_subscriptions(group: Group, assignment: Assignment) -> None:
+    members = {member.id: member for member in group.members}
+    subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
+    places = list(places_in(assignment.topics, subscriptions))
+    wanted = PairTable(
+        np.repeat(np.arange(len(places)), [listed.size for listed in places]),
+        np.concatenate([np.empty(0, np.int32), *places]),
+        len(assignment.topics) + 1,
+    )
+    member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
+    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_THERE)
+    if strange.size:
+        run = strange[0]
+        raise AssignorError(
+            f"member {assignment.members[member[run]]!r} is given partitions of "
+            f"{assignment.topics[assignment.run_topics[run]]!r}, which it does not subscribe to"
+        )

@@ -1,0 +1,1 @@
+"""Model of a group and of an assignment."""

@@ -1,0 +1,259 @@
+"""An assignment: which member gets which partitions, held as columns of numbers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from reprlib import repr as brief
+
+import numpy as np
+import numpy.typing as npt
+
+from groupwright.assignors._model.arrays import Offsets, PartitionArray, partition_array
+from groupwright.assignors._model.order import sorted_names
+from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors.errors import AssignorError, InvalidInputError
+
+NOBODY = -1
+"""The owner of a partition that is given to no member."""
+
+_Numbers = npt.NDArray[np.integer]
+_SHOWN_MEMBERS = 16
+_RADIX = 2**16
+
+
+class Assignment(Mapping[str, TopicPartitions]):
+    """Who gets what: `assignment["c-1"]["orders"]` are the partitions of `orders` that `c-1` gets.
+
+    A read-only mapping in which every member has its place, even one that gets nothing, and no partition
+    appears twice. It equals every mapping that says the same, such as a plain dict of dicts of lists.
+
+    A million partitions take three arrays, not a million objects. A run is what one member gets of one
+    topic; runs are ordered by member, then by topic.
+
+    Attributes:
+        members: The members' ids, in the order of Java's strings, as all names here.
+        topics: The topics of which somebody gets something.
+        member_starts: The runs of `members[i]` are those from `member_starts[i]` to `member_starts[i + 1]`.
+        run_topics: For each run, the place of its topic in `topics`.
+        run_starts: The partitions of run `i` are `partitions[run_starts[i]:run_starts[i + 1]]`, ascending.
+        partitions: The partitions of all runs on end.
+    """
+
+    __slots__ = (
+        "_numbers",
+        "member_starts",
+        "members",
+        "partitions",
+        "run_starts",
+        "run_topics",
+        "topics",
+    )
+
+    members: tuple[str, ...]
+    topics: tuple[str, ...]
+    member_starts: Offsets
+    run_topics: npt.NDArray[np.int32]
+    run_starts: Offsets
+    partitions: PartitionArray
+    _numbers: dict[str, int]
+
+    def __init__(self, plan: Mapping[str, Mapping[str, Iterable[int]]], members: Iterable[str] = ()) -> None:
+        """Take a plan in any form of mapping.
+
+        Args:
+            plan: By member id and topic, the partitions in any order.
+            members: Ids of members that have a place even if the plan does not name them.
+
+        Raises:
+            AssignorError: A partition is negative, or is given twice.
+            InvalidInputError: The plan is not a mapping of mappings, or a partition not a 32-bit integer.
+        """
+        if not _maps_to_mappings(plan):
+            raise InvalidInputError(
+                f"a plan must map member ids to mappings of topics to partitions, not be {brief(plan)}"
+            )
+        ids = sorted_names({*plan, *members})
+        topics = sorted_names({topic for share in plan.values() for topic in share})
+        topic_numbers = {topic: number for number, topic in enumerate(topics)}
+        runs = [
+            (number, topic_numbers[topic], _run(member, topic, partitions))
+            for number, member in enumerate(ids)
+            for topic, partitions in plan.get(member, {}).items()
+        ]
+        sizes = [array.size for _, _, array in runs]
+        owner = np.repeat(np.array([number for number, _, _ in runs], np.int64), sizes)
+        topic = np.repeat(np.array([number for _, number, _ in runs], np.int64), sizes)
+        partition = np.concatenate([np.empty(0, np.int32), *(array for _, _, array in runs)])
+        order = np.lexsort((owner, partition, topic))
+        twice = np.flatnonzero((np.diff(topic[order]) == 0) & (np.diff(partition[order]) == 0))
+        if twice.size:
+            one, other = order[twice[0]], order[twice[0] + 1]
+            first, second = ids[owner[one]], ids[owner[other]]
+            given = f"to {first!r} twice" if first == second else f"both to {first!r} and to {second!r}"
+            raise AssignorError(f"partition {partition[one]} of {topics[topic[one]]!r} is given {given}")
+        order = np.lexsort((partition, topic, owner))
+        self._set(ids, topics, owner[order], topic[order], partition[order])
+
+    @classmethod
+    def from_owners(
+        cls, members: Sequence[str], owners: Mapping[str, Sequence[int] | _Numbers]
+    ) -> "Assignment":
+        """Return the assignment that names an owner for every partition: the form that is fast to compute.
+
+        Example:
+            >>> Assignment.from_owners(["c-1", "c-2"], {"orders": [0, 1, 0, NOBODY]})
+            Assignment({'c-1': {'orders': [0, 2]}, 'c-2': {'orders': [1]}})
+
+        Args:
+            members: The members' ids, in any order.
+            owners: By topic and partition, the owner's place in `members`, or `NOBODY`.
+
+        Raises:
+            InvalidInputError: An owner is not a place in `members`, or members are repeated.
+        """
+        topics = sorted_names(owners)
+        columns = [_owners(topic, owners[topic]) for topic in topics]
+        starts = np.cumsum([0, *(column.size for column in columns)])
+        owner = np.concatenate([np.empty(0, np.int64), *columns])
+        return cls.from_column(members, topics, starts, owner)
+
+    @classmethod
+    def from_column(
+        cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: _Numbers
+    ) -> "Assignment":
+        """Return the assignment that names an owner for every partition of all topics on end.
+
+        Args:
+            members: The members' ids, in any order.
+            topics: The topics, in Kafka's order.
+            starts: Where the partitions of each topic start, and, last, how many partitions there are.
+            owner: For each partition the owner's place in `members`, or `NOBODY`.
+
+        Raises:
+            InvalidInputError: An owner is not a place in `members`, or members are repeated.
+        """
+        ids = sorted_names(members)
+        places = {member: place for place, member in enumerate(ids)}
+        if len(places) != len(ids):
+            raise InvalidInputError("members are repeated")
+        if owner.size and not NOBODY <= owner.min() <= owner.max() < len(ids):
+            strange = int(np.flatnonzero((owner < NOBODY) | (owner >= len(ids)))[0])
+            topic = np.searchsorted(starts, strange, side="right") - 1
+            raise InvalidInputError(
+                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, which is "
+                f"neither NOBODY nor one of {len(ids)} members, numbered from 0"
+            )
+        # numpy sorts numbers of 16 bits by radix: it takes the same time, and not long, for every assignment.
+        kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32
+        place_of = np.array(
+            [*(places[member] for member in members), len(ids)], kind
+        )  # the last one is NOBODY's
+        sortable = place_of[owner]
+        row = np.argsort(sortable, kind="stable")
+        if (owner == NOBODY).any():
+            row = row[: np.count_nonzero(owner != NOBODY)]
+        topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))[row]
+        partition = (row - starts[topic_of]).astype(np.int32)
+        made = cls.__new__(cls)
+        made._set(ids, topics, sortable[row], topic_of, partition)  # noqa: SLF001 - its own class
+        return made
+
+    def _set(
+        self,
+        members: tuple[str, ...],
+        topics: tuple[str, ...],
+        owner: _Numbers,
+        topic: _Numbers,
+        partition: PartitionArray,
+    ) -> None:
+        """Keep the columns, whose rows come by owner, then by topic, then by partition, in runs."""
+        opens = np.ones(owner.size, np.bool_)
+        opens[1:] = (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])
+        first = np.flatnonzero(opens)
+        used = np.zeros(len(topics), np.bool_)
+        used[topic[first]] = True
+        self.members = members
+        self.topics = tuple(name for name, is_used in zip(topics, used.tolist(), strict=True) if is_used)
+        self.member_starts = np.searchsorted(owner[first], np.arange(len(members) + 1)).astype(np.int64)
+        self.run_topics = (np.cumsum(used) - 1)[topic[first]].astype(np.int32)
+        self.run_starts = np.append(first, owner.size).astype(np.int64)
+        self.partitions = partition
+        self._numbers = {member: number for number, member in enumerate(members)}
+        for column in (self.member_starts, self.run_topics, self.run_starts, self.partitions):
+            column.flags.writeable = False
+
+    @property
+    def count(self) -> int:
+        """How many partitions are given, to all members."""
+        return self.partitions.size
+
+    def __getitem__(self, member: str) -> TopicPartitions:
+        """Return what the member gets."""
+        number = self._numbers[member]
+        first, end = self.member_starts[number], self.member_starts[number + 1]
+        starts = self.run_starts[first : end + 1]
+        return TopicPartitions.from_numbers(
+            self.topics,
+            self.run_topics[first:end],
+            starts - starts[0],
+            self.partitions[starts[0] : starts[-1]],
+        )
+
+    def __contains__(self, member: object) -> bool:
+        """Tell whether the member has a place."""
+        return member in self._numbers
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the members' ids, in order."""
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        """Return the number of members."""
+        return len(self.members)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the other mapping has the same members and gives each the same partitions."""
+        if isinstance(other, Assignment):
+            return (
+                self.members == other.members
+                and self.topics == other.topics
+                and np.array_equal(self.member_starts, other.member_starts)
+                and np.array_equal(self.run_topics, other.run_topics)
+                and np.array_equal(self.run_starts, other.run_starts)
+                and np.array_equal(self.partitions, other.partitions)
+            )
+        return dict(self) == dict(other) if isinstance(other, Mapping) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((self.members, self.topics, self.partitions.tobytes()))
+
+    def __repr__(self) -> str:
+        """Show who gets what, or, of a large group, how large it is."""
+        if len(self) > _SHOWN_MEMBERS:
+            return (
+                f"<Assignment of {self.count} partitions of {len(self.topics)} topics to {len(self)} members>"
+            )
+        shares = (f"{member!r}: {share!r}" for member, share in self.items())
+        return f"Assignment({{{', '.join(shares)}}})"
+
+
+def _maps_to_mappings(plan: object) -> bool:
+    return isinstance(plan, Mapping) and all(isinstance(share, Mapping) for share in plan.values())
+
+
+def _owners(topic: str, owners: Sequence[int] | _Numbers) -> npt.NDArray[np.int64]:
+    column = np.asarray(owners) if len(owners) else np.empty(0, np.int32)
+    if column.ndim != 1 or column.dtype.kind not in "iu":
+        raise InvalidInputError(f"the owners of {topic!r} must be numbers of members, not {brief(owners)}")
+    return column.astype(np.int64, copy=False)
+
+
+def _run(member: str, topic: str, partitions: Iterable[int]) -> PartitionArray:
+    try:
+        array = partition_array(partitions)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"member {member!r}, topic {topic!r}: {error}") from error
+    if array.size and array.min() < 0:
+        raise AssignorError(
+            f"member {member!r} is given partition {array.min()} of {topic!r}; they start at 0"
+        )
+    return array

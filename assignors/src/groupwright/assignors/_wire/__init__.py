@@ -1,0 +1,1 @@
+"""Wire format: ConsumerProtocol and the sticky assignors' user data, in bytes."""

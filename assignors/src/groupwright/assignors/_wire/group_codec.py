@@ -1,0 +1,165 @@
+"""ConsumerProtocol of a whole group: what the leader reads of all members, and writes for them, in arrays."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.group import NO_GENERATION
+from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._wire import batch_decoder as bulk
+from groupwright.assignors._wire import consumer_protocol as wire
+from groupwright.assignors._wire import packing
+from groupwright.assignors._wire import primitives as binary
+from groupwright.assignors._wire.consumer_protocol import Subscription
+
+_VERSION_SIZE = 2  # bytes
+_HEAD = 64  # bytes; lists that differ mostly do so in these
+
+
+def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:
+    """Return what `decode_subscription` does for each member of a group, in a fraction of the time.
+
+    What members have in common is held once.
+
+    Args:
+        metadata: Each member's id and the bytes of its subscription.
+
+    Raises:
+        MalformedBytesError: Bytes hold no subscription; the message names the member.
+    """
+    said = read_subscriptions(*_columns(metadata))
+    return list(map(Subscription, said.topics, said.user_data, said.owned, said.generations, said.racks))
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """What the members of a group tell the leader: for each member, what `Subscription` has."""
+
+    topics: list[tuple[str, ...]]
+    user_data: list[bytes | None]
+    owned: list[TopicPartitions]
+    generations: list[int]
+    racks: list[str | None]
+
+
+def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscriptions:
+    """Return what `decode_subscriptions` does, field by field.
+
+    Args:
+        ids: The members' ids.
+        metadata: The bytes of their subscriptions.
+
+    Raises:
+        MalformedBytesError: Bytes hold no subscription; the message names the member.
+    """
+    names: dict[bytes, str] = {}
+    cursor = bulk.Cursor(metadata, names)
+    versions = _read_versions(cursor)
+    topics = _read_topics(cursor, metadata)
+    user_data = cursor.nullable_bytes()
+    owned = cursor.topic_partitions(versions >= wire.OWNED_SINCE).each()
+    generations = cursor.int32(versions >= wire.GENERATION_SINCE, NO_GENERATION)
+    racks = [rack or None for rack in cursor.nullable_strings(versions >= wire.RACK_SINCE)]
+    generations = np.maximum(generations, NO_GENERATION)
+    said = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
+    for number in np.flatnonzero(~cursor.good).tolist():
+        alone = wire.read_subscription(_reader(ids[number], metadata[number], names))
+        said.topics[number] = alone.topics
+        said.user_data[number] = alone.user_data
+        said.owned[number] = alone.owned
+        said.generations[number] = alone.generation
+        said.racks[number] = alone.rack
+    return said
+
+
+def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]]:
+    """Return the topics of each member's subscription, and look at nothing else.
+
+    Args:
+        metadata: As in `decode_subscriptions`.
+
+    Raises:
+        MalformedBytesError: A version or topics cannot be read; the message names the member.
+    """
+    ids, data = _columns(metadata)
+    names: dict[bytes, str] = {}
+    cursor = bulk.Cursor(data, names)
+    _read_versions(cursor)
+    topics = _read_topics(cursor, data)
+    for number in np.flatnonzero(~cursor.good).tolist():
+        reader = _reader(ids[number], data[number], names)
+        wire.read_version(reader)
+        topics[number] = reader.strings(wire.TOPICS)
+    return topics
+
+
+def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSION) -> dict[str, bytes]:
+    """Return, by member id, what `encode_assignment` does for each member, in a fraction of the time.
+
+    Raises:
+        InvalidInputError: There is no such version, or a topic's name is too long.
+    """
+    packed, bounds = packing.pack_lists(
+        assignment.topics,
+        assignment.member_starts,
+        assignment.run_topics,
+        assignment.run_starts,
+        assignment.partitions,
+        head=wire.written_version(version),
+        tail=binary.NULL_BYTES,
+    )
+    places = bounds.tolist()
+    return {
+        member: packed[start:end].tobytes()
+        for member, start, end in zip(assignment.members, places, places[1:], strict=False)
+    }
+
+
+def _columns(metadata: Iterable[tuple[str, bytes]]) -> tuple[list[str], list[bytes]]:
+    listed = list(metadata)
+    return [id_ for id_, _ in listed], [data for _, data in listed]
+
+
+def _reader(id_: str, data: bytes, names: dict[bytes, str]) -> binary.Reader:
+    return binary.Reader(data, f"subscription of member {id_!r}", names)
+
+
+def _read_versions(cursor: bulk.Cursor) -> npt.NDArray[np.int64]:
+    versions = cursor.int16()
+    cursor.good &= versions >= 0
+    return versions
+
+
+def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
+    """Read the topics, which most members of most groups have in common to the byte.
+
+    Of all lists that begin alike one is read first. Those that go on alike need not be.
+    """
+    heads = [data[_VERSION_SIZE : _VERSION_SIZE + _HEAD] for data in metadata]
+    first_of: dict[bytes, int] = {}
+    for number, head in enumerate(heads):
+        first_of.setdefault(head, number)
+    firsts = np.array(list(first_of.values()), np.int64)
+    starts = cursor.at
+    lists = cursor.strings(firsts)
+    ends = np.where(cursor.good, cursor.at - cursor.starts, 0)[firsts].tolist()
+    known = {
+        head: (metadata[number][_VERSION_SIZE:end], listed)
+        for (head, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
+    }
+    topics = [known[head][1] for head in heads]
+    sizes = np.array(
+        [
+            len(known[head][0]) if data.startswith(known[head][0], _VERSION_SIZE) else 0
+            for data, head in zip(metadata, heads, strict=True)
+        ],
+        np.int64,
+    )
+    cursor.at = starts + sizes
+    others = np.flatnonzero(sizes == 0)
+    for number, listed in zip(others.tolist(), cursor.strings(others), strict=True):
+        topics[number] = listed
+    return topics

@@ -1,0 +1,1 @@
+"""Configuration: settings, their translation for librdkafka, TLS, SASL."""

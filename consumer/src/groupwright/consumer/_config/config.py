@@ -1,0 +1,331 @@
+"""confluent-kafka's configuration, split between librdkafka, which fetches, and the membership.
+
+Every key goes to librdkafka, which checks it, except those that would make it act for the group. What the
+membership's own connections need is translated; a key that they cannot honour is refused, never ignored.
+"""
+
+import logging
+import math
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from groupwright.consumer._config.network_config import NetworkConfig
+from groupwright.consumer._config.security import Security, read_security
+from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unserved, with_values
+from groupwright.consumer._protocol.subscription import read_pattern
+from groupwright.consumer._protocol.timers import Timing
+from groupwright.consumer.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from groupwright.assignors import Assignor
+
+_STRATEGY = "partition.assignment.strategy"
+_OURS = (_STRATEGY, "on_commit")
+_BROKER_DECIDES = (_STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
+
+_NUMBER = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9]\d*))")
+_SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
+_BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
+
+_SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
+"""Keys whose values are secrets, or may have one in them."""
+
+_TRUE = frozenset({"true", "t", "1"})
+_FALSE = frozenset({"false", "f", "0"})
+_FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+_LOOK_UPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_NEVER_MS = 2_147_483_647
+_LONGEST_RECONNECT_MS = 1_000
+
+
+class _Reader:
+    """Reads values as librdkafka does: numbers and booleans may be strings, and a number ends where its digits do."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Read a flattened configuration."""
+        self._config = config
+
+    def has(self, key: str) -> bool:
+        """Return whether the application has set the key."""
+        return key in self._config
+
+    def text(self, key: str, default: str = "") -> str:
+        return str(self._config.get(key, default))
+
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """Return one of the choices, the first by default."""
+        value = self.text(key, choices[0]).lower()
+        if value not in choices:
+            raise ConfigurationError(f"{key} takes {', '.join(choices)}, not {value!r}")
+        return value
+
+    def number(self, key: str, default: int) -> int:
+        value = self._config.get(key, default)
+        number = _whole(value)
+        if number is None:
+            raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
+        least, most = SETTINGS[key].limits or (number, number)
+        if not least <= number <= most:
+            raise ConfigurationError(f"{key} takes {least} to {most}, not {number}")
+        return number
+
+    def seconds(self, key: str, default: int) -> float:
+        return self.number(key, default) / 1000
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self._config.get(key, default)
+        word = str(value).lower()
+        if word not in _TRUE | _FALSE:
+            raise ConfigurationError(f"{key} takes true or false, not {value!r}")
+        return word in _TRUE
+
+
+def _whole(value: object) -> int | None:
+    """Return a number as librdkafka reads it (C's strtol): 6000.5 is 6000, 0x10 is 16, 010 is 8; None for no number."""
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    found = _NUMBER.match(str(value))
+    if found is None:
+        return None
+    sign, hexadecimal, octal, decimal = found.groups()
+    digits, base = next((text, base) for text, base in ((hexadecimal, 16), (octal, 8), (decimal, 10)) if text)
+    return int(sign + digits, base)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig:
+    """A consumer's configuration, read and checked."""
+
+    native: Mapping[str, Any] = field(repr=False)  # may hold a password
+    """What librdkafka gets."""
+    network: NetworkConfig
+    timing: Timing
+    assignors: "Mapping[str, Assignor]"
+    """By name, in order of preference."""
+    rack: str | None
+    auto_commit: bool
+    auto_commit_interval: float
+    """Seconds."""
+    store_by_hand: bool
+    """Whether the application calls `store_offsets` for what may be committed."""
+    offset_reset: str
+    """``auto.offset.reset`` as written."""
+    on_commit: Callable[..., object] | None
+    ignored_topics: tuple[re.Pattern[str], ...] = ()
+    """``topic.blacklist``: topics that are never subscribed to."""
+    broker_assigned: bool = False
+    """Whether ``group.protocol=consumer`` (KIP-848): the membership is librdkafka's, which gets every key."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What may be shown of the configuration: no function, and nothing that may be a secret."""
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the member keeps its partitions while it rebalances (KIP-429): all its assignors must support that.
+
+        As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is eager, which
+        is the first step of the way from eager to cooperative rebalances.
+        """
+        from groupwright.consumer._config.strategy import is_cooperative  # noqa: PLC0415 - it brings numpy
+
+        return is_cooperative(self.assignors)
+
+
+def is_broker_assigned(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration lets the broker assign partitions: ``group.protocol=consumer`` (KIP-848).
+
+    Raises:
+        ConfigurationError: the protocol is unknown, or another key contradicts that one.
+    """
+    flat = with_values(flatten(config))
+    if _Reader(flat).choice("group.protocol", ("classic", "consumer")) == "classic":
+        return False
+    for key in _BROKER_DECIDES:
+        if key in flat:
+            raise ConfigurationError(f"{key} does not go with group.protocol=consumer, {_instead(key)}")
+    return True
+
+
+def _instead(key: str) -> str:
+    """Say what to do about a key that has no place where the broker assigns."""
+    if key == _STRATEGY:
+        return (
+            "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, for an "
+            "assignor of your choice, leave group.protocol out"
+        )
+    if key == "group.protocol.type":
+        return f"where there is no choice of it: leave {key} out"
+    return f"where it is the broker's to set (group.consumer.{key}): leave {key} out, or leave group.protocol out"
+
+
+def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
+    """Check a configuration and split it.
+
+    Raises:
+        ConfigurationError: a key is missing, out of range, or cannot be honoured.
+        ValueError: ``group.id`` is missing (as confluent-kafka has it).
+    """
+    broker_assigned = is_broker_assigned(config)
+    written = flatten(config)
+    config = with_values(written)
+    reader = _Reader(config)
+    group = reader.text("group.id")
+    if not group:
+        raise ValueError("Failed to create consumer: group.id must be set")
+    servers = _servers(reader.text("bootstrap.servers"))
+    on_commit = written.get("on_commit", _no_callback)
+    if not callable(on_commit):
+        raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
+    log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
+    timing = _timing(reader, log, broker_assigned=broker_assigned)
+    auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
+    security = Security()
+    if not broker_assigned:
+        refuse_unserved(config)
+        verify = reader.flag("enable.ssl.certificate.verification", default=True)
+        security = read_security(config, verify=verify, log=log)
+    assignors: Mapping[str, Assignor] = {}
+    if not broker_assigned:
+        from groupwright.consumer._config.strategy import DEFAULT_STRATEGY, read_strategy  # noqa: PLC0415 - as above
+
+        assignors = read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY))
+    return ConsumerConfig(
+        native=written if broker_assigned else _native(written, security),
+        network=NetworkConfig(
+            bootstrap_servers=servers,
+            client_id=reader.text("client.id", "rdkafka"),
+            group_id=group,
+            group_instance_id=reader.text("group.instance.id") or None,
+            session_timeout=timing.session_timeout,
+            rebalance_timeout=timing.max_poll_interval,
+            request_timeout=reader.seconds("socket.timeout.ms", 60_000),
+            allow_auto_create_topics=reader.flag("allow.auto.create.topics", default=False),
+            security=security,
+            transport=_transport(reader),
+        ),
+        timing=timing,
+        assignors=assignors,
+        rack=reader.text("client.rack") or None,
+        auto_commit=reader.flag("enable.auto.commit", default=True) and auto_commit_interval > 0,
+        auto_commit_interval=auto_commit_interval,
+        store_by_hand=not reader.flag("enable.auto.offset.store", default=True),
+        offset_reset=reader.text("auto.offset.reset", "largest").lower(),
+        on_commit=None if on_commit is _no_callback else on_commit,
+        ignored_topics=_ignored_topics(reader),
+        broker_assigned=broker_assigned,
+        settings=_settings(config),
+    )
+
+
+def _no_callback() -> None:
+    """Stand for a callback that was not given."""
+
+
+def _settings(config: Mapping[Any, Any]) -> Mapping[str, object]:
+    """Return what may be shown of a flattened configuration; assignors by their names."""
+    shown = {
+        key: value
+        for key, value in config.items()
+        if isinstance(key, str) and isinstance(value, (str, int, float)) and not _SECRET.search(key)
+    }
+    strategy = config.get(_STRATEGY)
+    if strategy is not None and _STRATEGY not in shown:
+        given = strategy if isinstance(strategy, (list, tuple)) else [strategy]
+        shown[_STRATEGY] = ",".join(str(getattr(each, "name", each)) for each in given)
+    return shown
+
+
+def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
+    texts = (text.strip() for text in reader.text("topic.blacklist").split(","))
+    try:
+        return tuple(read_pattern(text) for text in texts if text)
+    except ValueError as error:
+        raise ConfigurationError(f"topic.blacklist: {error}") from error
+
+
+def _servers(value: str) -> str:
+    """Read the servers; without any, the consumer never reaches a broker, as with librdkafka."""
+    servers = [server.strip() for server in value.split(",") if server.strip()]
+    servers = [f"[{server}]" if _BARE_IPV6.fullmatch(server) else server for server in servers]
+    for server in servers:
+        if not _SERVER.fullmatch(server):
+            raise ConfigurationError(
+                f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of an IPv6 address'
+            )
+    return ",".join(servers)
+
+
+def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
+    native = {key: value for key, value in config.items() if key not in _OURS}
+    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits. A value of None it refuses.
+    if native.get("enable.auto.commit", True) is not None:
+        native["enable.auto.commit"] = False
+    # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly hastens it.
+    first = _Reader(with_values(config)).number("reconnect.backoff.ms", 100)
+    native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
+    if security.tokens is not None:
+        native["oauth_cb"] = security.tokens.refresh
+        native.pop(
+            "sasl.oauthbearer.method", None
+        )  # the callback takes the place of librdkafka's own fetching
+    return native
+
+
+def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> Timing:
+    refresh = reader.seconds("topic.metadata.refresh.interval.ms", 300_000)
+    session = reader.seconds("session.timeout.ms", 45_000)
+    heartbeat = reader.seconds("heartbeat.interval.ms", 3_000)
+    timing = Timing(
+        session_timeout=session,
+        heartbeat_interval=session / 3 if heartbeat >= session else heartbeat,
+        max_poll_interval=reader.seconds("max.poll.interval.ms", 300_000),
+        retry_backoff=reader.seconds("retry.backoff.ms", 100),
+        retry_backoff_max=reader.seconds("retry.backoff.max.ms", 1_000),
+        metadata_refresh=math.inf if refresh < 0 else refresh,
+    )
+    if broker_assigned:
+        return timing  # the session is the broker's to set
+    if reader.has("heartbeat.interval.ms") and heartbeat >= session:
+        log.warning(
+            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group would lose this member "
+            "between two heartbeats: they are sent every %.0f ms instead. Set it to a third of session.timeout.ms or less",
+            heartbeat * 1000,
+            session * 1000,
+            timing.heartbeat_interval * 1000,
+        )
+    if timing.max_poll_interval < timing.session_timeout:
+        raise ConfigurationError(
+            f"max.poll.interval.ms ({timing.max_poll_interval * 1000:.0f}) must not be less than session.timeout.ms "
+            f"({timing.session_timeout * 1000:.0f})"
+        )
+    return timing
+
+
+def _transport(reader: _Reader) -> dict[str, object]:
+    """Return the settings of sockets and connections, by the names of `transport.Connections`."""
+    set_up = reader.number("socket.connection.setup.timeout.ms", 10_000)
+    return {
+        "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
+        "client_dns_lookup": reader.choice("client.dns.lookup", _LOOK_UPS),
+        "connections_max_idle_ms": reader.number("connections.max.idle.ms", 0) or _NEVER_MS,
+        "receive_message_max_bytes": reader.number("receive.message.max.bytes", 100_000_000),
+        "reconnect_backoff_ms": reader.number("reconnect.backoff.ms", 100),
+        "reconnect_backoff_max_ms": reader.number("reconnect.backoff.max.ms", 10_000),
+        "socket_connection_setup_timeout_ms": set_up,
+        "socket_connection_setup_timeout_max_ms": set_up,
+        "socket_options": _socket_options(reader),
+    }
+
+
+def _socket_options(reader: _Reader) -> list[tuple[int, int, int]]:
+    options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, int(reader.flag("socket.nagle.disable", default=True))),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(reader.flag("socket.keepalive.enable", default=False))),
+    ]
+    buffers = {"socket.send.buffer.bytes": socket.SO_SNDBUF, "socket.receive.buffer.bytes": socket.SO_RCVBUF}
+    for key, option in buffers.items():
+        if size := reader.number(key, 0):
+            options.append((socket.SOL_SOCKET, option, size))
+    return options

@@ -1,0 +1,180 @@
+"""``sasl.oauthbearer.method=oidc``: tokens by OAuth's client-credentials grant (RFC 6749, section 4.4).
+
+librdkafka would fetch a token for itself alone. Here one request serves librdkafka, as its ``oauth_cb``, and the
+membership. The request and the checks of its answer are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
+"""
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any
+
+from groupwright.consumer._config.tls import https_context
+from groupwright.consumer.errors import ConfigurationError
+
+_PREFIX = "sasl.oauthbearer."
+_GRANT = "client_credentials"
+_TIMEOUT = 20.0
+"""Seconds for a request, as in librdkafka. A failed one is repeated by librdkafka, after 10 s."""
+_LONGEST_ANSWER = 1_000_000
+_LONGEST_QUOTE = 200
+
+_INSTEAD = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
+
+
+class TokenEndpointError(Exception):
+    """The token endpoint gave no token that can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class OidcClient:
+    """Fetches tokens from one endpoint; calling it is confluent-kafka's ``oauth_cb``."""
+
+    url: str = field(repr=False)  # it may hold a password
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    subject_claim: str = "sub"
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
+        """Fetch a token.
+
+        Returns:
+            The token, its expiry in seconds since the epoch, its principal, and the SASL extensions.
+
+        Raises:
+            TokenEndpointError: the endpoint cannot be reached, refuses, or answers with something else than a token.
+        """
+        token = self._fetch().get("access_token")
+        if not isinstance(token, str):
+            raise TokenEndpointError(f"{self._place} answered without an access_token")
+        claims = _claims(token)
+        expiry, principal = claims.get("exp"), claims.get(self.subject_claim)
+        if not isinstance(expiry, (int, float)) or isinstance(expiry, bool) or expiry <= 0:
+            raise TokenEndpointError(f"{self._place} gave a token that is no JWT with a claim 'exp'")
+        if not isinstance(principal, str) or not principal:
+            raise TokenEndpointError(
+                f"{self._place} gave a token without a claim {self.subject_claim!r}; sasl.oauthbearer.sub.claim.name names "
+                "another one"
+            )
+        return token, float(expiry), principal, dict(self.extensions)
+
+    @property
+    def _place(self) -> str:
+        """The endpoint as messages may show it: without user, password and query."""
+        parts = urllib.parse.urlsplit(self.url)
+        return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    def _fetch(self) -> Mapping[str, Any]:
+        form = {"grant_type": _GRANT} | ({"scope": self.scope} if self.scope else {})
+        credentials = base64.b64encode(f"{self.client_id}:{self.client_secret}".encode()).decode()
+        request = urllib.request.Request(  # noqa: S310 - `read_oidc` takes http and https alone
+            self.url,
+            urllib.parse.urlencode(form).encode(),
+            {"Accept": "application/json", "Authorization": f"Basic {credentials}"},
+        )
+        handlers = [_NoRedirect(), *([urllib.request.HTTPSHandler(context=self.tls)] if self.tls else [])]
+        try:
+            with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT) as response:
+                answer = _object(response.read(_LONGEST_ANSWER))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise TokenEndpointError(f"{self._place} answered {error.code}{_reason(error)}") from None
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise TokenEndpointError(f"{self._place} cannot be reached: {reason}") from error
+        if answer is None:
+            raise TokenEndpointError(f"{self._place} answered with something else than JSON")
+        return answer
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it would take the client's secret to another place."""
+
+    def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
+        """Return none, so that the answer is an error."""
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """Return the error that an answer tells (RFC 6749, section 5.2)."""
+    try:
+        told = _object(error.read(_LONGEST_ANSWER)) or {}
+    except (OSError, HTTPException):
+        return ""
+    words = [told[key] for key in ("error", "error_description") if isinstance(told.get(key), str)]
+    return f": {': '.join(words)}"[:_LONGEST_QUOTE] if words else ""
+
+
+def _claims(token: str) -> dict[str, Any]:
+    """Return a JWT's claims, none of what is no JWT. The broker checks the signature; this reads what it says."""
+    parts = token.split(".")
+    if len(parts) < 2:  # noqa: PLR2004 - a header and claims
+        return {}
+    try:
+        return _object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))) or {}
+    except ValueError:
+        return {}
+
+
+def read_oidc(config: Mapping[str, Any]) -> OidcClient:
+    """Read the (flattened) configuration's ``sasl.oauthbearer.*`` and ``https.ca.*``.
+
+    Raises:
+        ConfigurationError: a key is missing or wrong, or asks for what cannot be served.
+    """
+    grant = _text(config, "grant.type") or _GRANT
+    if grant != _GRANT:
+        raise ConfigurationError(f"sasl.oauthbearer.grant.type {grant} cannot be served; {_INSTEAD}")
+    values = {}
+    for key in ("token.endpoint.url", "client.id", "client.secret"):
+        values[key] = _text(config, key)
+        if not values[key]:
+            raise ConfigurationError(f"sasl.oauthbearer.method=oidc needs {_PREFIX}{key}")
+    url = values["token.endpoint.url"]
+    if "://" not in url:
+        url = f"http://{url}"  # as curl has it, which librdkafka uses
+    try:
+        parts = urllib.parse.urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigurationError(
+            "sasl.oauthbearer.token.endpoint.url takes an URL of the form https://host/path"
+        )
+    return OidcClient(
+        url,
+        values["client.id"],
+        values["client.secret"],
+        _text(config, "scope"),
+        _extensions(_text(config, "extensions")),
+        _text(config, "sub.claim.name") or "sub",
+        https_context(config) if parts.scheme == "https" else None,
+    )
+
+
+def _text(config: Mapping[str, Any], key: str) -> str:
+    return str(config.get(_PREFIX + key, ""))
+
+
+def _extensions(text: str) -> dict[str, str]:
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
+    if not all(name and separator for name, separator, _ in pairs):
+        raise ConfigurationError("sasl.oauthbearer.extensions takes name=value pairs, with commas between")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,129 @@
+"""How the membership's connections are secured: ``security.protocol``, ``sasl.*``, and what belongs to them.
+
+What is read here is what librdkafka reads too, so that both prove themselves in one way. What this connection cannot
+do is refused when the consumer is made.
+"""
+
+import importlib.util
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from groupwright.consumer._config.tokens import Tokens
+from groupwright.consumer.errors import ConfigurationError
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_KERBEROS = "sspi" if os.name == "nt" else "gssapi"
+_MECHANISMS = (*_BY_PASSWORD, "OAUTHBEARER", "GSSAPI")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How a connection is secured; it shows no secret."""
+
+    protocol: str = "PLAINTEXT"
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    kerberos_service: str = "kafka"
+    kinit: bool = False
+    """Whether librdkafka logs in to Kerberos, if that is the mechanism: when it is made, and from time to time."""
+    tokens: Tokens | None = field(default=None, repr=False)
+
+    def escaped(self, username: str) -> str:
+        """Return a username as the mechanism writes it (SCRAM: RFC 5802, section 5.1)."""
+        if self.mechanism is not None and self.mechanism.startswith("SCRAM"):
+            return username.replace("=", "=3D").replace(",", "=2C")
+        return username
+
+
+def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logger) -> Security:
+    """Read the (flattened) configuration's security.
+
+    Args:
+        config: the configuration; keys of other matters are passed over.
+        verify: ``enable.ssl.certificate.verification``.
+        log: where a failed ``oauth_cb`` is noted.
+
+    Raises:
+        ConfigurationError: something is missing, wrong, or cannot be served.
+    """
+    protocol = str(config.get("security.protocol", "plaintext")).upper()
+    if protocol not in _PROTOCOLS:
+        raise ConfigurationError(f"security.protocol takes {', '.join(_PROTOCOLS)}, not {protocol!r}")
+    tls = None
+    if protocol.endswith("SSL"):
+        from groupwright.consumer._config.tls import ssl_context  # noqa: PLC0415 - many connections have no TLS
+
+        tls = ssl_context(config, verify=verify)
+    if not protocol.startswith("SASL"):
+        return Security(protocol, tls)
+    mechanism = _mechanism(config)
+    return Security(
+        protocol,
+        tls,
+        mechanism,
+        username=_text(config, "sasl.username"),
+        password=_text(config, "sasl.password"),
+        kerberos_service=_text(config, "sasl.kerberos.service.name") or "kafka",
+        kinit=_text(config, "sasl.kerberos.min.time.before.relogin") != "0",
+        tokens=_tokens(config, log) if mechanism == "OAUTHBEARER" else None,
+    )
+
+
+def _mechanism(config: Mapping[str, Any]) -> str:
+    mechanism = str(config.get("sasl.mechanism", "GSSAPI")).upper()  # librdkafka's default
+    if mechanism not in _MECHANISMS:
+        raise ConfigurationError(f"sasl.mechanism {mechanism} cannot be served; {', '.join(_MECHANISMS)} can")
+    if mechanism in _BY_PASSWORD and not (config.get("sasl.username") and config.get("sasl.password")):
+        raise ConfigurationError(f"sasl.mechanism {mechanism} needs sasl.username and sasl.password")
+    if mechanism == "GSSAPI" and importlib.util.find_spec(_KERBEROS) is None:
+        given = (
+            "sasl.mechanism GSSAPI"
+            if "sasl.mechanism" in config
+            else "sasl.mechanism is not set, so GSSAPI, and it"
+        )
+        raise ConfigurationError(
+            f"{given} needs the package `{_KERBEROS}` for the connection to the coordinator: install it, or choose another "
+            "mechanism"
+        )
+    return mechanism
+
+
+def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
+    callback = config.get("oauth_cb")
+    if callback is None:
+        if uses_oidc(config):
+            # http.client comes with it.
+            from groupwright.consumer._config.oidc import read_oidc  # noqa: PLC0415 - see above
+
+            return Tokens(read_oidc(config), log, source="sasl.oauthbearer.method=oidc")
+        raise ConfigurationError(
+            "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes sasl.oauthbearer.config and returns "
+            "(token, expiry in seconds since the epoch), or sasl.oauthbearer.method=oidc"
+        )
+    if not callable(callback):
+        raise ConfigurationError(f"oauth_cb takes a function, not a {type(callback).__name__}")
+    return Tokens(callback, log)
+
+
+def uses_oidc(config: Mapping[str, Any]) -> bool:
+    """Return whether tokens come from an endpoint of OAuth; an ``oauth_cb`` beside it is used instead, as in librdkafka.
+
+    Raises:
+        ConfigurationError: the method is unknown.
+    """
+    method = str(config.get("sasl.oauthbearer.method", "default")).lower()
+    if method not in {"default", "oidc"}:
+        raise ConfigurationError(f"sasl.oauthbearer.method takes default or oidc, not {method!r}")
+    return method == "oidc"
+
+
+def _text(config: Mapping[str, Any], key: str) -> str | None:
+    value = config.get(key)
+    return None if value is None else str(value)

@@ -1,0 +1,1 @@
+"""Network thread: it drives the protocol, sends commits, and leads the group."""

@@ -1,0 +1,100 @@
+"""Words for why a member cannot be in its group: what is wrong, and what to change."""
+
+import re
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError
+
+from groupwright.consumer._coordinator.inbox import Failed, Reported
+from groupwright.consumer._network.connections import Network
+from groupwright.consumer._protocol.actions import Refuse
+from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode
+from groupwright.consumer.errors import AssignorFailedError
+
+_PATIENCE = 5.0  # seconds to find out what the other members have agreed on
+_PAUSE = 0.2
+_STABLE = "Stable"
+
+_HINTS = {
+    ErrorCode.UNSUPPORTED_VERSION: (
+        "the coordinator is too old for this member. It must be Kafka 0.11 or later, and 2.3 or later for a "
+        "static member: upgrade the broker, or leave group.instance.id out"
+    ),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: (
+        "this client may not take part. Allow it the operation READ on the group {group!r}"
+    ),
+    KafkaError.INVALID_SESSION_TIMEOUT: (
+        "set session.timeout.ms to a value from the broker's group.min.session.timeout.ms to its "
+        "group.max.session.timeout.ms"
+    ),
+    KafkaError.GROUP_MAX_SIZE_REACHED: (
+        "the group {group!r} has as many members as the broker's group.max.size allows"
+    ),
+}
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_FENCED = "another consumer has joined with this one's group.instance.id; give every consumer its own"
+
+
+async def explain(refusal: Refuse, protocols: Iterable[str], network: Network) -> Failed | Reported:
+    """Return a refusal in words, for the application; asks the coordinator about the group where that helps.
+
+    A message's error begins with librdkafka's words for the same. What librdkafka has no error for is raised.
+    """
+    error, detail = refusal.error, refusal.detail
+    if error == ErrorCode.NONE:
+        failure = AssignorFailedError(KafkaError._APPLICATION, detail)  # noqa: SLF001 - librdkafka's public code
+        return Failed(failure, refusal.timeline)
+    words = f"{detail}: {KafkaError(error).str()}"
+    code = error
+    match error:
+        case ErrorCode.FENCED_INSTANCE_ID:
+            # Final: librdkafka hands it out as its fatal error.
+            code = KafkaError._FATAL  # noqa: SLF001 - librdkafka's public code
+            words = f"Fatal error: {KafkaError(error).str()}: {_FENCED}"
+        case KafkaError.SASL_AUTHENTICATION_FAILED:
+            code = KafkaError._AUTHENTICATION  # noqa: SLF001 - the code with which librdkafka calls error_cb
+            words = detail
+        case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            words = f"{words}: {await _compare_protocols(protocols, network)}"
+        case _:
+            hint = next((hint for known, hint in _HINTS.items() if known == error), None)
+            words = words if hint is None else f"{words}: {hint.format(group=network.group_id)}"
+    return Reported(KafkaError(code, words), refusal.timeline, refusal.repeated)
+
+
+def explain_topic(topic: str, error: int) -> KafkaError:
+    """Return the error of a subscribed topic, or of a regular expression, in librdkafka's words and with what to do."""
+    if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        hint = "allow this client the operations DESCRIBE and READ on it"
+    elif topic.startswith("^"):
+        hint = "no topic that this client may see matches this regular expression so far"
+    elif _TOPIC_NAME.fullmatch(topic):
+        hint = "it does not exist; it is consumed once it does"
+    else:
+        hint = (
+            "no topic can have this name: 1 to 249 letters, digits, dots, underscores and hyphens are allowed"
+        )
+    words = f"Subscribed topic not available: {topic}: {KafkaError(error).str()}: {hint}"
+    return KafkaError(error, words)
+
+
+async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
+    """Say what this member offers, what the others have agreed on, and how they get together."""
+    mine = ", ".join(map(repr, protocols))
+    message = f"this member supports {mine}"
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            group = await network.describe_group()
+        except DisconnectedError:
+            break
+        # The coordinator tells of the others' choice once they have made it.
+        if group.state == _STABLE and group.protocol:
+            others = ", ".join(group.client_ids)
+            return (
+                f"{message}, while the group's members ({others}) have agreed on {group.protocol!r}. Add "
+                f"{group.protocol!r} to this consumer's partition.assignment.strategy, or one of {mine} to theirs"
+            )
+        await network.sleep(_PAUSE)
+    return f"{message}, and the group's other members have none of these in common"

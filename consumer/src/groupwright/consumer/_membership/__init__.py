@@ -1,0 +1,1 @@
+"""Polling thread: it applies assignments, commits, prefetches, and guards access to the handle."""

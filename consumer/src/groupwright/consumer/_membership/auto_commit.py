@@ -1,0 +1,96 @@
+"""Automatic commits: when the next one is due, and a thread that makes it while the application does not poll.
+
+librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a message for
+minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which the network's thread never
+touches. Where the polling thread stays away, a thread made for this one commit reads them.
+"""
+
+import math
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from groupwright.consumer._membership.access import PollingThread
+
+PATIENCE = 0.2
+"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to come by."""
+
+_LONGEST = 60.0
+
+
+@dataclass(slots=True)
+class AutoCommitClock:
+    """Time of the next automatic commit. It refers to nothing, so that the network's thread may keep it."""
+
+    interval: float
+    next_due: float = math.inf
+
+    def restart(self, now: float) -> None:
+        """Count the interval from now on."""
+        self.next_due = now + self.interval
+
+    def stop(self) -> None:
+        """Let no commit be due any more."""
+        self.interval = self.next_due = math.inf
+
+
+class AutoCommitter(Protocol):
+    """The part of a `Committer` that is needed here."""
+
+    def auto_commit(self, consumer: Any) -> None:
+        """Commit what the application has consumed."""
+
+
+class BusyCommits:
+    """Makes the commits that are overdue because the application does not poll.
+
+    It refers to the consumer weakly: one that is dropped without `close` can be collected.
+    """
+
+    def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, polling: PollingThread) -> None:
+        """Commit with `committer`, once `attend` was called."""
+        self._clock = clock
+        self._committer = weakref.ref(committer)
+        self._polling = polling
+        self._consumer: weakref.ref[Any] | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = False
+        # Held while a thread is made, so that `end` does not find one that has not been started.
+        self._lock = threading.Lock()
+
+    def attend(self, consumer: Any) -> None:
+        """Note the consumer; for the polling thread."""
+        if self._consumer is None:
+            self._consumer = weakref.ref(consumer)
+
+    def look(self, now: float) -> float:
+        """Have a commit made if it is overdue; return when to look again. For the network's thread."""
+        overdue = self._clock.next_due + PATIENCE
+        if now < overdue:
+            return min(overdue, now + _LONGEST)
+        with self._lock:
+            busy = self._thread is not None and self._thread.is_alive()
+            if self._consumer is not None and not (busy or self._ended or self._polling.closing):
+                self._thread = threading.Thread(
+                    target=_commit,
+                    args=(self._committer, self._consumer),
+                    name="groupwright-commit",
+                    daemon=True,
+                )
+                self._thread.start()
+        return now + PATIENCE
+
+    def end(self, timeout: float) -> None:
+        """Make no more commits, and wait for one that is being made."""
+        self._clock.stop()
+        with self._lock:
+            self._ended = True
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+
+def _commit(committer: "weakref.ref[AutoCommitter]", consumer: "weakref.ref[Any]") -> None:
+    found, by = consumer(), committer()
+    if found is not None and by is not None:
+        by.auto_commit(found)

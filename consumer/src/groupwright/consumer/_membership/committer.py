@@ -1,0 +1,323 @@
+"""Makes commits: those that the application asks for and those that are due, and reports their results."""
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, TopicPartition
+
+from groupwright.consumer._config.config import ConsumerConfig
+from groupwright.consumer._coordinator.driver import Driver
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
+from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.offset_tracker import (
+    OffsetTracker,
+    check_message,
+    check_partitions,
+    from_message,
+    from_partitions,
+    reported,
+    to_partitions,
+)
+from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._protocol.commit_queue import DESTROYED, NO_ANSWER, CommitResult, PendingCommit
+from groupwright.consumer._protocol.membership import Membership
+from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, TopicPartitionKey
+from groupwright.consumer._protocol.rebalance import Listeners
+from groupwright.consumer.errors import CommitError
+
+Native = confluent_kafka.Consumer
+
+_UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEnded:
+    """An asynchronous commit that has ended, one way or the other: ``on_commit`` is to be called."""
+
+    partitions: list[TopicPartition]
+    """As they were asked for, those without an offset included."""
+    offsets: Offsets
+    result: CommitResult
+    seconds: float | None
+    """How long it took; None if nothing was sent."""
+
+
+class Committer:
+    """Commits for one member. `commit` and `store` are for any thread, the rest for the one that polls."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        offsets: OffsetTracker,
+        ahead: Ahead,
+        driver: Driver,
+        membership: Membership,
+        polling: PollingThread,
+        interceptors: Interceptors,
+        listeners: Listeners,
+        note: Callable[[BaseException], None],
+    ) -> None:
+        """Send over `driver`; what on_commit raises is for `note`."""
+        self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
+        self.thread = 0
+        """The thread that polls, on which ``on_commit`` is called; 0 until one does."""
+        self.ended: deque[CommitEnded] = deque()
+        """Asynchronous commits whose results `finish` has to report, oldest first."""
+        self._config = config
+        self._offsets = offsets
+        self._ahead = ahead
+        self._driver = driver
+        self._membership = membership
+        self._polling = polling
+        self._interceptors = interceptors
+        self._listeners = listeners
+        self._note = note
+        self._finishing = False
+        # The newest offset of each partition whose commit has not ended.
+        self._newest: dict[TopicPartitionKey, tuple[Offset, PendingCommit]] = {}
+        self._lock = threading.Lock()
+        self.busy = BusyCommits(self.clock, self, polling)
+        self.restart()
+
+    # --- By the application -------------------------------------------------------------------------
+
+    def commit(
+        self,
+        consumer: Any,
+        message: Message | None,
+        offsets: list[TopicPartition] | None,
+        *,
+        asynchronous: bool,
+    ) -> list[TopicPartition] | None:
+        """Commit as `Consumer.commit` says."""
+        if message is not None and offsets is not None:
+            raise ValueError("message and offsets are mutually exclusive")
+        code, detail = KafkaError._NO_OFFSET, "none of these partitions has an offset"  # noqa: SLF001 - public code
+        if message is not None:
+            check_message(message)
+            error = message.error()
+            if error is not None:
+                raise CommitError(
+                    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's public code
+                    f"Cannot commit offsets for message with error: '{error.str()}'",
+                )
+            wanted = from_message(message)
+            partitions = to_partitions(wanted)
+        elif offsets is not None:
+            check_partitions(offsets)
+            partitions, wanted = offsets, from_partitions(offsets)
+        elif self._membership.lost:
+            code, detail = KafkaError._ASSIGNMENT_LOST, "other members may own these partitions"  # noqa: SLF001 - public code
+            partitions, wanted = [], {}
+        else:
+            detail = "nothing was consumed since the last commit"
+            partitions, wanted = self._all_pending(consumer)
+        if self._membership.fenced:
+            code, detail = KafkaError._FATAL, "another member has taken this one's group.instance.id"  # noqa: SLF001 - public code
+            partitions, wanted = [], {}
+        timeout = self._config.network.request_timeout
+        if asynchronous and wanted:
+            self._send(partitions, wanted, timeout)
+        elif asynchronous:
+            self.ended.append(CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))
+            self._polling.disturb()
+        else:
+            return self._commit_and_wait(partitions, wanted, timeout, code, detail)
+        return None
+
+    def _commit_and_wait(
+        self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, code: int, detail: str
+    ) -> list[TopicPartition]:
+        """Commit; the result is for the caller, and not for on_commit."""
+        if not offsets:
+            raise CommitError(code, _words(code, detail))
+        began = time.monotonic()
+        result = self._send(partitions, offsets, timeout, report=False).wait()
+        error = self._take_result(offsets, result, time.monotonic() - began)
+        if self.thread in {0, threading.get_ident()}:
+            # As Java's commitSync: callbacks of the commits that were made before have run when it returns.
+            self.finish()
+        if error is not None:
+            raise CommitError(error.code(), f"Commit failed: {error.str()}")
+        return reported(partitions, {})
+
+    def store(self, message: Message | None, offsets: list[TopicPartition] | None) -> None:
+        """Store as `Consumer.store_offsets` says; what librdkafka itself stored would never be committed."""
+        if message is not None and offsets is not None:
+            raise ValueError("message and offsets are mutually exclusive")
+        if message is not None:
+            check_message(message)
+            wanted = from_message(message)
+        elif offsets is not None:
+            check_partitions(offsets)
+            wanted = from_partitions(offsets)
+        else:
+            raise ValueError("expected either message or offsets")
+        if not self._offsets.by_hand:
+            detail = (
+                "store_offsets needs enable.auto.offset.store=false; else what poll has returned is stored"
+            )
+            raise CommitError(KafkaError._INVALID_ARG, detail)  # noqa: SLF001 - public code
+        if not self._offsets.store(wanted):
+            names = ", ".join(f"{topic} [{number}]" for topic, number in wanted)
+            detail = f"the offset of {names} cannot be stored: none of these partitions is assigned"
+            known = any(self._offsets.knows(topic) for topic, _ in wanted)
+            raise CommitError(KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION, detail)  # noqa: SLF001 - public codes
+
+    def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions with the offsets whose commit is under way, where none was chosen.
+
+        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would be missed, and
+        messages delivered twice.
+        """
+        with self._lock:
+            newest = {key: offset for key, (offset, _) in self._newest.items()}
+        found = []
+        for p in partitions:
+            offset = newest.get((p.topic, p.partition)) if p.offset in _UNSET else None
+            if offset is not None:
+                p = TopicPartition(  # noqa: PLW2901 - the same partition, elsewhere
+                    p.topic, p.partition, offset.offset, leader_epoch=offset.leader_epoch
+                )
+            found.append(p)
+        return found
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the commits that are under way now have ended, at most so many seconds."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            under_way = {pending for _, pending in self._newest.values()}
+        for pending in under_way:
+            pending.wait(max(0.0, deadline - time.monotonic()))
+
+    # --- By itself ----------------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """Count the interval from now on: the assignment is new."""
+        self.clock.restart(time.monotonic())
+
+    def auto_commit(self, consumer: Any) -> None:
+        """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
+        self.restart()
+        if self._config.auto_commit:
+            partitions, offsets = self._all_pending(consumer)
+            if offsets:
+                self._send(partitions, offsets, self._config.network.request_timeout)
+
+    def last_commit(self, consumer: Any, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+        """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
+
+        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
+        """
+        if not self._config.auto_commit:
+            return
+        pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
+        offsets = {key: offset for key, offset in pending.items() if key in keys}
+        if offsets:
+            # The application may have unassigned some.
+            assigned = (key for key in self._offsets.keys if key in keys)
+            without_offset = dict.fromkeys(assigned, Offset(OFFSET_INVALID))
+            self._send(to_partitions(without_offset | offsets), offsets, timeout)
+
+    # --- Results ------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Report the asynchronous commits that have ended; on_commit is called."""
+        if self._finishing:
+            return  # on_commit itself commits
+        self._finishing = True
+        try:
+            while self.ended:
+                # It leaves the queue afterwards: Ctrl-C may come between any two steps.
+                self._report(self.ended[0])
+                self.ended.popleft()
+        finally:
+            self._finishing = False
+
+    def _report(self, ended: CommitEnded) -> None:
+        if ended.offsets:
+            error = self._take_result(ended.offsets, ended.result, ended.seconds)
+        else:
+            error = _error_of(ended.result)
+        if self._config.on_commit is None:
+            return
+        try:
+            self._config.on_commit(error, reported(ended.partitions, ended.result.errors))
+        except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
+            self._note(raised)
+
+    def _take_result(
+        self, offsets: Offsets, result: CommitResult, seconds: float | None
+    ) -> KafkaError | None:
+        stored = _stored(offsets, result)
+        if stored:
+            self._interceptors.on_commit(to_partitions(stored))
+        error = _error_of(result)
+        self._listeners.tell("commit_ended", seconds, None if error is None else error.name())
+        return error
+
+    # --- Parts --------------------------------------------------------------------------------------
+
+    def positions(
+        self, consumer: Any, partitions: list[TopicPartition] | None = None
+    ) -> list[TopicPartition]:
+        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
+        return self._ahead.positions_of(consumer, partitions, self._polling)
+
+    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+        """Return all assigned partitions, and the offsets to commit of those with anything new."""
+        offsets = self._offsets.pending(lambda: self.positions(consumer))
+        assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
+        return to_partitions(assigned | offsets), offsets
+
+    def _send(
+        self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, *, report: bool = True
+    ) -> PendingCommit:
+        """Send a commit; with `report`, a later `finish` takes its result, and calls on_commit."""
+        began = time.monotonic()
+        deadline = began + timeout
+        pending = PendingCommit(offsets, deadline)
+        with self._lock:
+            self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
+
+        def done(result: CommitResult) -> None:
+            # At once, for a commit that comes before the next poll.
+            self._offsets.committed(_stored(offsets, result))
+            with self._lock:
+                for key in offsets:
+                    if key in self._newest and self._newest[key][1] is pending:
+                        del self._newest[key]
+            if report:
+                self.ended.append(CommitEnded(partitions, offsets, result, time.monotonic() - began))
+            pending.settle(result)
+            self._polling.disturb()
+
+        self._driver.commit(offsets, deadline, done)
+        return pending
+
+
+def _stored(offsets: Offsets, result: CommitResult) -> Offsets:
+    return {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
+
+
+def _error_of(result: CommitResult) -> KafkaError | None:
+    failed: Mapping[TopicPartitionKey, int] = {key: code for key, code in result.errors.items() if code}
+    if not failed:
+        return None
+    (topic, number), code = next(iter(failed.items()))
+    where = f"{topic} [{number}]" if topic and code not in {NO_ANSWER, DESTROYED} else ""
+    detail = ": ".join(filter(None, (where, result.message)))
+    return KafkaError(code, _words(code, detail, prefix=""))
+
+
+def _words(code: int, detail: str, prefix: str = "Commit failed: ") -> str:
+    """Return librdkafka's words for a code, which applications look for, and the detail."""
+    words = prefix + KafkaError(code).str()
+    return f"{words}: {detail}" if detail else words

@@ -1,0 +1,151 @@
+"""A new start for librdkafka's handle once it has lost all its brokers for good.
+
+librdkafka forgets the brokers that a metadata answer leaves out. A broker that is shutting down may name none at all,
+not even itself; if it was the only one that was left, the handle has no broker then, and nothing makes it look for one:
+it fetches nothing any more, without a word (`rd_kafka_metadata_decommission_unavailable_brokers`, seen in 2.16). The
+membership has connections of its own, and would keep partitions that nobody consumes.
+
+So whenever the coordinator has been found, a look some time later asks librdkafka for metadata. If it says again and
+again that it has no broker, while the coordinator answers, the handle is closed and made once more, in the same
+object, and fetches on where the application is. Nothing of this touches the group.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, TopicPartition
+
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.offset_tracker import OffsetTracker
+from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._protocol.rebalance import Clock
+
+_LOOKS = 3
+"""As many without a broker, one after the other, prove that there will be none."""
+_BETWEEN_LOOKS = 2.0
+_LOOK_TIMEOUT = 0.2
+_TURN = 1.0
+"""Seconds to wait for other threads to come out of the handle."""
+_LONGEST_PATIENCE = 600.0
+
+
+class Revival:
+    """Watches over one consumer's handle. The polling thread looks and revives; any thread may ask for a look."""
+
+    def __init__(
+        self,
+        reachable: Callable[[], bool],
+        offsets: OffsetTracker,
+        ahead: Ahead,
+        polling: PollingThread,
+        log: logging.LoggerAdapter[logging.Logger],
+        *,
+        patience: float,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """Start without suspicion.
+
+        Args:
+            reachable: Whether the coordinator is known, and answers: else librdkafka is not to blame.
+            offsets: Where partitions were sought.
+            ahead: Which partitions are paused, and how far each has come.
+            polling: Who uses the handle.
+            log: Hears of each new start.
+            patience: Seconds after which librdkafka should have connected anew, its longest backoff included.
+            clock: Monotonic seconds.
+        """
+        self.credentials: tuple[str, str] | None = None
+        """Those that were set after the handle was made."""
+        self.next_look = math.inf
+        """Monotonic time at which `look` is due."""
+        self._reachable = reachable
+        self._offsets = offsets
+        self._ahead = ahead
+        self._polling = polling
+        self._log = log
+        self._patience = self._first_patience = patience
+        self._clock = clock
+        self._failed = 0
+        self._starts: list[TopicPartition] | None = None
+        """Where partitions are to go on, while there is no handle."""
+
+    def begin(self) -> None:
+        """Have a look at the handle in a while: the coordinator was lost, and is found."""
+        self.next_look = self._clock() + self._patience
+        self._polling.disturb()
+
+    def look(self, consumer: Any, config: Callable[[], dict[str, Any]]) -> None:
+        """Revive the handle if it has been without a broker at each of the last looks.
+
+        Args:
+            consumer: Whose handle it is.
+            config: Returns what the handle is made with.
+
+        Raises:
+            KafkaException: the handle cannot be made; the next call tries again.
+        """
+        if self._starts is None and not self._lost_for_good(consumer):
+            return
+        self.next_look = self._clock()  # should the handle not be made, the next poll tries again
+        with self._polling.alone(_TURN) as alone:
+            if alone:
+                self._revive(consumer, config())
+        self.next_look = self._clock() + (self._patience if alone else _BETWEEN_LOOKS)
+
+    def _lost_for_good(self, consumer: Any) -> bool:
+        """Return whether librdkafka will have no broker any more; else plan when to look again."""
+        now, assigned = self._clock(), Native.assignment(consumer)
+        if not assigned:
+            # Nothing is to be fetched, by a handle without brokers either.
+            self._failed, self.next_look = 0, now + self._patience
+        elif not self._reachable() or _has_broker(consumer, assigned[0].topic):
+            self._failed, self.next_look = 0, math.inf
+            self._patience = self._first_patience
+        else:
+            self._failed, self.next_look = self._failed + 1, now + _BETWEEN_LOOKS
+        return self._failed >= _LOOKS
+
+    def _revive(self, consumer: Any, config: dict[str, Any]) -> None:
+        if self._starts is None:
+            assigned = Native.assignment(consumer)
+            positions = Native.position(consumer, assigned)
+            self._starts = list(map(self._start, positions, assigned))
+            self._ahead.carry(positions)
+            self._log.warning(
+                "librdkafka has lost all its brokers and does not look for them, although the coordinator answers; it is "
+                "started anew, and goes on with %d partitions where the application is",
+                len(assigned),
+            )
+        Native.close(consumer)
+        Native.__init__(consumer, config)
+        if self.credentials is not None:
+            Native.set_sasl_credentials(consumer, *self.credentials)
+        starts, self._starts = self._starts, None
+        self._failed = 0
+        # If that did not help, something else is wrong, and this is no remedy for it.
+        self._patience = min(2 * self._patience, _LONGEST_PATIENCE)
+        Native.incremental_assign(consumer, starts)
+        paused = [p for p in starts if (p.topic, p.partition) in self._ahead.paused]
+        if paused:
+            Native.pause(consumer, paused)
+
+    def _start(self, position: TopicPartition, assigned: TopicPartition) -> TopicPartition:
+        """Return where a partition goes on: where it is, else where it was sought, else where it was to begin."""
+        if position.offset >= 0:
+            return position
+        sought = self._offsets.sought((assigned.topic, assigned.partition))
+        return assigned if sought is None else TopicPartition(assigned.topic, assigned.partition, sought)
+
+
+def _has_broker(consumer: Any, topic: str) -> bool:
+    try:
+        Native.list_topics(consumer, topic=topic, timeout=_LOOK_TIMEOUT)
+    except confluent_kafka.KafkaException as error:
+        # Any other error is a broker's, or that of one that is slow.
+        return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code
+    return True

@@ -1,0 +1,354 @@
+"""librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns, librdkafka does the rest."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from groupwright.consumer._config.config import ConsumerConfig
+from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.broker_rebalances import BrokerRebalances, Moment, by_topic
+from groupwright.consumer._membership.callbacks import (
+    Failures,
+    RebalanceCallback,
+    guard_native_callbacks,
+    guarded,
+)
+from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.snapshot import MembershipSnapshot
+from groupwright.consumer._protocol import group_metadata
+from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
+from groupwright.consumer._protocol.rebalance import Listeners, Rebalance
+from groupwright.consumer.errors import ConsumerError
+
+_REFUSALS = frozenset(
+    {
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_MAX_SIZE_REACHED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNRELEASED_INSTANCE_ID,
+        KafkaError.UNSUPPORTED_ASSIGNOR,
+    }
+)
+"""What a coordinator answers to a member that it does not take."""
+
+
+class NativeMember:
+    """A `Member` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        polling: PollingThread,
+        interceptors: Interceptors,
+        log: GroupLog,
+    ) -> None:
+        """Prepare the configuration of the handle."""
+        self.listeners = Listeners(log)
+        self.in_callback = False
+        self._failures = Failures()
+        self._polling = polling
+        self._interceptors = interceptors
+        self._config = config
+        network = config.network
+        assignor = str(config.native.get("group.remote.assignor") or "consumer")
+        self._rebalances = BrokerRebalances(network.group_id, network.client_id, assignor)
+        self._fenced = self._silences = 0
+        self._paused: frozenset[TopicPartitionKey] = frozenset()
+
+    # --- Running ------------------------------------------------------------------------------------
+
+    def start(self) -> Callable[[], None]:
+        """Start nothing: librdkafka's threads run, and end with its handle."""
+        return _nothing
+
+    def stop(self) -> None:
+        """End nothing: closing the handle does."""
+
+    @property
+    def native_config(self) -> dict[str, Any]:
+        """What librdkafka's handle is made with."""
+        native = guard_native_callbacks(self._config.native, self._note)
+        native["on_commit"] = guarded(self._committed, self._note)
+        if callable(native.get("error_cb")):
+            native["error_cb"] = self._noticing(native["error_cb"])
+        return native
+
+    @property
+    def snapshot(self) -> MembershipSnapshot:
+        """What is known here; the rest is in librdkafka's statistics."""
+        return MembershipSnapshot(
+            state="unjoined" if self._polling.closed else None,
+            fenced=self._fenced,
+            max_poll_exceeded=self._silences,
+            poll_seconds=self._polling.inside_seconds,
+            max_poll_interval=self._config.timing.max_poll_interval,
+        )
+
+    @property
+    def due(self) -> bool:
+        """Whether what a callback raised waits to be raised."""
+        return self._failures.error is not None
+
+    @property
+    def quiet_until(self) -> float:
+        """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
+        return self._rebalances.settles_at
+
+    def serve(self, _consumer: Any) -> Message | None:
+        """Tell of what has settled; raise what a callback raised."""
+        self._tell(self._rebalances.settle(time.monotonic()))
+        error = self.take_error()
+        if error is not None:
+            raise error
+        return None
+
+    @property
+    def lapsed(self) -> bool:
+        """That is librdkafka's to know."""
+        return False
+
+    def hold(self, _seconds: float) -> bool:
+        """Hold nothing back."""
+        return False
+
+    def take_error(self) -> BaseException | None:
+        """Return what a callback has raised, once."""
+        return self._failures.take()
+
+    def noticed(self, error: KafkaError) -> None:
+        """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
+        code = _cause(error)
+        if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
+            self._silences += 1
+        elif code == KafkaError.FENCED_INSTANCE_ID:
+            self._fenced = 1  # it is final, and told of again and again
+        if code == KafkaError.FENCED_INSTANCE_ID or code in _REFUSALS:
+            text = f"{KafkaError(code).name()}: {error.str()}"
+            self._tell(self._rebalances.failed(text, time.monotonic(), time.time()))
+
+    def _noticing(self, callback: Callable[..., object]) -> Callable[..., object]:
+        def call(error: KafkaError) -> object:
+            self.noticed(error)
+            return callback(error)
+
+        return call
+
+    def _tell(self, rebalances: list[Rebalance]) -> None:
+        for rebalance in rebalances:
+            self.listeners.tell("rebalanced", rebalance)
+
+    def _note(self, error: BaseException) -> None:
+        self._failures.note(error)
+        self._polling.disturb()
+
+    # --- The application's wishes -------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        consumer: Any,
+        topics: list[str],
+        on_assign: RebalanceCallback | None,
+        on_revoke: RebalanceCallback | None,
+        on_lost: RebalanceCallback | None,
+    ) -> None:
+        """Subscribe natively, with the listeners told beside the callbacks."""
+        Native.subscribe(
+            consumer,
+            topics,
+            on_assign=self._told("assigned", on_assign),
+            on_revoke=self._told("revoked", on_revoke),
+            # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
+            on_lost=self._told("lost", on_lost or on_revoke),
+        )
+        self._tell(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
+
+    def enforce_rebalance(self, reason: str) -> None:  # noqa: ARG002 - the protocol's
+        """Refuse: the broker decides when the group rebalances."""
+        raise ConsumerError(
+            KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
+            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to rebalance: leave "
+            "group.protocol out",
+        )
+
+    def unsubscribe(self, consumer: Any) -> None:
+        """Unsubscribe natively."""
+        self._tell(self._rebalances.leaving())
+        Native.unsubscribe(consumer)
+
+    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Assign natively."""
+        Native.assign(consumer, partitions)
+
+    def unassign(self, consumer: Any) -> None:
+        """Unassign natively."""
+        Native.unassign(consumer)
+
+    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Add natively."""
+        Native.incremental_assign(consumer, partitions)
+
+    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Take out natively."""
+        Native.incremental_unassign(consumer, partitions)
+
+    def assignment(self, consumer: Any) -> list[TopicPartition]:
+        """Return what is assigned."""
+        with self._polling.beside():
+            return Native.assignment(consumer)
+
+    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Pause natively."""
+        with self._polling.beside():
+            Native.pause(consumer, partitions)
+            self._paused |= {(p.topic, p.partition) for p in partitions}
+
+    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Resume natively."""
+        with self._polling.beside():
+            Native.resume(consumer, partitions)
+            self._paused -= {(p.topic, p.partition) for p in partitions}
+
+    def paused(self, consumer: Any) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused."""
+        with self._polling.beside():
+            assigned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+        return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
+
+    def sought(self, _key: TopicPartitionKey) -> None:
+        """Know nothing: librdkafka tells no position between a seek and the next message."""
+
+    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+        """Go on at another offset."""
+        Native.seek(consumer, partition)
+
+    def await_commits(self, seconds: float) -> None:
+        """Wait for nothing: librdkafka sends requests to the coordinator in order."""
+
+    def commit(
+        self,
+        consumer: Any,
+        message: Message | None,
+        offsets: list[TopicPartition] | None,
+        *,
+        asynchronous: bool,
+    ) -> list[TopicPartition] | None:
+        """Commit natively, with the member's epoch."""
+        given = {"message": message, "offsets": offsets}
+        wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        commit: Callable[..., list[TopicPartition] | None] = Native.commit
+        began = time.monotonic()
+        try:
+            with self._polling.beside():
+                committed = commit(consumer, asynchronous=asynchronous, **wanted)
+        except KafkaException as error:
+            if not asynchronous:
+                self.listeners.tell("commit_ended", time.monotonic() - began, error.args[0].name())
+            raise
+        if not asynchronous:
+            self.listeners.tell("commit_ended", time.monotonic() - began, None)
+        if committed and self._interceptors:
+            self._interceptors.on_commit(_stored(committed))
+        return committed
+
+    def store_offsets(
+        self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+    ) -> None:
+        """Store natively."""
+        given = {"message": message, "offsets": offsets}
+        wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        with self._polling.beside():
+            Native.store_offsets(consumer, **wanted)
+
+    def member_id(self, consumer: Any) -> str | None:
+        """Return the id that librdkafka chose."""
+        with self._polling.beside():
+            return Native.memberid(consumer)
+
+    def group_metadata(self, consumer: Any) -> bytes:
+        """Return librdkafka's metadata."""
+        with self._polling.beside():
+            metadata: bytes = Native.consumer_group_metadata(consumer)
+            return metadata
+
+    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
+        """Hand them to librdkafka."""
+        with self._polling.beside():
+            Native.set_sasl_credentials(consumer, username, password)
+
+    def check_may_leave(self, operation: GroupMembershipOperation) -> None:
+        """Refuse what librdkafka's close does not do: a dynamic member leaves, a static one stays (KIP-848)."""
+        static = self._config.network.group_instance_id is not None
+        usual = GroupMembershipOperation.REMAIN_IN_GROUP if static else GroupMembershipOperation.LEAVE_GROUP
+        if operation not in {usual, GroupMembershipOperation.DEFAULT}:
+            raise ConsumerError(
+                KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
+                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka closes: a member with a "
+                "group.instance.id stays, another one leaves. Leave group.protocol out, or leave=... out",
+            )
+
+    def leave(self, _consumer: Any, _timeout: float, _operation: GroupMembershipOperation) -> None:
+        """Leave it to the handle's close."""
+        self._tell(self._rebalances.leaving())
+
+    # --- What librdkafka calls ----------------------------------------------------------------------
+
+    def _told(
+        self, what: str, callback: RebalanceCallback | None
+    ) -> Callable[[Any, list[TopicPartition]], None]:
+        def call(consumer: Any, partitions: list[TopicPartition]) -> None:
+            given = [(partition.topic, partition.partition) for partition in partitions]
+            identity = group_metadata.decode(Native.consumer_group_metadata(consumer))
+            began = time.monotonic()
+            if callback is not None:
+                self.in_callback = True
+                try:
+                    callback(consumer, partitions)
+                except BaseException as error:  # noqa: BLE001 - inside a native call it would lose a message
+                    self._note(error)
+                finally:
+                    self.in_callback = False
+            ended = began if callback is None else time.monotonic()
+            moment = Moment(began, ended, time.time(), identity)
+            self._operated(what, given, moment)
+
+        return call
+
+    def _operated(self, what: str, partitions: list[TopicPartitionKey], moment: Moment) -> None:
+        """Tell of a callback that has run, and of the rebalances that it shows to have ended."""
+        seconds = moment.ended - moment.began
+        if what == "assigned":
+            self.listeners.tell("partitions_assigned", by_topic(partitions), seconds)
+            self._rebalances.assigned(partitions, moment)
+            self._polling.disturb()  # so that the end is told when it has settled
+        else:
+            # First the rebalance that this one ends: it was before.
+            self._tell(self._rebalances.revoked(partitions, moment, lost=what == "lost"))
+            self.listeners.tell(f"partitions_{what}", by_topic(partitions), seconds)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        self.listeners.tell("commit_ended", None, None if error is None else error.name())
+        if error is None and self._interceptors:
+            self._interceptors.on_commit(_stored(partitions))
+        if self._config.on_commit is not None:
+            self._config.on_commit(error, partitions)
+
+
+def _cause(error: KafkaError) -> int:
+    """Return an error's code; librdkafka hands out a fatal one as such, and says why in words alone."""
+    if error.code() != KafkaError._FATAL:  # noqa: SLF001 - librdkafka's public code
+        return error.code()
+    words = error.str()
+    known = (KafkaError.FENCED_INSTANCE_ID, *_REFUSALS)
+    return next((code for code in known if KafkaError(code).str() in words), error.code())
+
+
+def _stored(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    return [p for p in partitions if p.error is None and p.offset >= 0]
+
+
+def _nothing() -> None:
+    """End nothing."""

@@ -1,0 +1,65 @@
+"""librdkafka's statistics, completed by what it does not know: commits, prefetched messages and the group's state. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from groupwright.consumer._protocol.membership_state import State
+from groupwright.consumer._protocol.model import TopicPartitionKey
+
+_JOIN_STATES = {
+    State.UNJOINED: "init",
+    State.PREPARING_REBALANCE: "wait-join",
+    State.COMPLETING_REBALANCE: "wait-sync",
+    State.STABLE: "steady",
+}
+
+
+def complete(
+    text: str,
+    state: State,
+    owned: int,
+    committed: Mapping[TopicPartitionKey, int],
+    prefetched: Mapping[TopicPartitionKey, int],
+    *,
+    read_uncommitted: bool,
+) -> str:
+    """Return the statistics that librdkafka would write for a member of its own.
+
+    Args:
+        text: The JSON that librdkafka passes to ``stats_cb``.
+        state: The member's state.
+        owned: Number of partitions that the group has assigned to the member.
+        committed: Committed offsets of assigned partitions.
+        prefetched: By partition, the first offset that librdkafka has returned and the application has not taken.
+        read_uncommitted: Whether lag is counted to the high watermark, not to the last stable offset.
+    """
+    statistics: dict[str, Any] = json.loads(text)
+    end_key = "hi_offset" if read_uncommitted else "ls_offset"
+    for name, topic in statistics["topics"].items():
+        for partition in topic["partitions"].values():
+            key = (name, partition["partition"])
+            end = partition[end_key]
+            if key in prefetched:
+                _set_back(partition, prefetched[key], end)
+            if key in committed:
+                offset = committed[key]
+                partition["committed_offset"] = partition["commited_offset"] = offset
+                partition["consumer_lag"] = _lag(offset, end)
+    group = statistics.get("cgrp")
+    if group is not None:
+        group["join_state"] = _JOIN_STATES[state]
+        group["assignment_size"] = owned
+    return json.dumps(statistics)
+
+
+def _set_back(partition: dict[str, Any], first: int, end: int) -> None:
+    """Count from the first message that the application has not taken."""
+    partition["app_offset"] = min(partition["app_offset"], first)
+    if partition["stored_offset"] >= 0:
+        partition["stored_offset"] = min(partition["stored_offset"], first)
+        partition["consumer_lag_stored"] = _lag(partition["stored_offset"], end)
+
+
+def _lag(offset: int, end: int) -> int:
+    return end - offset if 0 <= offset <= end else -1

@@ -1,0 +1,272 @@
+"""Which offsets to commit: what the application has been handed, or what it has stored by hand.
+
+With ``enable.auto.offset.store`` (the default) that is librdkafka's position, one past the last message that
+was returned; reading it costs nothing per message. Without it, what `store_offsets` was told is kept here, since
+librdkafka does not give it back.
+
+Any thread may store and commit while another polls, so every method takes a lock, for a few dict operations.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from groupwright.consumer._membership.messages import PlainMessage
+from groupwright.consumer._protocol.model import Offset, Offsets, TopicPartitionKey
+
+
+class OffsetTracker:
+    """What may be committed, and what has been. Safe to use from any thread."""
+
+    def __init__(self, *, by_hand: bool) -> None:
+        """Track positions, or only what is stored `by_hand`."""
+        self.by_hand = by_hand
+        self._lock = threading.Lock()
+        self._assigned: set[TopicPartitionKey] = set()
+        self._stored: dict[TopicPartitionKey, Offset] = {}
+        self._committed: dict[TopicPartitionKey, Offset] = {}
+        self._sought: dict[TopicPartitionKey, int] = {}
+        # Where each partition was last sent to, and how far the application had come in it before.
+        self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
+        self._topics: set[str] = set()
+
+    def store(self, offsets: Offsets) -> bool:
+        """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
+        with self._lock:
+            assigned = {key: offset for key, offset in offsets.items() if key in self._assigned}
+            self._stored.update(assigned)
+        return bool(assigned) or not offsets
+
+    def assigned(self, keys: Iterable[TopicPartitionKey], starts: Offsets) -> None:
+        """Start afresh with partitions that were gained."""
+        gained = set(keys)
+        with self._lock:
+            self._forget(gained)
+            self._assigned |= gained
+            self._topics.update(topic for topic, _ in gained)
+            self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
+
+    def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Forget partitions: an offset stored under a former assignment must not be committed under a later."""
+        with self._lock:
+            self._forget(set(keys))
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note the offsets at which assigned partitions begin: a position there says that nothing was consumed.
+
+        Of one that the application has begin elsewhere than at its committed offset, any offset is new.
+        """
+        with self._lock:
+            for key, offset in from_partitions(partitions).items():
+                self._begun[key] = (offset.offset, None)
+                if key in self._committed and self._committed[key].offset != offset.offset:
+                    del self._committed[key]
+
+    @property
+    def begins(self) -> dict[TopicPartitionKey, int]:
+        """Where partitions were last sent to of which nothing was consumed since, where that is an offset."""
+        with self._lock:
+            return {key: offset for key, (offset, _) in self._begun.items() if offset >= 0}
+
+    def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
+        """Note where a partition was sought, and its `position` before.
+
+        Until a message of it comes, librdkafka knows no position; but what was consumed before may still be committed.
+        """
+        with self._lock:
+            self._sought[key] = offset
+            self._begun[key] = (offset, self._consumed([position]).get(key))
+
+    def sought(self, key: TopicPartitionKey) -> int | None:
+        """Return where a partition was last sought since it was assigned; None if nowhere."""
+        return self._sought.get(key)
+
+    def knows(self, topic: str) -> bool:
+        """Whether any partition of this topic is assigned, or has been."""
+        return topic in self._topics
+
+    def owns(self, key: TopicPartitionKey) -> bool:
+        """Whether a partition is assigned."""
+        return key in self._assigned
+
+    def committed(self, offsets: Offsets) -> None:
+        """Note a commit that succeeded; of a partition that went meanwhile it says nothing."""
+        with self._lock:
+            self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
+
+    def all_committed(self) -> dict[TopicPartitionKey, int]:
+        """Return the committed offsets of assigned partitions, as far as they are known."""
+        with self._lock:
+            return {key: committed.offset for key, committed in self._committed.items()}
+
+    def pending(
+        self, position: Callable[[], list[TopicPartition]], *, last: bool = False
+    ) -> dict[TopicPartitionKey, Offset]:
+        """Return what has not been committed yet; `position` reads the handle's positions.
+
+        As in librdkafka, the `last` commit, before partitions are unassigned, has all that was consumed of them: also what is
+        behind the committed offset, after a seek back, and what is committed already.
+        """
+        positions = [] if self.by_hand else position()
+        with self._lock:
+            offsets = self._stored if self.by_hand else self._consumed(positions)
+            return {
+                key: offset
+                for key, offset in offsets.items()
+                if key in self._assigned and (last or _is_new(offset, self._committed.get(key)))
+            }
+
+    @property
+    def keys(self) -> list[TopicPartitionKey]:
+        """The assigned partitions, sorted."""
+        with self._lock:
+            return sorted(self._assigned)
+
+    def _consumed(self, positions: list[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
+        """Return how far the application has come, from librdkafka's positions."""
+        consumed: dict[TopicPartitionKey, Offset] = {}
+        for p in positions:
+            key = (p.topic, p.partition)
+            begun, before = self._begun.get(key, (None, None))
+            if p.offset >= 0 and p.offset != begun:
+                self._begun.pop(key, None)
+                consumed[key] = Offset(p.offset, _epoch(p.leader_epoch))
+            elif before is not None:
+                consumed[key] = before
+        return consumed
+
+    def _forget(self, keys: set[TopicPartitionKey]) -> None:
+        self._assigned -= keys
+        for key in keys:
+            self._stored.pop(key, None)
+            self._sought.pop(key, None)
+            self._begun.pop(key, None)
+            self._committed.pop(key, None)
+
+
+def from_partitions(partitions: Iterable[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
+    """Read offsets from confluent-kafka's type; partitions without a real offset are left out."""
+    return {
+        (p.topic, p.partition): Offset(p.offset, _epoch(p.leader_epoch), p.metadata)
+        for p in partitions
+        if p.offset >= 0
+    }
+
+
+def from_message(message: Message) -> dict[TopicPartitionKey, Offset]:
+    """Return the offset that follows a message; nothing for a message that is an error."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    if message.error() is not None or topic is None or partition is None or offset is None:
+        return {}
+    return {(topic, partition): Offset(offset + 1, _epoch(message.leader_epoch()))}
+
+
+def to_partitions(offsets: Offsets) -> list[TopicPartition]:
+    """Write offsets as confluent-kafka's type."""
+    return [
+        _partition(TopicPartition, key, offset.offset, offset.leader_epoch, offset.metadata)
+        for key, offset in offsets.items()
+    ]
+
+
+def _is_new(offset: Offset, committed: Offset | None) -> bool:
+    if committed is None:
+        return True
+    if -1 in {offset.leader_epoch, committed.leader_epoch}:
+        return offset.offset > committed.offset
+    return (offset.leader_epoch, offset.offset) > (committed.leader_epoch, committed.offset)
+
+
+class FailedPartition(TopicPartition):
+    """A partition with the error that a commit met there: confluent-kafka's own type has no way to set it from Python."""
+
+    error: KafkaError | None = None  # type: ignore[assignment,unused-ignore] # the stub's attribute, made settable
+
+    def __repr__(self) -> str:
+        """Write it as confluent-kafka does."""
+        return (
+            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
+            f"leader_epoch={self.leader_epoch},error={self.error}}}"
+        )
+
+    __str__ = __repr__
+    __hash__ = TopicPartition.__hash__
+
+    # confluent-kafka's operators refuse another class than their own, even a derived one.
+    def __eq__(self, other: object) -> bool:
+        """Compare topic and partition, as confluent-kafka does."""
+        return isinstance(other, TopicPartition) and _key(self) == _key(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Compare topic and partition."""
+        return not self == other
+
+    def __lt__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) < _key(other)
+
+    def __le__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) <= _key(other)
+
+    def __gt__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) > _key(other)
+
+    def __ge__(self, other: TopicPartition) -> bool:
+        """Order by topic and partition."""
+        return _key(self) >= _key(other)
+
+
+def reported(
+    partitions: Iterable[TopicPartition], errors: Mapping[TopicPartitionKey, int]
+) -> list[TopicPartition]:
+    """Copy the partitions of a commit for its caller or its callback, each with its error, if it met one."""
+    report = []
+    for p in sorted(partitions, key=_key):  # as librdkafka does
+        code = errors.get(_key(p), 0)
+        kind = FailedPartition if code else TopicPartition
+        made = _partition(kind, _key(p), p.offset, _epoch(p.leader_epoch), p.metadata)
+        if isinstance(made, FailedPartition):
+            made.error = KafkaError(code)
+        report.append(made)
+    return report
+
+
+def _partition(
+    kind: type[TopicPartition], key: TopicPartitionKey, offset: int, epoch: int, metadata: str | None
+) -> TopicPartition:
+    if metadata is None:  # as with confluent-kafka; it cannot be given
+        return kind(*key, offset, leader_epoch=epoch)
+    return kind(*key, offset, metadata, leader_epoch=epoch)
+
+
+def check_partitions(partitions: object) -> None:
+    """Refuse what is no list of partitions.
+
+    Raises:
+        TypeError: with confluent-kafka's words.
+    """
+    if not isinstance(partitions, list):
+        raise TypeError("requires list of TopicPartition")
+    if not all(isinstance(p, TopicPartition) for p in partitions):
+        raise TypeError("expected cimpl.TopicPartition")
+
+
+def check_message(message: object) -> None:
+    """Refuse what is no message.
+
+    Raises:
+        TypeError: with confluent-kafka's words.
+    """
+    if not isinstance(message, (Message, PlainMessage)):
+        raise TypeError("expected confluent_kafka.cimpl.Message")
+
+
+def _key(partition: TopicPartition) -> TopicPartitionKey:
+    return partition.topic, partition.partition
+
+
+def _epoch(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch

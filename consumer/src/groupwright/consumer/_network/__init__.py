@@ -1,0 +1,1 @@
+"""Connections to brokers, over kafka-python, which no other room touches."""

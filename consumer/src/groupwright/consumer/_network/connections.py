@@ -1,0 +1,490 @@
+"""What the membership asks of brokers, over connections of its own.
+
+kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects and
+backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event loop
+in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked JoinGroup
+holds back whatever is sent behind it.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from groupwright.assignors import JoinedMember, Topic
+from groupwright.consumer._config.network_config import NetworkConfig
+from groupwright.consumer._config.version import VERSION
+from groupwright.consumer._network.event_loop import Loop, Timer
+from groupwright.consumer._network.library import (
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+    kafka_errors,
+)
+from groupwright.consumer._network.request_stats import Traffic
+from groupwright.consumer._network.transport import Connections, HungUpError, RefusedError
+from groupwright.consumer._protocol.model import (
+    PROTOCOL_TYPE,
+    CommitAnswer,
+    DisconnectedError,
+    GroupDescription,
+    Identity,
+    JoinAnswer,
+    JoinRequest,
+    Offset,
+    Offsets,
+    OffsetsAnswer,
+    Partitions,
+    SyncAnswer,
+    TopicPartitionKey,
+    TopicsAnswer,
+)
+
+__all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
+
+_REASON_LIMIT = 255  # characters; the broker refuses more (KIP-800)
+_REFUSALS = (
+    kafka_errors.AuthorizationError,
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+)
+_HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
+_LEAVE_TIMEOUT = 5.0  # seconds
+_HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
+
+
+class AccessError(DisconnectedError):
+    """The broker will not talk to this client: wrong credentials, or a version too old."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Keep the broker's error `code`, or librdkafka's for the like."""
+        super().__init__(message)
+        self.code = code
+
+
+class Network(Loop):
+    """A loop, and the requests that membership sends on it."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        """Prepare; nothing is connected before the first request."""
+        super().__init__(config.client_id)
+        self.traffic = Traffic()
+        self._config = config
+        security = config.security
+        self._manager = Connections(
+            self._net,
+            bootstrap_servers=config.bootstrap_servers,
+            client_id=config.client_id,
+            client_software_name="groupwright",
+            client_software_version=VERSION,
+            request_timeout_ms=_ms(config.request_timeout),
+            security_protocol=security.protocol,
+            ssl_context=security.tls,
+            sasl_mechanism=security.mechanism,
+            sasl_plain_username=security.escaped(security.username or ""),
+            sasl_plain_password=security.password,
+            sasl_kerberos_service_name=security.kerberos_service,
+            tokens=security.tokens,
+            kinit=security.kinit,
+            **config.transport,
+        )
+        self._bootstrapped = False
+        self._hang_ups = 0
+        self._coordinator: str | None = None
+
+    @property
+    def group_id(self) -> str:
+        """The group that the coordinator is asked about."""
+        return self._config.group_id
+
+    def end(self) -> None:
+        """Close all connections and end the thread; only from the loop's own thread."""
+        self.ended = True
+        self._manager.close()
+        super().end()
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use these whenever a connection must authenticate from now on; callable from any thread."""
+        self.call_soon(self._manager.set_sasl_credentials, self._config.security.escaped(username), password)
+
+    # --- Any broker ---------------------------------------------------------------------------------
+
+    async def find_coordinator(self) -> tuple[int, str]:
+        """Look the group's coordinator up and connect to it.
+
+        Returns:
+            The broker's error code (0: found and connected), and what to tell of it.
+
+        Raises:
+            DisconnectedError: no broker answered in time.
+            AccessError: the brokers refuse this client.
+        """
+        server = None if self._bootstrapped else await self._bootstrap()
+        request = FindCoordinatorRequest(
+            key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
+        )
+        try:
+            response = await self._send_anywhere(request, self._patience, server)
+        except DisconnectedError:
+            self._bootstrapped = False  # the cluster may have moved: start from the configured servers
+            raise
+        finally:
+            if server is not None:
+                self._manager.close(server)
+        result = response.coordinators[0] if response.coordinators else response
+        if result.error_code:
+            reason = f": {result.error_message}" if result.error_message else ""
+            return (
+                result.error_code,
+                f"the coordinator of the group {self._config.group_id!r} could not be looked up{reason}",
+            )
+        self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
+        try:
+            await self._await_connection(self._coordinator)
+        except DisconnectedError:
+            self._bootstrapped = False  # as above
+            raise
+        self.traffic.found_coordinator(result.node_id)
+        return 0, ""
+
+    @property
+    def _patience(self) -> float:
+        """Seconds to wait for an answer that any broker has at once.
+
+        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is asked then.
+        """
+        return min(self._config.request_timeout, self._config.session_timeout / 3)
+
+    async def _bootstrap(self) -> str:
+        """Learn of the brokers from the configured server that answers first; return it, connected.
+
+        Each server is tried as soon as the one before it has failed, or has been silent for a while.
+        """
+        manager = self._manager
+        servers: list[str] = [server.node_id for server in manager.cluster.bootstrap_brokers()]
+        waiting = deque(sorted(servers, key=manager.connection_delay))
+        failures: list[DisconnectedError] = []
+        if not self._config.bootstrap_servers:
+            raise DisconnectedError("there are no bootstrap.servers")
+        answered = self.future()
+
+        async def knock(server: str) -> None:
+            try:
+                await self._await_connection(server)
+                answer = await self._ask(server)
+            except DisconnectedError as error:
+                failures.append(error)
+                knock_next()
+                answer = None
+            if not answered.is_done and (answer is not None or len(failures) == len(servers)):
+                answered.success((server, answer))
+
+        def knock_next() -> None:
+            if waiting and not answered.is_done:
+                self.spawn(knock(waiting.popleft()))
+                self.call_at(time.monotonic() + _HEAD_START, knock_next)
+
+        knock_next()
+        winner, answer = await answered
+        for server in servers:
+            if server != winner or answer is None:
+                manager.close(server)
+        if answer is None:
+            raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
+        manager.cluster.update_metadata(answer)
+        self._bootstrapped = True
+        return str(winner)
+
+    async def _ask(self, server: str) -> Any:
+        """Ask for the brokers, which a broker tells only those it has let in."""
+        request = MetadataRequest(topics=[], max_version=12)
+        try:
+            answer = await self._await(lambda: self._request(request, server, self._patience))
+        except DisconnectedError as error:
+            self._hang_ups += isinstance(error.__cause__, HungUpError)
+            if self._hang_ups < _HANG_UPS:
+                raise
+            self._hang_ups = 0
+            raise AccessError(
+                KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
+                f"the broker {self._address(server)} hangs up as soon as it is asked for something: its listener most "
+                f"likely wants another security.protocol than {self._config.security.protocol}",
+            ) from error
+        self._hang_ups = 0
+        return answer
+
+    def _address(self, node: str) -> str:
+        broker = self._manager.cluster.broker_metadata(node)
+        return node if broker is None else f"{broker.host}:{broker.port}"
+
+    async def fetch_topics(self, topics: Iterable[str] | None) -> TopicsAnswer:
+        """Send Metadata for these topics, or for all that there are.
+
+        Where the brokers have racks, a topic comes with those of its replicas, offline ones too (KIP-881).
+
+        Raises:
+            DisconnectedError: no broker answered in time.
+            AccessError: the brokers refuse this client.
+        """
+        named = MetadataRequest.MetadataRequestTopic
+        request = MetadataRequest(
+            topics=None if topics is None else [named(name=name) for name in sorted(topics)],
+            allow_auto_topic_creation=self._config.allow_auto_create_topics and topics is not None,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+            max_version=12,
+        )
+        response = await self._send_anywhere(request)
+        racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
+        found = [topic for topic in response.topics if not topic.error_code]
+        denied = kafka_errors.TopicAuthorizationFailedError.errno
+        answer = TopicsAnswer(
+            {topic.name: _topic(topic, racks) for topic in found},
+            frozenset(topic.name for topic in found if topic.is_internal),
+            frozenset(topic.name for topic in response.topics if topic.error_code == denied),
+        )
+        response.topics = []  # connections need to know the brokers alone
+        self._manager.cluster.update_metadata(response)
+        return answer
+
+    # --- The coordinator ----------------------------------------------------------------------------
+
+    async def join(self, request: JoinRequest) -> JoinAnswer:
+        """Send JoinGroup, which the coordinator answers when all members have joined."""
+        config = self._config
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol
+        response = await self._send(
+            JoinGroupRequest(
+                group_id=config.group_id,
+                session_timeout_ms=_ms(config.session_timeout),
+                rebalance_timeout_ms=_ms(config.rebalance_timeout),
+                member_id=request.member_id,
+                group_instance_id=config.group_instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=[protocol(name=name, metadata=data) for name, data in request.protocols],
+                reason=request.reason[:_REASON_LIMIT],
+                max_version=9,
+            ),
+            timeout=max(config.request_timeout, config.rebalance_timeout + 5.0),
+        )
+        return JoinAnswer(
+            error=response.error_code,
+            generation=response.generation_id,
+            protocol_type=response.protocol_type,
+            protocol=response.protocol_name,
+            leader=response.leader,
+            member_id=response.member_id,
+            members=tuple(
+                JoinedMember(member.member_id, member.group_instance_id, bytes(member.metadata))
+                for member in response.members
+            ),
+            skip_assignment=bool(response.skip_assignment),
+        )
+
+    async def sync(self, identity: Identity, assignments: Mapping[str, bytes]) -> SyncAnswer:
+        """Send SyncGroup, which the coordinator answers when the leader has sent its plan."""
+        config = self._config
+        assignment = SyncGroupRequest.SyncGroupRequestAssignment
+        response = await self._send(
+            SyncGroupRequest(
+                group_id=config.group_id,
+                generation_id=identity.generation,
+                member_id=identity.member_id,
+                group_instance_id=config.group_instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=identity.protocol,
+                assignments=[assignment(member_id=id_, assignment=data) for id_, data in assignments.items()],
+                max_version=5,
+            ),
+            timeout=max(config.request_timeout, config.session_timeout),
+        )
+        return SyncAnswer(
+            response.error_code, response.protocol_type, response.protocol_name, bytes(response.assignment)
+        )
+
+    async def heartbeat(self, identity: Identity) -> int:
+        """Send Heartbeat; return its error code."""
+        request = HeartbeatRequest(
+            group_id=self._config.group_id,
+            generation_id=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=self._config.group_instance_id,
+            max_version=4,
+        )
+        response = await self._send(request, timeout=self._config.session_timeout)
+        return int(response.error_code)
+
+    async def leave(self, identity: Identity, reason: str) -> int:
+        """Send LeaveGroup; return its error code."""
+        member = LeaveGroupRequest.MemberIdentity(
+            member_id=identity.member_id,
+            group_instance_id=self._config.group_instance_id,
+            reason=reason[:_REASON_LIMIT],
+        )
+        request = LeaveGroupRequest(
+            group_id=self._config.group_id, member_id=identity.member_id, members=[member], max_version=5
+        )
+        # Nobody needs the answer, so close() does not wait longer for it than librdkafka's does.
+        response = await self._send(request, min(self._config.request_timeout, _LEAVE_TIMEOUT))
+        return next((int(m.error_code) for m in response.members or ()), int(response.error_code))
+
+    async def fetch_offsets(self, partitions: Partitions) -> OffsetsAnswer:
+        """Send OffsetFetch; an offset that an open transaction may still change is an error (KIP-447)."""
+        group = OffsetFetchRequest.OffsetFetchRequestGroup
+        topics = [
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=list(map(int, numbers)))
+            for name, numbers in partitions.items()
+        ]
+        group_topics = [
+            group.OffsetFetchRequestTopics(name=name, partition_indexes=list(map(int, numbers)))
+            for name, numbers in partitions.items()
+        ]
+        response = await self._send(
+            OffsetFetchRequest(
+                group_id=self._config.group_id,
+                topics=topics,
+                groups=[group(group_id=self._config.group_id, topics=group_topics)],
+                require_stable=True,
+                max_version=8,
+            )
+        )
+        answer = response.groups[0] if response.groups else response
+        offsets: dict[TopicPartitionKey, Offset] = {}
+        errors: dict[TopicPartitionKey, int] = {}
+        for topic in answer.topics or ():
+            for row in topic.partitions:
+                key = (topic.name, row.partition_index)
+                errors[key] = row.error_code
+                text = None if row.metadata is None else row.metadata.removesuffix("\0")  # see `commit`
+                offsets[key] = Offset(row.committed_offset, row.committed_leader_epoch, text)
+        return OffsetsAnswer(answer.error_code, offsets, errors)
+
+    async def commit(self, identity: Identity, offsets: Offsets) -> CommitAnswer:
+        """Send OffsetCommit as this member of this generation."""
+        by_topic: dict[str, list[Any]] = {}
+        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+        for (name, number), offset in offsets.items():
+            by_topic.setdefault(name, []).append(
+                topic_type.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=offset.leader_epoch,
+                    # confluent-kafka writes the NUL too, and reads beyond the end where there is none.
+                    committed_metadata=None if offset.metadata is None else f"{offset.metadata}\0",
+                )
+            )
+        response = await self._send(
+            OffsetCommitRequest(
+                group_id=self._config.group_id,
+                generation_id_or_member_epoch=identity.generation,
+                member_id=identity.member_id,
+                # With an instance id the coordinator insists on a member id (KAFKA-14201).
+                group_instance_id=self._config.group_instance_id if identity.member_id else None,
+                topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
+                max_version=9,  # 10 names topics by id
+            )
+        )
+        return CommitAnswer(
+            {
+                (topic.name, row.partition_index): row.error_code
+                for topic in response.topics
+                for row in topic.partitions
+            }
+        )
+
+    async def describe_group(self) -> GroupDescription:
+        """Send DescribeGroups for this group."""
+        request = DescribeGroupsRequest(
+            groups=[self._config.group_id], include_authorized_operations=False, max_version=5
+        )
+        response = await self._send(request)
+        group = response.groups[0]
+        client_ids = tuple(sorted({member.client_id for member in group.members}))
+        return GroupDescription(group.group_state, group.protocol_data, client_ids)
+
+    def drop_connection(self) -> None:
+        """Close the connection to the coordinator; what is under way on it fails at once."""
+        if self._coordinator is not None:
+            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - no public way to abort one
+            if connection is not None:
+                connection.close(kafka_errors.KafkaConnectionError("given up by the membership"))
+
+    # --- Sending ------------------------------------------------------------------------------------
+
+    async def _send(self, request: Any, timeout: float | None = None) -> Any:
+        if self._coordinator is None:
+            raise DisconnectedError("the coordinator is not known")
+        return await self._exchange(request, self._coordinator, timeout)
+
+    async def _send_anywhere(
+        self, request: Any, timeout: float | None = None, node: str | None = None
+    ) -> Any:
+        node = self._manager.least_loaded_node() if node is None else node
+        if node is None:
+            self._bootstrapped = False
+            raise DisconnectedError("no broker can be reached")
+        return await self._exchange(request, node, timeout)
+
+    async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
+        """Send a request and count it; return its answer."""
+        answer = None
+        answered = self.traffic.sent(request)
+        try:
+            answer = await self._await(lambda: self._request(request, node, timeout))
+        finally:
+            answered(answer)
+        return answer
+
+    def _request(self, request: Any, node: Any, timeout: float | None) -> Any:
+        timeout_ms = None if timeout is None else _ms(timeout)
+        return self._manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
+
+    async def _await_connection(self, node: str) -> None:
+        await self.sleep(self._manager.connection_delay(node))
+        await self._await(lambda: self._manager.get_connection(node))
+
+    async def _await(self, awaitable: Any) -> Any:
+        """Await, and tell the failures apart: those worth another try from those that are not."""
+        try:
+            return await (awaitable() if callable(awaitable) else awaitable)
+        except RefusedError as error:
+            raise AccessError(error.code, str(error)) from error
+        except _REFUSALS as error:
+            raise AccessError(
+                error.errno, f"the broker refused the connection: {self._words(error)}"
+            ) from error
+        except kafka_errors.UnsupportedVersionError as error:
+            raise AccessError(error.errno, f"the broker is too old for this consumer: {error}") from error
+        except Exception as error:  # inner layers promise nothing; the caller logs it, and tries again
+            raise DisconnectedError(str(error) or type(error).__name__) from error
+
+    def _words(self, error: Any) -> str:
+        """Say what the broker said, or would have if it had words."""
+        said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
+        security = self._config.security
+        match error:
+            case kafka_errors.UnsupportedSaslMechanismError():
+                return said or f"it does not offer sasl.mechanism {security.mechanism}"
+            case kafka_errors.IllegalSaslStateError():
+                return f"its listener takes no SASL, so security.protocol {security.protocol} is wrong here"
+        return said or type(error).__name__
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _topic(topic: Any, racks: Mapping[int, str]) -> Topic:
+    if not racks:
+        return Topic(len(topic.partitions))
+    rows = sorted(topic.partitions, key=lambda row: row.partition_index)
+    return Topic(len(rows), [{racks[node] for node in row.replica_nodes if node in racks} for row in rows])

@@ -1,0 +1,478 @@
+"""Connections that say why they fail, and that keep secrets out of the log.
+
+kafka-python's connections, changed where a member of a group needs more of them:
+
+- what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise look
+  like a broken connection, and be tried for ever;
+- a failed TLS handshake tells what it failed on, and none lasts longer than the set-up of a connection may;
+- names are looked up, and Kerberos tickets fetched, on a thread of their own, so that no slow server holds back a
+  heartbeat;
+- passwords and tokens are not logged, as they would be at DEBUG.
+
+With `loop` and `network`, the only modules that use kafka-python, which `library` imports.
+"""
+
+import contextlib
+import ipaddress
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from groupwright.consumer._config.kerberos import (
+    KdcUnreachableError,
+    NotLoggedInError,
+    TicketError,
+    fetch_ticket,
+)
+from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
+from groupwright.consumer._network.library import (
+    AbstractTokenProvider,
+    Future,
+    KafkaConnection,
+    KafkaConnectionManager,
+    KafkaNetSocket,
+    KafkaProtocol,
+    KafkaSSLTransport,
+    KafkaTCPTransport,
+    SaslAuthenticateRequest,
+    SaslReauthenticator,
+    kafka_errors,
+)
+
+_LONGEST_BACKOFF_MS = 250
+_LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket or a token
+_TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
+_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
+_OUT_OF_DATE = frozenset({9, 10})
+_OTHER_NAME = frozenset({62, 64})
+
+
+class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
+    """The broker and this client do not agree on how to talk; trying again unchanged would not help."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Keep librdkafka's error `code` for the like."""
+        super().__init__(message)
+        self.code = code
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
+
+
+class HungUpError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
+    """The broker closed the connection."""
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
+
+
+class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
+    """The connections of one member, by node; they live on one loop."""
+
+    def __init__(
+        self,
+        net: Any,
+        *,
+        address_family: int = socket.AF_UNSPEC,
+        tokens: Tokens | None = None,
+        kinit: bool = False,
+        **settings: Any,
+    ) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            net: kafka-python's loop.
+            address_family: the only one to connect with, or ``AF_UNSPEC`` for any.
+            tokens: what SASL/OAUTHBEARER takes its tokens from.
+            kinit: whether librdkafka logs in to Kerberos, which may still be under way.
+            settings: kafka-python's, by its names.
+        """
+        self._family = address_family
+        self._kinit = kinit
+        self._tokens = tokens
+        # librdkafka connects up to 20 times a second while no broker can be reached, whatever reconnect.backoff.max.ms is.
+        longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
+        settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
+        provider = None if tokens is None else _TokenProvider(tokens)
+        super().__init__(net, sasl_oauth_token_provider=provider, **settings)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use these from now on; established connections stay, and use them where they must authenticate again."""
+        for config in (self.config, *(connection.config for connection in self._conns.values())):
+            config.update(sasl_plain_username=username, sasl_plain_password=password)
+        self._backoff.clear()
+
+    def maybe_raise_auth_failure(self, node_id: str) -> None:
+        """Raise nothing: a refusal of old may be mended by now, and a new one says so itself."""
+
+    def reset_backoff(self, node_id: str) -> None:
+        """Count a connection that was refused as a failed one, so that nobody is asked again at once."""
+        connection = self._conns.get(node_id)
+        if connection is None or not connection.connected:
+            self.update_backoff(node_id)
+        else:
+            super().reset_backoff(node_id)
+
+    def least_used_connections(self) -> list[Any]:
+        """Leave out what waits for an answer: a parked JoinGroup is silent for minutes, and is not idle."""
+        return [each for each in super().least_used_connections() if not each.in_flight_requests]
+
+    def get_connection(
+        self,
+        node_id: str | None,
+        timeout_ms: float | None = None,
+        pop_on_close: bool = True,  # noqa: FBT001, FBT002 - kafka-python's signature
+        refresh_metadata_on_err: bool = True,  # noqa: ARG002, FBT001, FBT002 - as above; see below
+        reset_backoff_on_connect: bool = True,  # noqa: FBT001, FBT002 - as above
+    ) -> Any:
+        """Return the connection to a node, made if there is none; it connects on the loop.
+
+        An error never asks for new metadata: kafka-python would bootstrap by itself, and close the connection to a configured
+        server under whoever uses it.
+        """
+        if node_id is None or self.connection_delay(node_id) > 0:
+            raise kafka_errors.NodeNotReadyError(node_id)
+        if node_id in self._conns:
+            return self._conns[node_id]
+        node = self.cluster.broker_metadata(node_id)
+        if node is None:
+            raise kafka_errors.UnknownBrokerIdError(node_id)
+        settings = {"broker_version_data": self.broker_version_data, **self.config}
+        connection = self._conns[node_id] = _Connection(self._net, node_id=node_id, **settings)
+        if self._needs_ticket:
+            connection.reauthenticate_with(
+                lambda: self._fetch_ticket(node.host, self._set_up_deadline(node_id))
+            )
+        if pop_on_close:
+            connection.close_future.add_both(lambda _: self._forget(node_id, connection))
+        deadline = (
+            self._set_up_deadline(node_id) if timeout_ms is None else time.monotonic() + timeout_ms / 1000
+        )
+        self._net.call_soon(
+            lambda: self._connect(
+                node, connection, reset_backoff_on_connect=reset_backoff_on_connect, timeout_at=deadline
+            )
+        )
+        return connection
+
+    def _set_up_deadline(self, node_id: str) -> float:
+        limit: float = self.socket_connection_setup_timeout_ms(node_id)
+        return time.monotonic() + limit / 1000
+
+    @property
+    def _needs_ticket(self) -> bool:
+        return self.config["sasl_mechanism"] == "GSSAPI" and os.name == "posix"
+
+    def _forget(self, node_id: str, connection: Any) -> None:
+        if self._conns.get(node_id) is connection:
+            del self._conns[node_id]
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        deadline = (
+            time.monotonic() + self.config["request_timeout_ms"] / 1000 if timeout_at is None else timeout_at
+        )
+        if self._needs_ticket:
+            await self._fetch_ticket(node.host, deadline)
+        # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is made.
+        while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
+            await self._net.sleep(_LOGIN_PAUSE)
+        sock = await self._open(node.host, node.port, deadline)
+        try:
+            if not self.ssl_enabled:
+                return _PlainTransport(self._net, sock, host=node.host)
+            transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
+            sock = transport._sock  # noqa: SLF001 - the wrapped one, which has taken the other's place
+            await transport.handshake_until(deadline, f"{node.host}:{node.port}")
+        except BaseException:
+            sock.close()
+            raise
+        return transport
+
+    async def _fetch_ticket(self, host: str, deadline: float) -> None:
+        """Have the broker's ticket in the cache, from which kafka-python takes it when it authenticates."""
+        service = self.config["sasl_kerberos_service_name"]
+        while True:
+            try:
+                await self._in_thread(f"ticket-{host}", lambda: fetch_ticket(service, host), deadline)
+            except (KdcUnreachableError, kafka_errors.KafkaTimeoutError) as error:
+                raise kafka_errors.KafkaConnectionError(f"Kerberos does not answer: {error}") from error
+            except TicketError as error:
+                may_come = isinstance(error, NotLoggedInError) and self._kinit
+                if may_come:
+                    await self._net.sleep(_LOGIN_PAUSE)
+                if not may_come or time.monotonic() > deadline:
+                    raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+            else:
+                return
+
+    async def _open(self, host: str, port: int, deadline: float) -> socket.socket:
+        """Connect to the first of a name's addresses that accepts."""
+        failure: Exception | None = None
+        for family, kind, protocol, _, address in await self._resolve(host, port, deadline):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setblocking(False)  # noqa: FBT003 - the socket module's own way
+                for option in self.config["socket_options"]:
+                    sock.setsockopt(*option)
+                await KafkaNetSocket().sock_connect(self._net, sock, address, timeout_at=deadline)
+            except (OSError, kafka_errors.KafkaConnectionError, kafka_errors.KafkaTimeoutError) as error:
+                sock.close()
+                failure = error
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                return sock
+        raise kafka_errors.KafkaConnectionError(f"{host}:{port} cannot be reached: {failure}") from failure
+
+    async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
+        """Look a name up on a thread of its own; the loop goes on meanwhile."""
+        family = self._family
+        # Python would import its codec for international names, 0.5 MB, for every name that is a string.
+        name = host.encode("ascii") if host.isascii() else host
+        look_up: Callable[[], list[Any]] = lambda: socket.getaddrinfo(  # noqa: E731 - used in two places
+            name, port, family, socket.SOCK_STREAM
+        )
+        try:
+            if _is_address(host):
+                return look_up()
+            found: list[Any] = await self._in_thread(f"look-up-{host}", look_up, deadline)
+        except (OSError, kafka_errors.KafkaTimeoutError) as error:
+            raise kafka_errors.KafkaConnectionError(
+                f"the name {host!r} could not be looked up: {error}"
+            ) from error
+        return found
+
+    async def _in_thread(self, name: str, work: Callable[[], object], deadline: float) -> Any:
+        """Do what blocks on a thread of its own, and return what comes of it."""
+        future = Future()
+        threading.Thread(
+            target=self._settle, args=(future, work), name=f"groupwright-{name}", daemon=True
+        ).start()
+        return await self.wait_for(future, (deadline - time.monotonic()) * 1000)
+
+    def _settle(self, future: Any, work: Callable[[], object]) -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - it is raised again, on the loop
+            settle: Callable[[], object] = lambda error=error: future.failure(error)  # type: ignore[misc] # noqa: E731
+        else:
+            settle = lambda: future.success(result)  # noqa: E731 - the other half of the one above
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self._net.call_soon_threadsafe(lambda: settle() and None)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _Hidden(bytes):
+    """Bytes that do not show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes, not shown>"
+
+
+class _DiscreetProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
+    """kafka-python logs all that it sends, byte by byte; this does not."""
+
+    bytes_to_send: list[bytes]
+
+    def send_bytes(self) -> bytes:
+        data = b"".join(self.bytes_to_send)
+        self.bytes_to_send = []
+        return data
+
+
+class _Connection(KafkaConnection):  # type: ignore[misc] # as above
+    """A connection that does not show passwords and tokens."""
+
+    def reauthenticate_with(self, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
+        """Have a ticket fetched each time before this connection authenticates again."""
+        self._reauth = _TicketedReauthenticator(self, fetch_ticket)
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.parser = _DiscreetProtocol(
+            client_id=self.config["client_id"],
+            receive_message_max_bytes=self.config["receive_message_max_bytes"],
+            ident=f"node={self.node_id}",
+        )
+
+    def _send_request(self, request: Any, future: Any = None, timeout_at: float | None = None) -> Any:
+        if isinstance(request, SaslAuthenticateRequest):
+            request.auth_bytes = _Hidden(request.auth_bytes)
+        return super()._send_request(request, future=future, timeout_at=timeout_at)
+
+
+class _TicketedReauthenticator(SaslReauthenticator):  # type: ignore[misc] # as above
+    """Authenticates again (KIP-368) only when there is a ticket: until then heartbeats go on, and afterwards wait."""
+
+    def __init__(self, connection: _Connection, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(connection)
+        self._fetch_ticket = fetch_ticket
+
+    async def _run(self) -> None:
+        self._task = None
+        while not self._conn.closed:  # the broker closes it in the end, and whoever connects anew hears why
+            try:
+                await self._fetch_ticket()
+            except kafka_errors.KafkaConnectionError:
+                await self._conn.net.sleep(_LOGIN_PAUSE)
+            else:
+                break
+        await super()._run()
+
+
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
+    """The application's tokens, as kafka-python asks for them."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    def token(self) -> str:
+        try:
+            return self._tokens.current().value
+        except TokenUnavailableError as error:
+            raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+
+    def extensions(self) -> dict[str, str]:
+        return dict(self._tokens.current().extensions)
+
+
+class _HeedingReads:
+    """Hears a broker out before it closes: what it sent last is dealt with first."""
+
+    _net: Any
+    _sock: Any
+    _protocol: Any
+    _read: bool
+    _closed: bool
+    _heard = False
+
+    async def _read_from_sock(self) -> None:
+        while self._read and not self._closed:
+            await self._net.wait_read(self._sock)
+            data, error = self._sock_recv()  # type: ignore[attr-defined] # the transport's, as below
+            self.last_read = time.monotonic()
+            if data and not self._heard and data.startswith(_TLS_ALERT):
+                error = RefusedError(
+                    KafkaError._SSL,  # noqa: SLF001 - librdkafka's public code
+                    "the broker speaks TLS on this port, and this client does not: set security.protocol to SSL or "
+                    "SASL_SSL, or take the broker's other port",
+                )
+            elif data:
+                self._heard = True
+                try:
+                    self._protocol.data_received(data)
+                except kafka_errors.KafkaProtocolError as failure:
+                    error = error or failure
+            if error is not None:
+                await self._net.sleep(0)  # whoever waited for the answer goes first
+                self.abort(error=_reason(error))  # type: ignore[attr-defined] # as above
+                return
+
+
+def _reason(error: Exception) -> Exception:
+    """Return what a read failed with, more exactly where that is known."""
+    cause = error.args[0] if error.args else None
+    if isinstance(cause, ssl.SSLError) and "ALERT" in _reason_of(cause):
+        # TLS 1.3 tells a client only after the handshake that its certificate is not accepted.
+        return _refused_tls(f"the broker ended the TLS connection: {_words(cause)}", cause)
+    if isinstance(cause, (ConnectionError, ssl.SSLEOFError)) or cause == "socket disconnected":
+        return HungUpError("the broker closed the connection")
+    return error
+
+
+class _PlainTransport(_HeedingReads, KafkaTCPTransport):  # type: ignore[misc] # kafka-python has no types
+    """TCP."""
+
+
+class _TlsTransport(_HeedingReads, KafkaSSLTransport):  # type: ignore[misc] # as above
+    """TLS."""
+
+    async def handshake_until(self, deadline: float, address: str) -> None:
+        """Shake hands.
+
+        Raises:
+            RefusedError: the two do not come together.
+            KafkaConnectionError: the broker hung up, or did not answer in time.
+        """
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at=deadline)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at=deadline)
+            except ssl.SSLCertVerificationError as error:
+                raise _unverified(address, error) from error
+            except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
+                raise HungUpError(
+                    f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS is not "
+                    "what it speaks on this port: compare security.protocol with its listeners"
+                ) from error
+            except ssl.SSLError as error:
+                raise _refused_tls(
+                    f"the TLS handshake with the broker {address} failed: {_words(error)}", error
+                ) from error
+            else:
+                return
+
+
+def _reason_of(error: ssl.SSLError) -> str:
+    return getattr(error, "reason", None) or ""  # an error that Python's own code raises has none
+
+
+def _words(error: ssl.SSLError) -> str:
+    return (_reason_of(error) or str(error)).replace("_", " ").lower()
+
+
+def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
+    """Say what is wrong with a broker's certificate."""
+    match error.verify_code:
+        case code if code in _OTHER_NAME:
+            advice = (
+                "its addresses in bootstrap.servers and advertised.listeners must be names in the certificate, unless "
+                "ssl.endpoint.identification.algorithm is none"
+            )
+        case code if code in _OUT_OF_DATE:
+            advice = "renew it on the broker, and compare the clocks of both machines"
+        case code if code in _UNTRUSTED:
+            advice = "set ssl.ca.location (or ssl.ca.pem) to the authority that signed it"
+        case _:
+            advice = "see ssl.ca.location and ssl.crl.location"
+    reason = error.verify_message.rstrip(".")
+    message = f"the certificate of the broker {address} is not accepted: {reason}; {advice}"
+    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
+
+
+def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
+    """Say why the broker ended a TLS connection."""
+    reason = _reason_of(error)
+    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
+        message += "; it wants a certificate of this client that it can use: set ssl.certificate.location and ssl.key.location"
+    elif "CERTIFICATE_EXPIRED" in reason:
+        message += "; the certificate in ssl.certificate.location has expired: renew it"
+    # Java tells of one that has expired, and of one whose authority it does not know, as CERTIFICATE_UNKNOWN.
+    elif "CERTIFICATE_" in reason or "UNKNOWN_CA" in reason:
+        message += (
+            "; it does not accept this client's certificate: has the one in ssl.certificate.location expired, or is it "
+            "of an authority that the broker does not trust?"
+        )
+    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

@@ -1,0 +1,90 @@
+"""What an application subscribes to: names of topics, and regular expressions that are matched to those that exist.
+
+A topic that begins with ``^`` is an expression, as in librdkafka. It is Python's (`re`), and it matches a topic whose
+name it finds from the beginning: ``^orders`` matches ``orders-eu`` too, ``^orders$`` does not. librdkafka's are POSIX's
+extended ones; ``. * + ? | ( ) [ ] { } ^ $``, and punctuation with a backslash, mean the same in both.
+"""
+
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from groupwright.consumer._protocol.model import TopicsAnswer
+
+_POSIX_CLASS = re.compile(r"\[[:.=]\w*[:.=]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSelection:
+    """A subscription as the application wrote it.
+
+    Attributes:
+        names: Topics by name; they need not exist.
+        patterns: Any of these selects a topic. Kafka's internal ones are selected by name alone
+            (``exclude.internal.topics`` of Java's client).
+        ignored: Topics that one of these matches are never selected (``topic.blacklist``), not even by name.
+    """
+
+    names: frozenset[str]
+    patterns: tuple[re.Pattern[str], ...] = ()
+    ignored: tuple[re.Pattern[str], ...] = ()
+
+    def among(self, existing: TopicsAnswer, joined: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the topics to join the group with, sorted, given those that exist and those joined with before.
+
+        A topic that this client may not see is not among them, since nobody would read the partitions assigned to it. One by
+        name that was deleted stays: the group's leader assigns none of it, and sees when it is made anew.
+        """
+        named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
+        matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
+        return self._sorted(named | matched)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The topics subscribed to by name, sorted, whether they exist or not."""
+        return self._sorted(self.names)
+
+    def matches(self, topic: str) -> bool:
+        """Whether an expression selects this topic."""
+        return any(pattern.match(topic) for pattern in self.patterns) and not self._is_ignored(topic)
+
+    def covers(self, topic: str) -> bool:
+        """Whether this topic is selected, if it exists."""
+        return (topic in self.names and not self._is_ignored(topic)) or self.matches(topic)
+
+    def _sorted(self, topics: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(topic for topic in topics if not self._is_ignored(topic)))
+
+    def _is_ignored(self, topic: str) -> bool:
+        return any(pattern.search(topic) for pattern in self.ignored)
+
+
+def read_selection(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] = ()) -> TopicSelection:
+    """Tell expressions from names.
+
+    Raises:
+        ValueError: An expression is none; the message says which, and why.
+    """
+    written = frozenset(topics)
+    patterns = sorted(topic for topic in written if topic.startswith("^"))
+    return TopicSelection(written.difference(patterns), tuple(map(read_pattern, patterns)), ignored)
+
+
+def read_pattern(text: str) -> re.Pattern[str]:
+    """Compile an expression.
+
+    Raises:
+        ValueError: It is none, or has a character class of POSIX, which would silently mean something else.
+    """
+    if _POSIX_CLASS.search(text):
+        raise ValueError(
+            f"the regular expression {text!r} has a character class of POSIX; these are Python's: write [a-z] for "
+            "[[:lower:]], \\d for [[:digit:]]"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)
+            return re.compile(text)
+    except (re.error, FutureWarning) as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error

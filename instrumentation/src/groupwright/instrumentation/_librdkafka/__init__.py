@@ -1,0 +1,1 @@
+"""librdkafka's statistics and callbacks."""

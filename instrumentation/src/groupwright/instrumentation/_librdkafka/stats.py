@@ -1,0 +1,39 @@
+"""What librdkafka's statistics tell of a membership that is its own."""
+
+import threading
+from dataclasses import replace
+
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
+from groupwright.instrumentation.observable import MembershipSnapshot
+
+
+class NativeMembership:
+    """One consumer's, as its statistics show it from time to time. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        """Start without statistics."""
+        self._coordinator: int | None = None
+        self._changes = 0
+        self._lock = threading.Lock()
+
+    def complete(
+        self, snapshot: MembershipSnapshot, statistics: ConsumerStatistics | None
+    ) -> MembershipSnapshot:
+        """Return a snapshot with what statistics have to add: state, coordinator and requests."""
+        if statistics is None:
+            return snapshot
+        coordinator = statistics.coordinator
+        node = None if coordinator is None else coordinator.node
+        with self._lock:
+            if node is not None:
+                self._changes += self._coordinator not in {None, node}
+                self._coordinator = node
+        return replace(
+            snapshot,
+            state=snapshot.state or statistics.state,
+            coordinator=node,
+            coordinator_changes=self._changes,
+            coordinator_errors=0 if coordinator is None else coordinator.errors,
+            round_trip=None if coordinator is None else coordinator.round_trip,
+            requests=statistics.requests,
+        )

@@ -1,0 +1,1 @@
+"""Metrics: their catalogue, and samples of them."""

@@ -1,0 +1,1 @@
+"""Rebalances, followed through callbacks of a consumer."""
