@@ -19,23 +19,23 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from groupwright.assignors import JoinedMember, MalformedBytesError, Topic
 from groupwright.consumer import Consumer
-from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import Membership, State
 from groupwright.consumer._protocol.membership_state import SubscriptionEncoder
 from groupwright.consumer._protocol.model import (
-    Identity,
-    JoinAnswer,
+    JoinGroupResponse,
+    MemberIdentity,
+    MetadataResponse,
     Offset,
-    OffsetsAnswer,
+    OffsetFetchResponse,
     Partitions,
-    SyncAnswer,
-    TopicsAnswer,
+    SyncGroupResponse,
     keys,
 )
-from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.testing import LocalKafka
 
@@ -69,9 +69,9 @@ def decode_assignment(data: bytes) -> Partitions:
     }
 
 
-def topics_answer(topics: Mapping[str, int], **fields: Any) -> TopicsAnswer:
+def topics_answer(topics: Mapping[str, int], **fields: Any) -> MetadataResponse:
     """Say that these topics exist, with so many partitions."""
-    return TopicsAnswer({name: Topic(count) for name, count in topics.items()}, **fields)
+    return MetadataResponse({name: Topic(count) for name, count in topics.items()}, **fields)
 
 
 @dataclass(eq=False)
@@ -89,9 +89,9 @@ class Player:
     asked: list[act.Action] = field(default_factory=list)
     inbox: deque[Event] = field(default_factory=deque)
     served: list[Event] = field(default_factory=list)
-    refused: list[act.Refuse] = field(default_factory=list)
+    refused: list[act.ReportError] = field(default_factory=list)
     noted: list[act.NotifyAssignor] = field(default_factory=list)
-    looks: list[act.FetchTopics] = field(default_factory=list)
+    looks: list[act.FetchMetadata] = field(default_factory=list)
     unavailable: list[tuple[str, int]] = field(default_factory=list)
     drops: int = 0
     commits_end: bool = True
@@ -111,22 +111,22 @@ class Player:
 
     def _do(self, action: act.Action) -> None:
         match action:
-            case act.Deliver(TopicUnavailable() as event):
+            case act.DeliverEvent(TopicUnavailable() as event):
                 self.unavailable.append((event.topic, event.error))
-            case act.Deliver(event):
+            case act.DeliverEvent(event):
                 self.inbox.append(event)
-            case act.Withdraw(ticket):
+            case act.WithdrawEvent(ticket):
                 self._withdraw(ticket)
             case act.DropConnection():
                 self.drops += 1
                 self._fail_requests()
-            case act.Refuse():
+            case act.ReportError():
                 self.refused.append(action)
             case act.NotifyAssignor():
                 self.noted.append(action)
-            case act.SendCommits(attempt) if self.commits_end:
+            case act.SendOffsetCommits(attempt) if self.commits_end:
                 self._later.append((self.member.committed, (attempt,)))
-            case act.FetchTopics():
+            case act.FetchMetadata():
                 self.looks.append(action)
             case _:
                 self.asked.append(action)
@@ -140,11 +140,11 @@ class Player:
 
     def _fail_requests(self) -> None:
         for action in list(self.asked):
-            if isinstance(action, act.SendJoin | act.SendSync | act.FetchOffsets):
+            if isinstance(action, act.SendJoinGroup | act.SendSyncGroup | act.FetchOffsets):
                 self._later.append((self.member.disconnected, (action.attempt,)))
             elif isinstance(action, act.SendHeartbeat):
                 self._later.append((self.member.heartbeat_unanswered, ()))
-            elif isinstance(action, act.SendLeave):
+            elif isinstance(action, act.SendLeaveGroup):
                 self._later.append((self.member.left, (action.attempt,)))
             else:
                 continue
@@ -184,7 +184,7 @@ class Player:
 
     def find(self) -> None:
         """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
-        self.take(act.LookUpCoordinator)
+        self.take(act.FindCoordinator)
         self.feed(self.member.coordinator_found)
         if any(look.topics for look in self.looks):
             self.see()
@@ -196,7 +196,7 @@ class Player:
 
     def answer_join(self, error: int = 0, *, leads: bool = False, **fields: Any) -> None:
         """Answer JoinGroup, by default with the next generation."""
-        sent = self.take(act.SendJoin)
+        sent = self.take(act.SendJoinGroup)
         if error == 0:
             member_id = sent.request.member_id or "m-1"
             usual = {
@@ -210,33 +210,35 @@ class Player:
                 "members": (JoinedMember(member_id, None, b""),) if leads else (),
             }
             fields = usual | fields
-        self.feed(self.member.joined, sent.attempt, JoinAnswer(error=error, **fields))
+        self.feed(self.member.joined, sent.attempt, JoinGroupResponse(error=error, **fields))
 
     def answer_sync(self, partitions: Partitions | bytes = b"", error: int = 0, **fields: Any) -> None:
         """Answer SyncGroup with an assignment."""
-        sent = self.take(act.SendSync)
+        sent = self.take(act.SendSyncGroup)
         data = partitions if isinstance(partitions, bytes) else encode_assignment(partitions)
         usual = {"protocol_type": "consumer", "protocol": "range", "assignment": data if error == 0 else b""}
-        self.feed(self.member.synced, sent.attempt, SyncAnswer(error=error, **(usual | fields)))
+        self.feed(self.member.synced, sent.attempt, SyncGroupResponse(error=error, **(usual | fields)))
 
     def answer_offsets(self, committed: int = 7, error: int = 0, **fields: Any) -> None:
         """Answer OffsetFetch with the same committed offset for every partition."""
         sent = self.take(act.FetchOffsets)
         offsets = dict.fromkeys(keys(sent.partitions), Offset(committed))
         usual: dict[str, Any] = {"offsets": offsets, "errors": dict.fromkeys(offsets, 0)}
-        self.feed(self.member.offsets_fetched, sent.attempt, OffsetsAnswer(error=error, **(usual | fields)))
+        self.feed(
+            self.member.offsets_fetched, sent.attempt, OffsetFetchResponse(error=error, **(usual | fields))
+        )
 
-    def answer_heartbeat(self, error: int = 0, identity: Identity | None = None) -> None:
+    def answer_heartbeat(self, error: int = 0, identity: MemberIdentity | None = None) -> None:
         """Answer a heartbeat, sent by this member now or by the one of a former `identity`."""
         sent = self.take(act.SendHeartbeat)
         self.feed(self.member.heartbeat_answered, identity or sent.identity, error)
 
     def answer_plan(self, topics: Mapping[str, int], *absent: str) -> None:
         """Let the leader's assignor return; it has planned for `topics`, with their partitions, and for absent ones."""
-        plan = self.take(act.Plan)
+        plan = self.take(act.PerformAssignment)
         asked = {*topics, *absent}
         assignments = {} if plan.skip else {"m-1": b"t:0"}
-        self.feed(self.member.planned, plan.attempt, assignments, asked, topics_answer(topics))
+        self.feed(self.member.assignment_computed, plan.attempt, assignments, asked, topics_answer(topics))
 
     def answer_look(self, topics: Mapping[str, int], **fields: Any) -> None:
         """Answer Metadata: these topics exist, with so many partitions."""
@@ -250,7 +252,7 @@ class Player:
 
     def answer_leave(self) -> None:
         """Answer LeaveGroup."""
-        self.feed(self.member.left, self.take(act.SendLeave).attempt)
+        self.feed(self.member.left, self.take(act.SendLeaveGroup).attempt)
 
     # --- The application
 
@@ -273,7 +275,7 @@ class Player:
 
     def subscribe(self, *topics: str) -> None:
         """Subscribe to names and regular expressions."""
-        self.feed(self.member.subscribe, read_selection(topics))
+        self.feed(self.member.subscribe, parse_subscription(topics))
 
     # --- Whole stretches
 
@@ -419,9 +421,9 @@ class Scene:
         return answers[0]
 
     @staticmethod
-    def member_of(consumer: Consumer) -> OwnMember:
+    def member_of(consumer: Consumer) -> ClassicMembership:
         """Look inside: the membership that is Groupwright's own."""
-        assert isinstance(consumer._member, OwnMember)
+        assert isinstance(consumer._member, ClassicMembership)
         return consumer._member
 
     def expel(self, consumer: Consumer) -> None:
@@ -494,7 +496,7 @@ def player(new_player: Callable[..., Player]) -> Player:
 def stable(player: Player) -> Player:
     """A player of the stable member ``m-1`` of generation 1, which owns t-0 and t-1."""
     player.join({"t": (0, 1)})
-    assert player.member.identity == Identity(1, "m-1", "range")
+    assert player.member.identity == MemberIdentity(1, "m-1", "range")
     return player
 
 

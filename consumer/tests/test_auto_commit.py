@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import PATIENCE, AutoCommitClock, BusyCommits
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -36,7 +36,7 @@ class Scene:
         self.clock = AutoCommitClock(5.0)
         self.clock.restart(100.0)
         self.committer = Committer()
-        self.polling = PollingThread()
+        self.polling = AccessGuard()
         self.busy = BusyCommits(self.clock, self.committer, self.polling)
         self.consumer = Consumer()
 

@@ -1,12 +1,12 @@
 """Rebalances under KIP-848, told from librdkafka's callbacks."""
 
 from groupwright.consumer._membership.broker_rebalances import SETTLE, BrokerRebalances, Moment
-from groupwright.consumer._protocol.model import Identity
+from groupwright.consumer._protocol.model import MemberIdentity
 from groupwright.consumer._protocol.rebalance import Kind, Outcome, Phase, Rebalance
 
 
 def at(began: float, seconds: float = 0.5, epoch: int = 1) -> Moment:
-    return Moment(began, began + seconds, 1000.0 + began, Identity(epoch, "m-1"))
+    return Moment(began, began + seconds, 1000.0 + began, MemberIdentity(epoch, "m-1"))
 
 
 def new() -> BrokerRebalances:

@@ -25,14 +25,14 @@ from confluent_kafka import (
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, Consumer, ConsumerError
 from groupwright.consumer._coordinator.inbox import Reported
-from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.committer import CommitEnded
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import PollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.model import Identity
+from groupwright.consumer._protocol.model import MemberIdentity
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -47,8 +47,8 @@ NOWHERE: dict[str, Any] = {
 T0 = TopicPartition("t", 0, 5)
 
 
-def member_of(consumer: Consumer) -> OwnMember:
-    assert isinstance(consumer._member, OwnMember)
+def member_of(consumer: Consumer) -> ClassicMembership:
+    assert isinstance(consumer._member, ClassicMembership)
     return consumer._member
 
 
@@ -221,7 +221,7 @@ def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
 
 def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> None:
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._handover.error = ValueError("mine")
+        member_of(consumer)._applier.error = ValueError("mine")
         member_of(consumer)._inbox.put(PollExceeded("the application did not poll"))
 
         message = consumer.poll(0)
@@ -369,7 +369,7 @@ def test_the_metadata_of_a_consumer_outside_any_group_is_librdkafkas() -> None:
 
 def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> None:
     """Without a generation the coordinator would take the offsets of a transaction, from a zombie too."""
-    former = Identity(3, "m-1", "range")
+    former = MemberIdentity(3, "m-1", "range")
     with Consumer(NOWHERE) as consumer:
         member_of(consumer)._identity = former
         member_of(consumer)._subscribed = True
@@ -378,7 +378,7 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
 
         member_of(consumer)._subscribed = False
         consumer.assign([T0])
-        assert consumer.consumer_group_metadata() == group_metadata.encode(Identity(), "g", None)
+        assert consumer.consumer_group_metadata() == group_metadata.encode(MemberIdentity(), "g", None)
 
 
 # --- Closing --------------------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.M
 def test_what_a_callback_raises_in_close_leaves_close_after_everything_is_done() -> None:
     consumer = Consumer(NOWHERE)
     thread = thread_of(consumer)
-    member_of(consumer)._handover.error = ValueError("mine")
+    member_of(consumer)._applier.error = ValueError("mine")
     with pytest.raises(ValueError, match="mine"):
         consumer.close()
 

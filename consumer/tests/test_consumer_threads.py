@@ -15,8 +15,8 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer import CommitError, ConcurrentAccessError, Consumer
-from groupwright.consumer._membership.access import PollingThread, inside
-from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.access import AccessGuard, exclusive
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.membership import Membership
 
@@ -48,7 +48,7 @@ def polled(consumer: Consumer, method: str = "poll") -> Iterator[list[BaseExcept
     thread = threading.Thread(target=poll, name="poller")
     thread.start()
     deadline = time.monotonic() + PATIENCE
-    while consumer._polling.ident != thread.ident:
+    while consumer._guard.ident != thread.ident:
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)
     try:
@@ -91,7 +91,7 @@ def test_the_polling_thread_leaves_for_another_that_subscribes_assigns_or_seeks(
     with polled(consumer) as ended:
         for name, arguments in BETWEEN_POLLS.items():
             getattr(consumer, name)(*arguments)
-            assert consumer._polling.ident != threading.get_ident()
+            assert consumer._guard.ident != threading.get_ident()
         assert not ended
 
 
@@ -104,7 +104,7 @@ def test_a_poll_waits_for_another_thread_that_is_inside_between_polls() -> None:
         polled_once.set()
 
     thread = threading.Thread(target=poll)
-    with consumer._polling.between_polls(lambda: False, "seek"):
+    with consumer._guard.between_polls(lambda: False, "seek"):
         thread.start()
         assert not polled_once.wait(0.1)
     assert polled_once.wait(PATIENCE)
@@ -114,7 +114,7 @@ def test_a_poll_waits_for_another_thread_that_is_inside_between_polls() -> None:
 
 def test_a_change_of_the_assignment_beside_a_callback_is_refused() -> None:
     """The callback may wait for the thread that seeks: both would wait for ever."""
-    polling = PollingThread()
+    polling = AccessGuard()
     polling.ident = 1
     with (
         pytest.raises(ConcurrentAccessError, match=r"seek\(\) was called"),
@@ -122,7 +122,7 @@ def test_a_change_of_the_assignment_beside_a_callback_is_refused() -> None:
     ):
         pass
     assert polling.ident == 1
-    assert not polling.must_leave
+    assert not polling.must_yield
 
 
 def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None:
@@ -179,14 +179,14 @@ def test_a_close_ends_the_poll_of_another_thread_at_once(method: str) -> None:
 
 def test_a_poll_that_begins_while_another_thread_closes_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not that two threads are inside: which of both it was depended on a moment."""
-    closing, release, leave = threading.Event(), threading.Event(), OwnMember.leave
+    closing, release, leave = threading.Event(), threading.Event(), ClassicMembership.leave
 
     def wait(*arguments: Any) -> None:
         closing.set()
         assert release.wait(PATIENCE)
         leave(*arguments)
 
-    monkeypatch.setattr(OwnMember, "leave", wait)
+    monkeypatch.setattr(ClassicMembership, "leave", wait)
     consumer = Consumer(NOWHERE)
     with ThreadPoolExecutor(1) as pool:
         closed = pool.submit(consumer.close)
@@ -302,65 +302,65 @@ def test_a_listener_that_was_removed_is_told_nothing_more() -> None:
 def test_giving_way_waits_for_those_who_asked_before_and_for_nobody_else(
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    polling = PollingThread()
-    polling.quiet_until = 1e9
+    polling = AccessGuard()
+    polling.fast_path_until = 1e9
     asked, release = threading.Event(), threading.Event()
 
     def use() -> None:
-        with polling.beside():
+        with polling.shared():
             asked.set()
             release.wait(PATIENCE)
 
     thread = threading.Thread(target=use)
     thread.start()
     assert asked.wait(PATIENCE)
-    assert polling.quiet_until == 0.0
-    assert polling.wanted
-    polling.give_way()  # for a turn at most: the other still has the handle
-    assert polling.wanted
+    assert polling.fast_path_until == 0.0
+    assert polling.has_waiters
+    polling.yield_to_waiters()  # for a turn at most: the other still has the handle
+    assert polling.has_waiters
     release.set()
     thread.join(PATIENCE)
-    eventually(lambda: not polling.wanted, "the end of its use")
-    polling.give_way()
+    eventually(lambda: not polling.has_waiters, "the end of its use")
+    polling.yield_to_waiters()
 
 
 def test_the_thread_inside_does_not_wait_for_itself() -> None:
-    @inside
+    @exclusive
     def outer(consumer: Consumer) -> None:
         inner(consumer)
-        assert consumer._polling.ident == threading.get_ident()
+        assert consumer._guard.ident == threading.get_ident()
 
-    @inside
+    @exclusive
     def inner(consumer: Consumer) -> None:
-        with consumer._polling.beside():
-            assert not consumer._polling.wanted
+        with consumer._guard.shared():
+            assert not consumer._guard.has_waiters
 
     with Consumer(NOWHERE) as consumer:
         outer(consumer)
-        assert consumer._polling.ident == 0
+        assert consumer._guard.ident == 0
 
 
 def test_an_exception_leaves_no_thread_behind_that_seems_to_want_the_handle(
     interrupted: Callable[[int, Callable[[], Any]], tuple[bool, Any]],
 ) -> None:
     """A poll would wait 50 ms for it each time, for ever."""
-    polling = PollingThread()
+    polling = AccessGuard()
 
     def use() -> None:
-        with polling.beside():
+        with polling.shared():
             pass
 
     places = 1
     while interrupted(places, use)[0]:
         places += 1
-        assert not polling.wanted
+        assert not polling.has_waiters
 
     assert places > 5
 
 
 def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
     """As in librdkafka: max.poll.interval.ms is about the time between two polls, callbacks are part of one."""
-    polling = PollingThread()
+    polling = AccessGuard()
     polling.last = 100.0
     assert polling.polled(200.0) == 100.0
 
@@ -374,8 +374,10 @@ def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
 
 def messages(consumer: Consumer, *offsets: int) -> None:
     """Have messages wait that librdkafka has handed over, and nothing due."""
-    consumer._ahead.waiting.extend(new_message(topic="t", partition=0, offset=offset) for offset in offsets)
-    consumer._polling.quiet_until = math.inf
+    consumer._prefetch.waiting.extend(
+        new_message(topic="t", partition=0, offset=offset) for offset in offsets
+    )
+    consumer._guard.fast_path_until = math.inf
 
 
 def test_a_close_by_another_thread_does_not_take_the_messages_in_hand() -> None:
@@ -386,7 +388,7 @@ def test_a_close_by_another_thread_does_not_take_the_messages_in_hand() -> None:
     thread = threading.Thread(target=lambda: returned.extend(consumer.consume(3, PATIENCE)))
     thread.start()
     deadline = time.monotonic() + PATIENCE
-    while consumer._polling.ident != thread.ident or consumer._ahead.waiting:
+    while consumer._guard.ident != thread.ident or consumer._prefetch.waiting:
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)
 
@@ -402,7 +404,7 @@ def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_fr
         messages(consumer, 5, 6)
         gathering = pool.submit(consumer.consume, 3, 1.0)
         deadline = time.monotonic() + PATIENCE
-        while not consumer._polling.ident or consumer._ahead.waiting:
+        while not consumer._guard.ident or consumer._prefetch.waiting:
             assert time.monotonic() < deadline
         while not gathering.done():
             with suppress(ConcurrentAccessError):
@@ -420,11 +422,11 @@ def test_what_others_may_own_by_now_is_not_handed_out(monkeypatch: pytest.Monkey
 
         def stopped_inside(*_: object) -> list[Message]:
             owned_until[0] = 0.0
-            consumer._polling.quiet_until = 0.0
+            consumer._guard.fast_path_until = 0.0
             return [new_message(topic="t", partition=0, offset=5)]
 
         monkeypatch.setattr(consumer, "_native_consume", stopped_inside, raising=False)
-        consumer._polling.quiet_until = math.inf
+        consumer._guard.fast_path_until = math.inf
         call = (lambda: consumer.consume(1, 0)) if method == "consume" else (lambda: consumer.poll(0))
         assert not call()
         assert not call()
@@ -478,7 +480,7 @@ def test_a_close_leaves_the_handle_to_a_call_that_does_not_end(
     inside_it, release = threading.Event(), threading.Event()
 
     def use() -> None:
-        with consumer._polling.beside():
+        with consumer._guard.shared():
             inside_it.set()
             release.wait(PATIENCE)
 

@@ -90,7 +90,7 @@ def test_a_commit_does_not_wait_for_the_poll(scene: "Scene") -> None:
 
     thread = threading.Thread(target=poll)
     thread.start()
-    while consumer._polling.ident != thread.ident:
+    while consumer._guard.ident != thread.ident:
         threading.Event().wait(0.001)
     assert consumer.commit(asynchronous=False) == [TopicPartition(topic, 0, 3)]
     assert scene.committed(topic) == [3]
@@ -115,7 +115,7 @@ def test_a_close_by_another_thread_gives_up_in_order_on_that_thread(scene: "Scen
 
     thread = threading.Thread(target=poll, name="poller")
     thread.start()
-    while consumer._polling.ident != thread.ident:
+    while consumer._guard.ident != thread.ident:
         threading.Event().wait(0.001)
     consumer.close()
     thread.join(TIMEOUT)

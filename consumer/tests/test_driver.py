@@ -28,18 +28,18 @@ from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.membership import Membership, State
 from groupwright.consumer._protocol.model import (
-    CommitAnswer,
     DisconnectedError,
-    Identity,
-    JoinAnswer,
-    JoinRequest,
+    JoinGroupPayload,
+    JoinGroupResponse,
+    MemberIdentity,
+    MetadataResponse,
     Offset,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
     Offsets,
-    OffsetsAnswer,
-    SyncAnswer,
-    TopicsAnswer,
+    SyncGroupResponse,
 )
-from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_what_gets_due_while_an_action_is_done_is_not_missed(
     looked_up: list[float] = []
 
     def begin(now: float) -> list[act.Action]:
-        rig.member.subscribe(read_selection(["t"]), now)
+        rig.member.subscribe(parse_subscription(["t"]), now)
         rig.member.coordinator_missing(None, "", now)
         return [act.NotifyAssignor("range", {}, 1)]
 
@@ -127,7 +127,7 @@ def test_a_join_that_was_given_up_while_it_waited_for_the_commits_is_not_sent(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Sent after LeaveGroup, it would bring the member back."""
-    join = rig.driver._join(act.SendJoin(99, JoinRequest("m-1", ())))
+    join = rig.driver._join(act.SendJoinGroup(99, JoinGroupPayload("m-1", ())))
     with pytest.raises(StopIteration):
         join.send(None)
 
@@ -164,7 +164,7 @@ def test_a_server_that_refuses_the_connection_is_named_once(
 
     rig.network._manager.update_backoff = count
     with caplog.at_level(logging.INFO):
-        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
         eventually(lambda: len(attempts) >= 3, "some attempts")
 
     manager = rig.network._manager  # whose own bootstrap would close connections that are in use
@@ -183,7 +183,7 @@ def test_a_reason_is_logged_again_once_the_coordinator_was_found(
     script.say("find_coordinator", DisconnectedError("no route"))
     with caplog.at_level(logging.INFO, "groupwright.consumer"):
         for times in (1, 2):
-            rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+            rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
             eventually(lambda: caplog.text.count("no route") == times, "the warning")  # noqa: B023 - called at once
             script.say("find_coordinator", (0, ""))
             eventually(lambda: caplog.text.count("the group's coordinator was found") == times, "the end")  # noqa: B023 - as above
@@ -256,11 +256,11 @@ class Script:
 def script(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Script:
     script = Script(rig, monkeypatch)
     script.say("find_coordinator", (0, ""))
-    script.say("join", JoinAnswer(generation=1, protocol="range", leader="m-2", member_id="m-1"))
-    script.say("sync", SyncAnswer(assignment=b"t"))
-    script.say("fetch_offsets", OffsetsAnswer())
+    script.say("join", JoinGroupResponse(generation=1, protocol="range", leader="m-2", member_id="m-1"))
+    script.say("sync", SyncGroupResponse(assignment=b"t"))
+    script.say("fetch_offsets", OffsetFetchResponse())
     script.say("heartbeat", 0)
-    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}))
+    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}))
     return script
 
 
@@ -285,7 +285,7 @@ def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
 ) -> None:
     """The client knows by itself, and sends nothing: it was taken for a broken connection, and tried for ever."""
     script.say(request_name, AccessError(35, "the broker is too old for this consumer"))
-    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
 
     assert failure(rig) == (
         "the broker is too old for this consumer: Broker: API version not supported: the coordinator is too old for this "
@@ -299,7 +299,7 @@ def test_a_request_that_a_defect_cut_short_is_made_again(
 ) -> None:
     """Its step stayed open: the member waited for an answer for ever."""
     script.say(request_name, LookupError("a defect"))
-    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     assert "please report it: LookupError('a defect')" in failure(rig)
 
     script.say(request_name, 0 if request_name == "heartbeat" else None)
@@ -321,11 +321,11 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     caplog: pytest.LogCaptureFixture,
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    script.say("fetch_offsets", OffsetsAnswer(errors={("t", 0): 88, ("t", 1): 0}))
+    script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 88, ("t", 1): 0}))
     with caplog.at_level(logging.WARNING, "groupwright.consumer"):
-        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
         eventually(lambda: rig.member._attempt >= 5, "some tries")
-    script.say("fetch_offsets", OffsetsAnswer(errors={("t", 0): 0, ("t", 1): 0}))
+    script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 0, ("t", 1): 0}))
     eventually(lambda: bool(rig.inbox), "the assignment")
 
     told = [message for message in caplog.messages if "transaction" in message]
@@ -344,7 +344,7 @@ def test_a_silence_is_told_once_whatever_is_done_first_after_it(
 ) -> None:
     """A call of the application came before the tick that was overdue, and put that off: nobody was told."""
     script.say("heartbeat", 0)
-    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
     rig.driver._session_timeout = 0.2
     called: list[float] = []
@@ -373,10 +373,11 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     subscription = encode_subscription(Subscription(("t", "secret"), None, TopicPartitions({}), -1, None))
     members = (JoinedMember("m-1", None, subscription),)
     script.say(
-        "join", JoinAnswer(generation=1, protocol="range", leader="m-1", member_id="m-1", members=members)
+        "join",
+        JoinGroupResponse(generation=1, protocol="range", leader="m-1", member_id="m-1", members=members),
     )
-    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}, refused=frozenset({"secret"})))
-    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}, refused=frozenset({"secret"})))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
     told = [message for message in caplog.messages if "may not see the topics 'secret'" in message]
 
@@ -416,7 +417,7 @@ def test_closing_outside_of_any_group_sends_what_waits(
     eventually(lambda: rig.driver._commits._sending, "the commit in flight")
     assert not rig.inbox
 
-    answer(CommitAnswer({("t", 0): 0}))
+    answer(OffsetCommitResponse({("t", 0): 0}))
     eventually(lambda: bool(rig.inbox), "Closed")
     assert [dict(result.errors) for result in results] == [{("t", 0): 0}]
 
@@ -449,10 +450,10 @@ def cooperative_rig() -> Iterator[Rig]:
 @pytest.mark.parametrize(
     ("answer", "seconds", "error"),
     [
-        pytest.param(JoinAnswer(error=25), PATIENCE, 25, id="and is lost"),
+        pytest.param(JoinGroupResponse(error=25), PATIENCE, 25, id="and is lost"),
         pytest.param(None, 0.2, 27, id="for too long"),
         pytest.param(
-            JoinAnswer(generation=2, protocol="range", leader="m-2", member_id="m-1"),
+            JoinGroupResponse(generation=2, protocol="range", leader="m-2", member_id="m-1"),
             PATIENCE,
             0,
             id="and goes on",
@@ -463,7 +464,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     cooperative_rig: Rig,
     monkeypatch: pytest.MonkeyPatch,
     eventually: Callable[[Callable[[], bool], str], None],
-    answer: JoinAnswer | None,
+    answer: JoinGroupResponse | None,
     seconds: float,
     error: int,
 ) -> None:
@@ -471,12 +472,12 @@ def test_a_commit_waits_for_the_end_of_the_round(
     rig = cooperative_rig
     script = Script(rig, monkeypatch)
     script.say("find_coordinator", (0, ""))
-    script.say("join", JoinAnswer(generation=1, protocol="range", leader="m-2", member_id="m-1"))
-    script.say("sync", SyncAnswer(assignment=b"t"))
-    script.say("fetch_offsets", OffsetsAnswer())
+    script.say("join", JoinGroupResponse(generation=1, protocol="range", leader="m-2", member_id="m-1"))
+    script.say("sync", SyncGroupResponse(assignment=b"t"))
+    script.say("fetch_offsets", OffsetFetchResponse())
     script.say("heartbeat", 0)
-    script.say("fetch_topics", TopicsAnswer({"t": Topic(1)}))
-    rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
     event = rig.inbox.take()
     assert isinstance(event, Assign)
@@ -486,11 +487,11 @@ def test_a_commit_waits_for_the_end_of_the_round(
     rig.driver.call(rig.member.applied, event.ticket)
     eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the parked JoinGroup")
 
-    sent: list[Identity] = []
+    sent: list[MemberIdentity] = []
 
-    async def commit(identity: Identity, offsets: Offsets) -> CommitAnswer:
+    async def commit(identity: MemberIdentity, offsets: Offsets) -> OffsetCommitResponse:
         sent.append(identity)
-        return CommitAnswer(dict.fromkeys(offsets, 0))
+        return OffsetCommitResponse(dict.fromkeys(offsets, 0))
 
     monkeypatch.setattr(rig.network, "commit", commit)
     results: list[CommitResult] = []
@@ -502,14 +503,14 @@ def test_a_commit_waits_for_the_end_of_the_round(
     eventually(lambda: bool(results), "the commit's end")
 
     assert [dict(result.errors) for result in results] == [{("t", 0): error}]
-    assert sent == ([Identity(2, "m-1", "range")] if error == 0 else [])
+    assert sent == ([MemberIdentity(2, "m-1", "range")] if error == 0 else [])
 
 
 def test_a_look_up_that_the_end_cuts_short_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     """It was logged as "could not be looked up: Cancelled"."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         rig = Rig(f"127.0.0.1:{silent.getsockname()[1]}")
-        rig.driver.call(rig.member.subscribe, read_selection(["t"]))
+        rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
         connection, _ = silent.accept()
         with connection:
             rig.driver.stop(PATIENCE)

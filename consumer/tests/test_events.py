@@ -5,7 +5,7 @@ import time
 
 from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke
-from groupwright.consumer._protocol.model import Identity
+from groupwright.consumer._protocol.model import MemberIdentity
 
 
 def revoke(ticket: int) -> Revoke:
@@ -13,7 +13,7 @@ def revoke(ticket: int) -> Revoke:
 
 
 def gain(ticket: int) -> Assign:
-    return Assign(ticket, {"t": (0,)}, {"t": (0,)}, {}, Identity(1, "m-1", "range"), None)
+    return Assign(ticket, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(1, "m-1", "range"), None)
 
 
 def test_events_come_out_in_order() -> None:

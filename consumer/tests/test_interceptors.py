@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer import ConfigurationError, Consumer, ConsumerInterceptor
 from groupwright.consumer._config.log import GroupLog
-from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.messages import new_message
 
 NOWHERE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
@@ -59,20 +59,20 @@ class Dropping(ConsumerInterceptor):
 
 
 def test_they_are_called_in_their_order() -> None:
-    chain = Interceptors([Tagging(b"1"), Tagging(b"2")], LOG)
+    chain = InterceptorChain([Tagging(b"1"), Tagging(b"2")], LOG)
 
     assert [one.value() for one in chain.on_consume([message(0), message(1)])] == [b"v12", b"v12"]
 
 
 def test_one_may_leave_messages_out() -> None:
-    chain = Interceptors([Dropping()], LOG)
+    chain = InterceptorChain([Dropping()], LOG)
 
     assert [one.offset() for one in chain.on_consume([message(offset) for offset in range(4)])] == [1, 3]
 
 
 def test_errors_are_not_shown_and_not_lost() -> None:
     error = new_message(error=KafkaError(KafkaError._PARTITION_EOF))
-    chain = Interceptors([Dropping(), Tagging(b"1")], LOG)
+    chain = InterceptorChain([Dropping(), Tagging(b"1")], LOG)
 
     assert chain.on_consume([error]) == [error]
     assert chain.on_consume([message(0), error]) == [error]
@@ -82,7 +82,7 @@ def test_errors_are_not_shown_and_not_lost() -> None:
 def test_one_that_fails_is_skipped_for_that_call_and_logged_once(
     one: ConsumerInterceptor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    chain = Interceptors([Tagging(b"1"), one, Tagging(b"2")], LOG)
+    chain = InterceptorChain([Tagging(b"1"), one, Tagging(b"2")], LOG)
     for _ in range(3):
         assert [kept.value() for kept in chain.on_consume([message(0)])] == [b"v12"]
 
@@ -92,7 +92,7 @@ def test_one_that_fails_is_skipped_for_that_call_and_logged_once(
 
 def test_commits_and_the_close_reach_all_of_them() -> None:
     last = Tagging(b"")
-    chain = Interceptors([Broken(), last], LOG)
+    chain = InterceptorChain([Broken(), last], LOG)
     chain.on_commit([TopicPartition("t", 0, 3)])
     chain.close()
 

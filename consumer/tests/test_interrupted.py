@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupwright.consumer._coordinator.inbox import Inbox
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._protocol.commit_queue import CommitResult, PendingCommit
 from groupwright.consumer._protocol.events import Closed, Revoke
 
@@ -75,26 +75,26 @@ def test_a_commit_is_settled_afterwards(interrupted: Interrupted) -> None:
 
 @pytest.mark.parametrize("what", ["beside", "alone", "give_way"])
 def test_the_handle_can_be_had_afterwards(interrupted: Interrupted, what: str) -> None:
-    def use(polling: PollingThread) -> None:
+    def use(polling: AccessGuard) -> None:
         if what == "beside":
-            with polling.beside():
+            with polling.shared():
                 pass
         elif what == "alone":
-            with polling.alone(0.001):
+            with polling.exclusive(0.001):
                 pass
         else:
             polling._wanting.add(None)
             try:
-                polling.give_way()
+                polling.yield_to_waiters()
             finally:
                 polling._wanting.clear()
 
-    def have(polling: PollingThread) -> None:
-        with polling.beside():
+    def have(polling: AccessGuard) -> None:
+        with polling.shared():
             pass
-        with polling.alone(_PATIENCE) as alone:
+        with polling.exclusive(_PATIENCE) as alone:
             assert alone
 
-    for polling in _everywhere(interrupted, make=PollingThread, use=use):
+    for polling in _everywhere(interrupted, make=AccessGuard, use=use):
         _on_another_thread(lambda: have(polling))  # noqa: B023 - called at once
-        assert not polling.wanted
+        assert not polling.has_waiters

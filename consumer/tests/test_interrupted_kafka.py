@@ -55,9 +55,9 @@ def test_no_message_is_lost(
     while len(seen) < _MESSAGES / 2:
         place += 1
         if disturbed:
-            consumer._polling.disturb()
+            consumer._guard.wake()
         raised, result = interrupted(place, calls[method])
-        assert consumer._polling.ident == 0
+        assert consumer._guard.ident == 0
         seen += offsets(result)
         seen += offsets(consumer.consume(2, 0.5))
         if not raised:

@@ -10,7 +10,7 @@ from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
 from groupwright.consumer._protocol.membership import PATIENCE, State
-from groupwright.consumer._protocol.model import ErrorCode, Identity, Partitions
+from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, Partitions
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -37,7 +37,7 @@ def rebalance(player: "Player") -> None:
 
 def next_join(player: "Player") -> str:
     """Return what JoinGroup, which is being sent, says."""
-    (action,) = (action for action in player.asked if isinstance(action, act.SendJoin))
+    (action,) = (action for action in player.asked if isinstance(action, act.SendJoinGroup))
     ((_, subscription),) = action.request.protocols
     return f"as {action.request.member_id!r}: {subscription.decode()}"
 
@@ -79,7 +79,7 @@ def test_partitions_are_kept_through_join_and_sync_and_claimed(owner: "Player") 
     owner.answer_sync({"t": (0, 1)})
     assert not owner.asks(act.FetchOffsets)
     assert gained(owner) == ({}, {"t": (0, 1)})
-    assert not owner.asks(act.SendJoin)
+    assert not owner.asks(act.SendJoinGroup)
 
 
 def test_only_what_is_new_is_gained_and_only_its_offsets_are_fetched(owner: "Player") -> None:
@@ -104,14 +104,14 @@ def test_what_goes_is_given_up_first_and_then_it_joins_again_at_once(owner: "Pla
     assert owner.noted == [], "the assignor hears of it once it is true"
     event = owner.inbox[0]
     assert isinstance(event, Revoke)
-    assert event.identity == Identity(2, "m-1", "range"), "who may commit what is given up"
+    assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit what is given up"
     assert revoked(owner) == {"t": (0,)}
     assert owner.member.owned == {"t": (1,)}
     assert owner.noted == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
     owner.answer_offsets()
     assert gained(owner) == ({"t": (2,)}, {"t": (1, 2)})
     assert next_join(owner) == "as 'm-1': t owns [('t', 1), ('t', 2)] of generation 2"
-    assert owner.take(act.SendJoin).request.reason == "partitions were given up, for others to take"
+    assert owner.take(act.SendJoinGroup).request.reason == "partitions were given up, for others to take"
 
 
 def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Player") -> None:
@@ -193,7 +193,7 @@ def test_a_sync_that_failed_keeps_everything_and_claims_it_by_the_generation_it_
     rebalance(owner)
     owner.answer_join()
     owner.disconnect() if error is None else owner.answer_sync(error=error)
-    if owner.asks(act.LookUpCoordinator):
+    if owner.asks(act.FindCoordinator):
         owner.find()
     owner.wait(owner.timing.retry_backoff_max)
 
@@ -209,7 +209,7 @@ def test_a_rebalance_that_comes_while_partitions_are_given_up_takes_the_next_rou
     owner.answer_sync({"t": (1, 2)})
     event = owner.event()
     rebalance(owner)
-    assert not owner.asks(act.SendJoin)
+    assert not owner.asks(act.SendJoinGroup)
 
     owner.apply(event)
     assert next_join(owner) == "as 'm-1': t owns [('t', 1)] of generation 2"
@@ -329,7 +329,7 @@ def test_a_refusal_to_join_is_told_and_takes_nothing_away_at_once(owner: "Player
     owner.answer_join(error)
     assert [refusal.error for refusal in owner.refused] == [error]
     assert not owner.inbox
-    assert not owner.asks(act.SendJoin)
+    assert not owner.asks(act.SendJoinGroup)
 
     owner.feed(owner.member.resume)
     owner.wait(owner.timing.retry_backoff)
@@ -360,9 +360,9 @@ def test_a_topic_more_takes_nothing_away(owner: "Player") -> None:
 def test_unsubscribing_gives_everything_up_then_leaves(owner: "Player") -> None:
     owner.feed(owner.member.unsubscribe)
 
-    assert owner.member.commit_identity() == Identity(1, "m-1", "range")
+    assert owner.member.commit_identity() == MemberIdentity(1, "m-1", "range")
     assert revoked(owner) == {"t": (0, 1)}
-    assert owner.take(act.SendLeave).identity.member_id == "m-1"
+    assert owner.take(act.SendLeaveGroup).identity.member_id == "m-1"
 
 
 def to_join(owner: "Player") -> None:
@@ -384,9 +384,9 @@ IN_A_ROUND = pytest.mark.parametrize("go", [to_join, to_plan, to_sync])
 
 
 def finish_round(owner: "Player") -> None:
-    if owner.asks(act.SendJoin):
+    if owner.asks(act.SendJoinGroup):
         owner.answer_join()
-    if owner.asks(act.Plan):
+    if owner.asks(act.PerformAssignment):
         owner.answer_plan({"t": 2})
     owner.answer_sync({"t": (1,), "u": (0,)})
 
@@ -405,9 +405,9 @@ def test_a_member_that_leaves_in_a_round_finishes_it_and_commits_then(
 
     finish_round(owner)
     assert owner.drops == 0
-    assert owner.member.commit_identity() == Identity(2, "m-1", "range")
+    assert owner.member.commit_identity() == MemberIdentity(2, "m-1", "range")
     assert revoked(owner) == {"t": (0, 1)}
-    assert owner.take(act.SendLeave).identity == Identity(2, "m-1", "range")
+    assert owner.take(act.SendLeaveGroup).identity == MemberIdentity(2, "m-1", "range")
     assert not owner.inbox
 
 
@@ -427,7 +427,7 @@ def test_a_member_that_leaves_waits_for_others_no_longer_than_it_may(
     assert owner.drops == (0 if go is to_plan else 1)
     assert owner.member.commit_identity() == before
     assert revoked(owner) == {"t": (0, 1)}
-    assert owner.take(act.SendLeave).identity == before
+    assert owner.take(act.SendLeaveGroup).identity == before
 
 
 def test_a_close_has_patience_of_its_own(owner: "Player") -> None:
@@ -444,7 +444,7 @@ def test_a_member_that_leaves_while_its_join_is_refused_commits_as_before(owner:
     owner.feed(getattr(owner.member, how))
     owner.answer_join(24)
 
-    assert owner.member.commit_identity() == Identity(1, "m-1", "range")
+    assert owner.member.commit_identity() == MemberIdentity(1, "m-1", "range")
     assert revoked(owner) == {"t": (0, 1)}
 
 
@@ -458,7 +458,7 @@ def test_a_member_that_leaves_and_is_expelled_meanwhile_has_lost_everything(
 
     assert owner.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
     assert lost(owner) == {"t": (0, 1)}
-    assert not owner.asks(act.SendJoin)
+    assert not owner.asks(act.SendJoinGroup)
 
 
 def test_closing_after_unsubscribing_finishes_the_same_round(owner: "Player") -> None:
@@ -500,7 +500,7 @@ def test_a_member_whose_application_is_gone_leaves_in_the_middle_of_a_join(owner
     owner.feed(owner.member.abandon)
 
     assert owner.drops == 1
-    assert owner.asks(act.SendLeave)
+    assert owner.asks(act.SendLeaveGroup)
 
 
 def test_closing_gives_everything_up_then_leaves(owner: "Player") -> None:
@@ -529,7 +529,7 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     owner.answer_join()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     owner.answer_sync({"t": (1,)})
-    assert member.commit_identity() == Identity(2, "m-1", "range")  # inside on_revoke
+    assert member.commit_identity() == MemberIdentity(2, "m-1", "range")  # inside on_revoke
     revoked(owner)
     gained(owner)
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -550,5 +550,5 @@ def test_a_commits_answer_of_the_former_generation_does_not_touch_the_new_one(
     owner.feed(owner.member.commit_answered, former, error)
 
     assert gained(owner) == ({}, {"t": (0, 1)})
-    assert owner.member.identity == Identity(2, "m-1", "range")
+    assert owner.member.identity == MemberIdentity(2, "m-1", "range")
     assert not owner.refused

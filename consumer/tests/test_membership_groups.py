@@ -14,10 +14,10 @@ from groupwright.consumer._protocol.consumer_protocol import read_assignment, su
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
 from groupwright.consumer._protocol.model import (
     ErrorCode,
-    JoinAnswer,
-    SyncAnswer,
+    JoinGroupResponse,
+    MetadataResponse,
+    SyncGroupResponse,
     TopicPartitionKey,
-    TopicsAnswer,
     keys,
 )
 
@@ -35,23 +35,23 @@ class Coordinator:
         self.rebalancing = False
         self.synced = True
         self.protocol = ""
-        self.members: dict[str, act.SendJoin] = {}
-        self.joining: dict[str, tuple[Player, act.SendJoin]] = {}
-        self.syncing: dict[str, tuple[Player, act.SendSync]] = {}
+        self.members: dict[str, act.SendJoinGroup] = {}
+        self.joining: dict[str, tuple[Player, act.SendJoinGroup]] = {}
+        self.syncing: dict[str, tuple[Player, act.SendSyncGroup]] = {}
         self.assignments: dict[str, bytes] = {}
         self.pending: set[str] = set()
         self._ids = 0
 
-    def join(self, player: "Player", sent: act.SendJoin) -> None:
+    def join(self, player: "Player", sent: act.SendJoinGroup) -> None:
         member_id = sent.request.member_id
         if not member_id:
             self._ids += 1
             self.pending.add(f"m-{self._ids}")
-            answer = JoinAnswer(ErrorCode.MEMBER_ID_REQUIRED, member_id=f"m-{self._ids}")
+            answer = JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member_id=f"m-{self._ids}")
             player.feed(player.member.joined, sent.attempt, answer)
             return
         if member_id not in self.pending | self.members.keys():
-            player.feed(player.member.joined, sent.attempt, JoinAnswer(ErrorCode.UNKNOWN_MEMBER_ID))
+            player.feed(player.member.joined, sent.attempt, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
             return
         self.pending.discard(member_id)
         self.members[member_id] = sent
@@ -69,7 +69,9 @@ class Coordinator:
         self.rebalancing = True
         syncing, self.syncing = self.syncing, {}
         for player, parked in syncing.values():
-            player.feed(player.member.synced, parked.attempt, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
+            player.feed(
+                player.member.synced, parked.attempt, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
+            )
         if not self.joining or self.joining.keys() < self.members.keys():
             return
         self.rebalancing, self.synced = False, False
@@ -83,18 +85,18 @@ class Coordinator:
             for id_, sent in self.members.items()
         )
         for id_, (other, waiting) in joined.items():
-            answer = JoinAnswer(
+            answer = JoinGroupResponse(
                 0, self.generation, "consumer", self.protocol, leader, id_, rows if id_ == leader else ()
             )
             other.feed(other.member.joined, waiting.attempt, answer)
 
-    def sync(self, player: "Player", sent: act.SendSync) -> None:
+    def sync(self, player: "Player", sent: act.SendSyncGroup) -> None:
         if sent.identity.member_id not in self.members:
-            answer = SyncAnswer(ErrorCode.UNKNOWN_MEMBER_ID)
+            answer = SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID)
         elif sent.identity.generation != self.generation:
-            answer = SyncAnswer(ErrorCode.ILLEGAL_GENERATION)
+            answer = SyncGroupResponse(ErrorCode.ILLEGAL_GENERATION)
         elif self.rebalancing:
-            answer = SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS)
+            answer = SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
         else:
             self.syncing[sent.identity.member_id] = (player, sent)
             if sent.assignments:
@@ -102,7 +104,7 @@ class Coordinator:
             if self.synced:
                 syncing, self.syncing = self.syncing, {}
                 for id_, (other, parked) in syncing.items():
-                    answer = SyncAnswer(0, "consumer", self.protocol, self.assignments.get(id_, b""))
+                    answer = SyncGroupResponse(0, "consumer", self.protocol, self.assignments.get(id_, b""))
                     other.feed(other.member.synced, parked.attempt, answer)
             return
         player.feed(player.member.synced, sent.attempt, answer)
@@ -156,7 +158,7 @@ class World:
                     self.players.remove(player)
             else:
                 player.wait(1.0)
-        elif isinstance(choice, act.FetchTopics):
+        elif isinstance(choice, act.FetchMetadata):
             player.answer_look(self.topics)
         else:
             player.asked.remove(choice)
@@ -166,22 +168,22 @@ class World:
     def answer(self, player: "Player", action: act.Action) -> None:
         member, coordinator = player.member, self.coordinator
         match action:
-            case act.LookUpCoordinator():
+            case act.FindCoordinator():
                 player.feed(member.coordinator_found)
-            case act.SendJoin() if member.awaits(action.attempt):
+            case act.SendJoinGroup() if member.awaits(action.attempt):
                 coordinator.join(player, action)
-            case act.Plan():
-                topics = TopicsAnswer({name: Topic(count) for name, count in self.topics.items()})
+            case act.PerformAssignment():
+                topics = MetadataResponse({name: Topic(count) for name, count in self.topics.items()})
                 plan = lead(self.assignors[id(player)][action.protocol], action.members, topics.topics)
-                player.feed(member.planned, action.attempt, plan, self.topics, topics)
-            case act.SendSync() if member.awaits(action.attempt):
+                player.feed(member.assignment_computed, action.attempt, plan, self.topics, topics)
+            case act.SendSyncGroup() if member.awaits(action.attempt):
                 coordinator.sync(player, action)
             case act.FetchOffsets():
                 player.asked.append(action)
                 player.answer_offsets()
             case act.SendHeartbeat():
                 player.feed(member.heartbeat_answered, action.identity, coordinator.heartbeat(action))
-            case act.SendLeave():
+            case act.SendLeaveGroup():
                 coordinator.leave(action.identity.member_id)
                 player.feed(member.left, action.attempt)
 

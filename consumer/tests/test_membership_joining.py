@@ -10,7 +10,7 @@ from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import State
-from groupwright.consumer._protocol.model import UNREADABLE, Identity, Offset, TopicsAnswer
+from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, MetadataResponse, Offset
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -39,13 +39,13 @@ TO_THE_USER = [
 def joins(player: "Player", when: str) -> str:
     """Let the next JoinGroup be sent when it should be, and no sooner; return its subscription."""
     if when is not AT_ONCE:
-        assert not player.asks(act.SendJoin)
-        assert player.asks(act.LookUpCoordinator) is (when is ELSEWHERE)
+        assert not player.asks(act.SendJoinGroup)
+        assert player.asks(act.FindCoordinator) is (when is ELSEWHERE)
         if when is ELSEWHERE:
             player.find()
-        assert not player.asks(act.SendJoin)
+        assert not player.asks(act.SendJoinGroup)
         player.wait(player.timing.retry_backoff_max)
-    (action,) = (action for action in player.asked if isinstance(action, act.SendJoin))
+    (action,) = (action for action in player.asked if isinstance(action, act.SendJoinGroup))
     ((_, subscription),) = action.request.protocols
     return f"as {action.request.member_id!r}: {subscription.decode()}"
 
@@ -61,10 +61,10 @@ def rejoining(stable: "Player") -> None:
 def test_the_whole_way_into_a_group(player: "Player") -> None:
     """KIP-394: the first JoinGroup brings only an id, so that a lost answer leaves no ghost member behind."""
     player.subscribe("t", "u")
-    assert player.asked == [act.LookUpCoordinator()]
+    assert player.asked == [act.FindCoordinator()]
 
     player.find()
-    first = player.take(act.SendJoin)
+    first = player.take(act.SendJoinGroup)
     assert first.request.member_id == ""
     assert first.request.protocols == (("range", b"t,u owns [] of generation -1"),)
     assert first.request.reason == "the consumer subscribed"
@@ -76,7 +76,7 @@ def test_the_whole_way_into_a_group(player: "Player") -> None:
 
     player.answer_join()
     assert player.member.state.name == "COMPLETING_REBALANCE"
-    assert player.member.identity == Identity(1, "m-1", "range")
+    assert player.member.identity == MemberIdentity(1, "m-1", "range")
 
     player.answer_sync({"t": (0, 2), "u": (1,)})
     assert player.member.state is State.STABLE
@@ -92,7 +92,7 @@ def test_the_whole_way_into_a_group(player: "Player") -> None:
         ("t", 2): 7,
         ("u", 1): 7,
     }
-    assert event.identity == Identity(1, "m-1", "range")
+    assert event.identity == MemberIdentity(1, "m-1", "range")
     assert player.asked == []
 
 
@@ -126,12 +126,12 @@ def test_the_same_subscription_again_changes_nothing_for_a_cooperative_member(
 
 def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:
     player.plan()
-    plan = player.take(act.Plan)
+    plan = player.take(act.PerformAssignment)
     assert (plan.protocol, [member.id for member in plan.members]) == ("range", ["m-1"])
-    assert not player.asks(act.SendSync)
+    assert not player.asks(act.SendSyncGroup)
 
-    player.feed(player.member.planned, plan.attempt, {"m-1": b"t:0"}, {"t"}, TopicsAnswer())
-    assert player.take(act.SendSync).assignments == {"m-1": b"t:0"}
+    player.feed(player.member.assignment_computed, plan.attempt, {"m-1": b"t:0"}, {"t"}, MetadataResponse())
+    assert player.take(act.SendSyncGroup).assignments == {"m-1": b"t:0"}
 
 
 def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one(player: "Player") -> None:
@@ -140,11 +140,11 @@ def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one
     player.find()
     player.answer_join(leads=True, skip_assignment=True)
 
-    assert player.asked[0] == act.Plan(
+    assert player.asked[0] == act.PerformAssignment(
         player.member._attempt, "range", (JoinedMember("m-1", None, b""),), skip=True
     )
     player.answer_plan({"t": 2})
-    assert player.take(act.SendSync).assignments == {}
+    assert player.take(act.SendSyncGroup).assignments == {}
 
 
 def test_a_group_without_a_leader_is_no_error(player: "Player") -> None:
@@ -233,7 +233,7 @@ def test_a_refusal_to_join_is_told_and_tried_again_when_the_application_polls(
     assert [refusal.error for refusal in stable.refused] == [error]
     assert stable.refused[0].timeline is not None
     stable.wait(60, polling=False)
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
 
     stable.feed(stable.member.resume)
     assert joins(stable, AT_ONCE) == "as 'm-1': t owns [] of generation 1"
@@ -246,7 +246,7 @@ def test_an_application_that_polls_on_after_a_refusal_does_not_ask_in_a_loop(sta
         stable.answer_join(81)
         stable.feed(stable.member.resume)
         refused_at = stable.now
-        while not stable.asks(act.SendJoin):
+        while not stable.asks(act.SendJoinGroup):
             due = stable.member.next_tick(stable.now)
             assert due is not None
             stable.wait_until(due)
@@ -256,7 +256,7 @@ def test_an_application_that_polls_on_after_a_refusal_does_not_ask_in_a_loop(sta
     stable.answer_join()
     stable.answer_sync(error=14)
     stable.wait(0.1)
-    assert stable.asks(act.SendJoin)
+    assert stable.asks(act.SendJoinGroup)
 
 
 @pytest.mark.parametrize("joining", [True, False], ids=["JoinGroup", "SyncGroup"])
@@ -277,29 +277,32 @@ def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) 
 def test_a_broker_that_is_too_old_to_be_asked_is_told_and_not_asked_in_a_loop(stable: "Player") -> None:
     """The client knows it before it sends anything: it was taken for a broken connection, and tried for ever."""
     rejoining(stable)
-    attempt = stable.take(act.SendJoin).attempt
+    attempt = stable.take(act.SendJoinGroup).attempt
     stable.feed(stable.member.denied, attempt, 35, "the broker is too old")
 
     assert [(refusal.error, refusal.detail) for refusal in stable.refused] == [(35, "the broker is too old")]
     stable.wait(60, polling=False)
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
     stable.feed(stable.member.resume)
-    assert stable.asks(act.SendJoin)
+    assert stable.asks(act.SendJoinGroup)
 
 
-@pytest.mark.parametrize("kind", [act.SendJoin, act.Plan, act.SendSync, act.FetchOffsets])
+@pytest.mark.parametrize(
+    "kind", [act.SendJoinGroup, act.PerformAssignment, act.SendSyncGroup, act.FetchOffsets]
+)
 def test_a_step_that_a_defect_cut_short_does_not_stay_open(
-    player: "Player", kind: type[act.SendJoin | act.Plan | act.SendSync | act.FetchOffsets]
+    player: "Player",
+    kind: type[act.SendJoinGroup | act.PerformAssignment | act.SendSyncGroup | act.FetchOffsets],
 ) -> None:
     """The member would have waited for its answer as long as the process lived."""
     player.subscribe("t")
     player.find()
-    if kind is not act.SendJoin:
-        player.answer_join(leads=kind is act.Plan)
+    if kind is not act.SendJoinGroup:
+        player.answer_join(leads=kind is act.PerformAssignment)
     if kind is act.FetchOffsets:
         player.answer_sync({"t": (0,)})
     player.feed(player.member.broken, player.take(kind).attempt)
-    assert not player.asks(act.SendJoin)
+    assert not player.asks(act.SendJoinGroup)
 
     player.feed(player.member.resume)
     player.wait(player.timing.retry_backoff)
@@ -353,10 +356,10 @@ def test_a_refusal_to_sync_is_told_and_tried_again_when_the_application_polls(
     stable.answer_sync(error=error)
     assert [refusal.error for refusal in stable.refused] == [error]
     stable.wait(1)
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
 
     stable.feed(stable.member.resume)
-    assert stable.asks(act.SendJoin)
+    assert stable.asks(act.SendJoinGroup)
 
 
 def test_an_assignment_of_another_protocol_is_refused(player: "Player") -> None:
@@ -471,7 +474,12 @@ def test_a_static_member_is_fenced_once_the_group_was_stored_with_its_id(
 
 def test_an_assignor_that_fails_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
     player.plan()
-    player.feed(player.member.plan_failed, player.take(act.Plan).attempt, 0, "the assignor failed: why")
+    player.feed(
+        player.member.assignment_failed,
+        player.take(act.PerformAssignment).attempt,
+        0,
+        "the assignor failed: why",
+    )
 
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [
         (0, "the assignor failed: why")
@@ -516,7 +524,7 @@ def test_offsets_that_cannot_be_read_yet_are_all_fetched_again(
     else:
         player.answer_offsets(error=group_error, errors={("t", 0): 0, ("t", 1): partition_error})
     assert not player.inbox
-    assert player.asks(act.LookUpCoordinator) is elsewhere
+    assert player.asks(act.FindCoordinator) is elsewhere
     if elsewhere:
         player.find()
     assert not player.asks(act.FetchOffsets)
@@ -576,9 +584,9 @@ def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
     player.subscribe("t")
     started = player.now
     for _ in range(8):
-        player.take(act.LookUpCoordinator)
+        player.take(act.FindCoordinator)
         player.feed(player.member.coordinator_missing, None, "")
-        assert not player.asks(act.LookUpCoordinator)
+        assert not player.asks(act.FindCoordinator)
         due = player.member.next_tick(player.now)
         assert due is not None
         player.wait(due - player.now)
@@ -589,7 +597,7 @@ def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
 
 def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
     player.subscribe("t")
-    player.take(act.LookUpCoordinator)
+    player.take(act.FindCoordinator)
     player.feed(player.member.coordinator_missing, 30, "not allowed")
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
     player.wait(60)
@@ -597,7 +605,7 @@ def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(pl
 
     player.feed(player.member.resume)
     player.find()
-    assert player.asks(act.SendJoin)
+    assert player.asks(act.SendJoinGroup)
 
 
 # --- Subscriptions that change --------------------------------------------------------------------------
@@ -611,7 +619,7 @@ def test_a_new_subscription_gives_everything_up_and_joins_again(stable: "Player"
     assert isinstance(event, Revoke)
     assert (event.partitions, event.lost) == ({"t": (0, 1)}, False)
     assert joins(stable, AT_ONCE) == "as 'm-1': u owns [] of generation 1"
-    assert stable.take(act.SendJoin).request.reason == "the subscription changed"
+    assert stable.take(act.SendJoinGroup).request.reason == "the subscription changed"
 
 
 def test_a_subscription_that_changes_during_the_join_is_joined_with_next(player: "Player") -> None:

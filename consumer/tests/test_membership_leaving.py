@@ -8,17 +8,17 @@ import pytest
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
 from groupwright.consumer._protocol.membership import State
-from groupwright.consumer._protocol.model import ErrorCode, Identity, TopicsAnswer
+from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
 
 
-def leave(player: "Player") -> act.SendLeave:
+def leave(player: "Player") -> act.SendLeaveGroup:
     """Serve what there is to give up, and return LeaveGroup as it is sent; it is answered."""
     while player.inbox:
         player.serve()
-    sent = player.take(act.SendLeave)
+    sent = player.take(act.SendLeaveGroup)
     player.asked.append(sent)
     player.answer_leave()
     return sent
@@ -35,7 +35,7 @@ def test_closing_gives_everything_up_then_leaves(stable: "Player") -> None:
     event = stable.event()
     assert isinstance(event, Revoke)
     assert (event.partitions, event.lost) == ({"t": (0, 1)}, False)
-    assert not stable.asks(act.SendLeave)
+    assert not stable.asks(act.SendLeaveGroup)
 
     stable.apply(event)
     sent = leave(stable)
@@ -53,8 +53,8 @@ def test_closing_waits_for_the_commits_before_it_ends(
     player.join({"t": (0,)})
     player.feed(player.member.close)
     player.serve()
-    commits = player.take(act.SendCommits)
-    assert not player.asks(act.SendLeave)
+    commits = player.take(act.SendOffsetCommits)
+    assert not player.asks(act.SendLeaveGroup)
     assert not closed(player)
 
     player.feed(player.member.committed, commits.attempt)
@@ -70,7 +70,7 @@ def test_closing_outside_of_any_group_waits_for_the_commits_too(player: "Player"
     assert not closed(player)
     player.find()  # and meanwhile the coordinator is looked up for them
 
-    player.feed(player.member.committed, player.take(act.SendCommits).attempt)
+    player.feed(player.member.committed, player.take(act.SendOffsetCommits).attempt)
     assert closed(player)
 
 
@@ -90,7 +90,7 @@ def test_unsubscribing_gives_everything_up_then_leaves(stable: "Player") -> None
 def test_subscribing_again_before_it_has_left_joins_after_that(stable: "Player") -> None:
     stable.feed(stable.member.unsubscribe)
     stable.subscribe("t")
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
 
     leave(stable)
     stable.settle({"t": (0,)})
@@ -160,11 +160,11 @@ def test_a_parked_sync_does_not_hold_back_leaving(player: "Player") -> None:
 
 def test_a_leader_that_closes_drops_its_plan(player: "Player") -> None:
     player.plan()
-    plan = player.take(act.Plan)
+    plan = player.take(act.PerformAssignment)
     player.feed(player.member.close)
-    player.feed(player.member.planned, plan.attempt, {"m-1": b""}, {"t"}, TopicsAnswer())
+    player.feed(player.member.assignment_computed, plan.attempt, {"m-1": b""}, {"t"}, MetadataResponse())
 
-    assert [type(action) for action in player.asked] == [act.SendLeave]
+    assert [type(action) for action in player.asked] == [act.SendLeaveGroup]
 
 
 def test_an_assignment_that_waits_when_it_closes_is_never_seen(player: "Player") -> None:
@@ -205,7 +205,7 @@ def test_partitions_that_are_lost_while_it_leaves_are_told_as_lost(stable: "Play
     event = stable.serve()
     assert isinstance(event, Revoke)
     assert event.lost
-    assert not stable.asks(act.SendLeave)  # the coordinator knows of no such member
+    assert not stable.asks(act.SendLeaveGroup)  # the coordinator knows of no such member
     assert not stable.inbox
 
 
@@ -216,7 +216,7 @@ def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None
     stable.feed(stable.member.close)
     stable.serve()
 
-    assert not stable.asks(act.SendLeave)
+    assert not stable.asks(act.SendLeaveGroup)
     assert closed(stable)
 
 
@@ -237,7 +237,7 @@ def test_leaving_is_tried_once(stable: "Player") -> None:
     stable.disconnect()
 
     assert closed(stable)
-    assert not stable.asks(act.SendLeave)
+    assert not stable.asks(act.SendLeaveGroup)
 
 
 def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:
@@ -248,7 +248,7 @@ def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:
     stable.answer_leave()
 
     assert closed(stable)
-    assert not stable.asks(act.SendLeave)
+    assert not stable.asks(act.SendLeaveGroup)
 
 
 def test_a_close_comes_before_the_end_of_the_poll_interval(stable: "Player") -> None:
@@ -286,20 +286,20 @@ def test_a_commit_after_unsubscribing_is_refused_until_partitions_are_assigned_b
     assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
 
     stable.feed(stable.member.assigned_by_hand)
-    assert stable.member.commit_identity() == Identity()
+    assert stable.member.commit_identity() == MemberIdentity()
 
 
 def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
     """A request that waits for the commits before it looks, and is not sent."""
     player.plan()
-    attempt = player.take(act.Plan).attempt
+    attempt = player.take(act.PerformAssignment).attempt
     assert player.member.awaits(attempt)
     player.feed(player.member.coordinator_missing, None, "")
     player.beat()
     player.answer_heartbeat(25)
     assert not player.member.awaits(attempt)
 
-    joining = player.take(act.SendJoin).attempt
+    joining = player.take(act.SendJoinGroup).attempt
     assert player.member.awaits(joining)
     player.feed(player.member.unsubscribe)
     assert not player.member.awaits(joining)
@@ -321,7 +321,7 @@ def test_a_static_member_stays_in_its_group(new_player: Callable[..., "Player"])
     player.feed(player.member.close)
     player.serve()
 
-    assert not player.asks(act.SendLeave)
+    assert not player.asks(act.SendLeaveGroup)
     assert closed(player)
 
 
@@ -331,7 +331,7 @@ def test_a_static_member_that_unsubscribes_leaves(new_player: Callable[..., "Pla
     player.feed(player.member.unsubscribe)
     player.serve()
 
-    assert player.asks(act.SendLeave)
+    assert player.asks(act.SendLeaveGroup)
 
 
 def test_one_whose_application_is_gone_leaves_without_it(stable: "Player") -> None:
@@ -387,12 +387,12 @@ def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "
     player.member.coordinator.lost(player.now)
     player.wait(1)
     player.feed(player.member.want_coordinator)
-    assert player.asks(act.LookUpCoordinator)
+    assert player.asks(act.FindCoordinator)
 
 
 def test_a_leaving_that_a_defect_cut_short_ends(stable: "Player") -> None:
     stable.feed(stable.member.close)
     stable.serve()
-    stable.feed(stable.member.broken, stable.take(act.SendLeave).attempt)
+    stable.feed(stable.member.broken, stable.take(act.SendLeaveGroup).attempt)
 
     assert closed(stable)

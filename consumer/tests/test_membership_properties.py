@@ -19,8 +19,8 @@ from groupwright.assignors import Topic
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Event, PollExceeded, Revoke
 from groupwright.consumer._protocol.membership import State
-from groupwright.consumer._protocol.model import Identity, TopicsAnswer, keys
-from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse, keys
+from groupwright.consumer._protocol.subscription import parse_subscription
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -49,7 +49,7 @@ class World(RuleBasedStateMachine):
         self.under_way: Event | None = None
         self.abandoned = False
         self.lost_requests: list[act.Action] = []
-        self.commits: list[Identity] = []
+        self.commits: list[MemberIdentity] = []
         self.told: list[Assign | Revoke] = []
 
     # --- The application
@@ -57,7 +57,7 @@ class World(RuleBasedStateMachine):
     @rule(topics=TOPICS)
     def subscribe(self, topics: tuple[str, ...]) -> None:
         if not self.abandoned:
-            self.feed(self.member.subscribe, read_selection(topics))
+            self.feed(self.member.subscribe, parse_subscription(topics))
 
     @rule()
     def unsubscribe(self) -> None:
@@ -107,12 +107,12 @@ class World(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         identity = self.member.commit_identity()
-        if isinstance(identity, Identity):
+        if isinstance(identity, MemberIdentity):
             if self.member.state is State.STABLE or (self.member._leaving and self.member._has_joined):
                 assert identity == self.member.identity
                 assert identity.valid
             else:
-                assert identity == Identity()
+                assert identity == MemberIdentity()
                 assert self.member.subscription is None or not self.member._has_joined
             self.commits.append(identity)
             self.feed(self.member.want_coordinator)
@@ -133,21 +133,21 @@ class World(RuleBasedStateMachine):
     def answer(self, data: st.DataObject) -> None:
         action = data.draw(st.sampled_from(self.player.asked))
         match action:
-            case act.LookUpCoordinator():
+            case act.FindCoordinator():
                 self.end_look_up(data.draw(st.sampled_from(["found", "found", "missing", "refused"])))
-            case act.SendJoin():
+            case act.SendJoinGroup():
                 self.player.answer_join(
                     data.draw(CODES), leads=data.draw(st.booleans()), **self.odd_join(data)
                 )
-            case act.Plan():
+            case act.PerformAssignment():
                 self.end_plan(action, works=data.draw(st.booleans()))
-            case act.SendSync():
+            case act.SendSyncGroup():
                 self.player.answer_sync(data.draw(ASSIGNMENTS), data.draw(CODES))
             case act.FetchOffsets():
                 self.player.answer_offsets(error=data.draw(CODES))
             case act.SendHeartbeat():
                 self.player.answer_heartbeat(data.draw(CODES))
-            case act.SendLeave():
+            case act.SendLeaveGroup():
                 self.player.asked.remove(action)
                 self.feed(self.member.left, action.attempt)
         self.check()
@@ -166,26 +166,26 @@ class World(RuleBasedStateMachine):
         return data.draw(st.sampled_from([{}, {}, {"protocol_type": "connect"}, {"skip_assignment": True}]))
 
     def end_look_up(self, how: str) -> None:
-        self.player.take(act.LookUpCoordinator)
+        self.player.take(act.FindCoordinator)
         if how == "found":
             self.feed(self.member.coordinator_found)
         else:
             self.feed(self.member.coordinator_missing, 30 if how == "refused" else None, how)
 
-    def end_plan(self, plan: act.Plan, *, works: bool) -> None:
+    def end_plan(self, plan: act.PerformAssignment, *, works: bool) -> None:
         self.player.asked.remove(plan)
         if works:
-            answer = TopicsAnswer({"t": Topic(2)})
-            self.feed(self.member.planned, plan.attempt, {"m-1": b"t:0"}, {"t", "u"}, answer)
+            answer = MetadataResponse({"t": Topic(2)})
+            self.feed(self.member.assignment_computed, plan.attempt, {"m-1": b"t:0"}, {"t", "u"}, answer)
         else:
-            self.feed(self.member.plan_failed, plan.attempt, 0, "it failed")
+            self.feed(self.member.assignment_failed, plan.attempt, 0, "it failed")
 
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data(), defect=st.booleans())
     def a_request_cannot_be_sent(self, data: st.DataObject, *, defect: bool) -> None:
         """To a broker that is too old, or because of a defect; the application hears of both, and polls on."""
         action = data.draw(st.sampled_from(self.player.asked))
-        if not isinstance(action, act.SendJoin | act.SendSync | act.FetchOffsets):
+        if not isinstance(action, act.SendJoinGroup | act.SendSyncGroup | act.FetchOffsets):
             return
         self.player.asked.remove(action)
         if defect:
@@ -208,7 +208,7 @@ class World(RuleBasedStateMachine):
         self.feed(self.member.disconnected, old)
         self.feed(self.member.left, old)
         self.feed(self.member.applied, old)
-        self.feed(self.member.plan_failed, old, 0, "late")
+        self.feed(self.member.assignment_failed, old, 0, "late")
         self.feed(self.member.denied, old, 35, "late")
         self.feed(self.member.broken, old)
         assert before == (self.member.identity, self.member.state, self.member.owned)
@@ -251,10 +251,12 @@ class World(RuleBasedStateMachine):
         if not held and not self.abandoned:
             assert set(keys(member.owned)) == self.holds
 
-        rounds = [action for action in player.asked if isinstance(action, act.SendJoin | act.SendSync)]
+        rounds = [
+            action for action in player.asked if isinstance(action, act.SendJoinGroup | act.SendSyncGroup)
+        ]
         assert len(rounds) <= 1
-        joining = player.asks(act.SendJoin)
-        if joining or player.asks(act.SendSync):
+        joining = player.asks(act.SendJoinGroup)
+        if joining or player.asks(act.SendSyncGroup):
             assert not held
             assert self.cooperative or not self.holds
             # What is kept is a claim; without a generation there is nothing to claim by.
@@ -262,7 +264,7 @@ class World(RuleBasedStateMachine):
         assert joining <= (member.state is State.PREPARING_REBALANCE)
 
         for action in player.asked:
-            if isinstance(action, act.SendSync):
+            if isinstance(action, act.SendSyncGroup):
                 assert action.identity == member.identity
         assert len(player.looks) <= 1
 
@@ -276,7 +278,9 @@ class World(RuleBasedStateMachine):
         if self.member.closed:
             assert not any(isinstance(event, Assign | Revoke) for event in self.player.inbox)
             assert self.member.owned == {} or self.abandoned
-            assert not any(isinstance(action, act.SendJoin | act.SendSync) for action in self.player.asked)
+            assert not any(
+                isinstance(action, act.SendJoinGroup | act.SendSyncGroup) for action in self.player.asked
+            )
 
     # --- What must come about
 
@@ -331,20 +335,20 @@ class World(RuleBasedStateMachine):
 
     def answer_well(self, action: act.Action) -> None:
         match action:
-            case act.LookUpCoordinator():
+            case act.FindCoordinator():
                 self.end_look_up("found")
-            case act.SendJoin():
+            case act.SendJoinGroup():
                 self.player.answer_join()
-            case act.Plan():
+            case act.PerformAssignment():
                 self.end_plan(action, works=True)
-            case act.SendSync():
+            case act.SendSyncGroup():
                 topics = self.member._joining
                 self.player.answer_sync(dict.fromkeys(topics, (0,)) if topics else b"")
             case act.FetchOffsets():
                 self.player.answer_offsets()
             case act.SendHeartbeat():
                 self.player.answer_heartbeat()
-            case act.SendLeave():
+            case act.SendLeaveGroup():
                 self.player.asked.remove(action)
                 self.feed(self.member.left, action.attempt)
 

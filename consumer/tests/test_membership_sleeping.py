@@ -36,7 +36,7 @@ def test_an_assignment_that_was_slept_over_is_not_taken(player: "Player") -> Non
     assert player.member.owned == {}
     player.find()
     player.wait(player.timing.retry_backoff)
-    assert player.asks(act.SendJoin)
+    assert player.asks(act.SendJoinGroup)
 
 
 def test_an_assignment_whose_offsets_were_slept_over_is_not_delivered(player: "Player") -> None:
@@ -131,7 +131,7 @@ def test_what_is_kept_through_a_rebalance_is_served_no_longer_than_a_session_of_
     player.join({"t": (0, 1)})
     player.beat()
     player.answer_heartbeat(27)
-    assert player.asks(act.SendJoin)
+    assert player.asks(act.SendJoinGroup)
     assert player.member.owned == {"t": (0, 1)}
     player.wait(player.timing.session_timeout * 3)
     assert player.now < player.member.owned_until  # awake, and nothing has been answered

@@ -8,14 +8,14 @@ import pytest
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, PollExceeded, Revoke
 from groupwright.consumer._protocol.membership import State
-from groupwright.consumer._protocol.model import ErrorCode, Identity, TopicsAnswer
+from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
 
 After = Literal["nothing", "revoked", "lost", "lost with its id", "fenced", "refused", "elsewhere", "again"]
 
-FORMER = Identity(0, "m-0", "range")
+FORMER = MemberIdentity(0, "m-0", "range")
 
 
 def expect(stable: "Player", after: After) -> None:
@@ -28,14 +28,14 @@ def expect(stable: "Player", after: After) -> None:
         assert stable.member.owned == {}
     else:
         assert stable.member.state is State.STABLE
-        assert stable.member.identity == Identity(1, "m-1", "range")
+        assert stable.member.identity == MemberIdentity(1, "m-1", "range")
         assert stable.member.owned == {"t": (0, 1)}
     assert not stable.inbox
     assert len(stable.refused) == (after in {"fenced", "refused"})
-    assert stable.asks(act.LookUpCoordinator) is (after == "elsewhere")
-    assert stable.asks(act.SendJoin) is (after in {"revoked", "lost", "lost with its id"})
-    if stable.asks(act.SendJoin):
-        request = stable.take(act.SendJoin).request
+    assert stable.asks(act.FindCoordinator) is (after == "elsewhere")
+    assert stable.asks(act.SendJoinGroup) is (after in {"revoked", "lost", "lost with its id"})
+    if stable.asks(act.SendJoinGroup):
+        request = stable.take(act.SendJoinGroup).request
         ((_, subscription),) = request.protocols
         assert (request.member_id, subscription) == {
             "revoked": ("m-1", b"t owns [] of generation 1"),
@@ -100,7 +100,7 @@ def test_a_heartbeat_that_breaks_off_loses_the_coordinator_and_nothing_else(stab
     expect(stable, "elsewhere")
     stable.find()
     stable.wait(stable.timing.retry_backoff)
-    assert stable.take(act.SendHeartbeat).identity == Identity(1, "m-1", "range")
+    assert stable.take(act.SendHeartbeat).identity == MemberIdentity(1, "m-1", "range")
 
 
 def test_heartbeats_go_on_while_the_application_gives_its_partitions_up(stable: "Player") -> None:
@@ -130,7 +130,7 @@ def test_no_heartbeat_is_sent_behind_a_parked_join_or_sync(stable: "Player") -> 
     stable.answer_join()
     stable.wait(stable.timing.session_timeout * 2)
     assert not stable.asks(act.SendHeartbeat)
-    assert stable.asks(act.SendSync)
+    assert stable.asks(act.SendSyncGroup)
 
 
 def test_heartbeats_go_on_while_the_assignor_runs(player: "Player") -> None:
@@ -142,7 +142,7 @@ def test_heartbeats_go_on_while_the_assignor_runs(player: "Player") -> None:
         player.answer_heartbeat()
 
     assert player.member.state is State.COMPLETING_REBALANCE
-    assert player.asks(act.Plan)
+    assert player.asks(act.PerformAssignment)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,16 @@ def test_a_leader_that_is_expelled_while_it_plans_joins_again(
     player.plan()
     player.beat()
     player.answer_heartbeat(error)
-    assert player.take(act.SendJoin).request.member_id == member_id
+    assert player.take(act.SendJoinGroup).request.member_id == member_id
 
-    player.feed(player.member.planned, player.take(act.Plan).attempt, {"m-1": b"t:0"}, {"t"}, TopicsAnswer())
-    assert not player.asks(act.SendSync)
+    player.feed(
+        player.member.assignment_computed,
+        player.take(act.PerformAssignment).attempt,
+        {"m-1": b"t:0"},
+        {"t"},
+        MetadataResponse(),
+    )
+    assert not player.asks(act.SendSyncGroup)
 
 
 def test_a_leader_hears_of_the_rebalance_that_it_is_in(player: "Player") -> None:
@@ -166,8 +172,8 @@ def test_a_leader_hears_of_the_rebalance_that_it_is_in(player: "Player") -> None
     player.answer_heartbeat(27)
 
     assert player.member.state is State.COMPLETING_REBALANCE
-    assert not player.asks(act.SendJoin)
-    assert player.asks(act.Plan)
+    assert not player.asks(act.SendJoinGroup)
+    assert player.asks(act.PerformAssignment)
 
 
 def test_one_heartbeat_at_most_is_under_way(stable: "Player") -> None:
@@ -223,7 +229,7 @@ def test_a_refused_look_up_takes_nothing_away_before_the_session_ends(
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
     assert not player.inbox
     player.feed(player.member.resume)
-    assert player.asks(act.LookUpCoordinator) or player.member.next_tick(player.now) is not None
+    assert player.asks(act.FindCoordinator) or player.member.next_tick(player.now) is not None
     assert player.member.owned == {"t": (0,)}
 
     player.wait(player.timing.session_timeout)
@@ -243,7 +249,7 @@ def test_a_session_without_an_answer_ends_and_everything_is_lost(stable: "Player
     assert event.lost
     stable.find()
     stable.wait(stable.timing.retry_backoff)
-    assert stable.take(act.SendJoin).request.member_id == "m-1"
+    assert stable.take(act.SendJoinGroup).request.member_id == "m-1"
 
 
 def test_the_session_is_counted_from_the_last_heartbeat_that_was_answered(stable: "Player") -> None:
@@ -306,7 +312,7 @@ def test_a_member_that_does_not_poll_leaves_and_joins_again_when_it_does(stable:
     assert not stable.inbox
 
     silent(stable, 0.001)
-    leave = stable.take(act.SendLeave)
+    leave = stable.take(act.SendLeaveGroup)
     assert (leave.identity.member_id, leave.reason) == ("m-1", "the application stopped polling")
     exceeded = stable.serve()
     assert isinstance(exceeded, PollExceeded)
@@ -319,7 +325,7 @@ def test_a_member_that_does_not_poll_leaves_and_joins_again_when_it_does(stable:
     assert stable.asked == []
 
     stable.feed(stable.member.resume)
-    assert stable.take(act.SendJoin).request.member_id == ""
+    assert stable.take(act.SendJoinGroup).request.member_id == ""
 
 
 def test_a_static_member_that_does_not_poll_keeps_its_place(new_player: Callable[..., "Player"]) -> None:
@@ -328,7 +334,7 @@ def test_a_static_member_that_does_not_poll_keeps_its_place(new_player: Callable
     player.join({"t": (0,)})
     silent(player, player.timing.max_poll_interval)
 
-    assert not player.asks(act.SendLeave)
+    assert not player.asks(act.SendLeaveGroup)
     assert isinstance(player.serve(), PollExceeded)
     assert isinstance(player.serve(), Revoke)
 
@@ -359,10 +365,16 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(player: "Player"
     player.plan()
     silent(player, player.timing.max_poll_interval)
     assert isinstance(player.serve(), PollExceeded)
-    assert player.asks(act.SendLeave)
+    assert player.asks(act.SendLeaveGroup)
 
-    player.feed(player.member.planned, player.take(act.Plan).attempt, {}, {"t"}, TopicsAnswer())
-    assert not player.asks(act.SendSync)
+    player.feed(
+        player.member.assignment_computed,
+        player.take(act.PerformAssignment).attempt,
+        {},
+        {"t"},
+        MetadataResponse(),
+    )
+    assert not player.asks(act.SendSyncGroup)
 
 
 def test_a_parked_sync_does_not_hold_back_the_leaving_of_a_silent_member(stable: "Player") -> None:
@@ -374,8 +386,8 @@ def test_a_parked_sync_does_not_hold_back_the_leaving_of_a_silent_member(stable:
     stable.wait(stable.timing.max_poll_interval, polling=False)
 
     assert stable.drops == 1
-    assert stable.asks(act.SendLeave)
-    assert not stable.asks(act.SendSync)
+    assert stable.asks(act.SendLeaveGroup)
+    assert not stable.asks(act.SendSyncGroup)
 
 
 def test_one_that_unsubscribed_and_does_not_poll_keeps_no_partitions(stable: "Player") -> None:
@@ -383,13 +395,13 @@ def test_one_that_unsubscribed_and_does_not_poll_keeps_no_partitions(stable: "Pl
     stable.feed(stable.member.unsubscribe)
     silent(stable, stable.timing.max_poll_interval)
 
-    assert stable.asks(act.SendLeave)
+    assert stable.asks(act.SendLeaveGroup)
     events = [stable.serve(), stable.serve()]
     assert isinstance(events[0], PollExceeded)
     assert isinstance(events[1], Revoke)
     assert events[1].lost
     stable.wait(60)
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
 
 
 # --- Commits --------------------------------------------------------------------------------------------
@@ -451,37 +463,37 @@ def test_a_commits_answer_during_a_join_waits_for_the_joins_own(stable: "Player"
     stable.answer_heartbeat(27)
     stable.serve()
 
-    stable.feed(stable.member.commit_answered, Identity(1, "m-1", "range"), error)
-    assert stable.member.identity == Identity(1, "m-1", "range")
+    stable.feed(stable.member.commit_answered, MemberIdentity(1, "m-1", "range"), error)
+    assert stable.member.identity == MemberIdentity(1, "m-1", "range")
     assert not stable.refused
     stable.settle({"t": (0,)})
-    assert stable.member.identity == Identity(2, "m-1", "range")
+    assert stable.member.identity == MemberIdentity(2, "m-1", "range")
 
 
 def test_who_commits_in_which_state(player: "Player") -> None:
     member = player.member
-    assert member.commit_identity() == Identity()  # partitions assigned by hand
+    assert member.commit_identity() == MemberIdentity()  # partitions assigned by hand
     player.subscribe("t")
-    assert member.commit_identity() == Identity()  # in no generation yet
+    assert member.commit_identity() == MemberIdentity()  # in no generation yet
     player.find()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     player.answer_join()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     player.answer_sync({"t": (0,)})
     player.answer_offsets()
-    assert member.commit_identity() == Identity(1, "m-1", "range")
+    assert member.commit_identity() == MemberIdentity(1, "m-1", "range")
     player.serve()
     player.beat()
     player.answer_heartbeat(27)
     player.event()
-    assert member.commit_identity() == Identity(1, "m-1", "range")  # inside on_revoke
+    assert member.commit_identity() == MemberIdentity(1, "m-1", "range")  # inside on_revoke
 
 
 def test_a_commit_by_hand_looks_the_coordinator_up_without_a_subscription(player: "Player") -> None:
     player.feed(player.member.want_coordinator)
     player.find()
     for error in (22, 25, 27, 69, 82):
-        player.feed(player.member.commit_answered, Identity(), error)
+        player.feed(player.member.commit_answered, MemberIdentity(), error)
 
     assert player.asked == []
     assert not player.inbox
@@ -500,7 +512,7 @@ def test_a_commit_looks_the_coordinator_up_again_after_a_refusal(player: "Player
     assert player.asked == []
 
     player.feed(player.member.want_coordinator)
-    assert player.asks(act.LookUpCoordinator)
+    assert player.asks(act.FindCoordinator)
 
 
 # --- Interplay with the application ---------------------------------------------------------------------
@@ -521,7 +533,7 @@ def test_an_assignment_that_is_lost_before_it_is_seen_is_taken_back(stable: "Pla
 
     assert not stable.inbox
     assert stable.member.owned == {}
-    assert stable.take(act.SendJoin).request.member_id == ""
+    assert stable.take(act.SendJoinGroup).request.member_id == ""
 
 
 def test_an_assignment_that_is_lost_while_it_is_applied_is_lost_after_that(stable: "Player") -> None:
@@ -536,13 +548,13 @@ def test_an_assignment_that_is_lost_while_it_is_applied_is_lost_after_that(stabl
     stable.beat()
     stable.answer_heartbeat(25)
     assert not stable.inbox
-    assert not stable.asks(act.SendJoin)
+    assert not stable.asks(act.SendJoinGroup)
 
     stable.apply(assigned)
     event = stable.serve()
     assert isinstance(event, Revoke)
     assert (event.partitions, event.lost) == ({"t": (0,)}, True)
-    assert stable.asks(act.SendJoin)
+    assert stable.asks(act.SendJoinGroup)
 
 
 def test_a_revocation_that_waits_becomes_a_loss(stable: "Player") -> None:
@@ -569,7 +581,7 @@ def test_a_revocation_that_the_application_never_saw_comes_again(stable: "Player
     assert isinstance(again, Revoke)
     assert again.partitions == event.partitions
     stable.feed(stable.member.withdrawn, event.ticket)
-    assert stable.asks(act.SendJoin)
+    assert stable.asks(act.SendJoinGroup)
 
 
 def test_a_loss_during_a_revocation_is_not_told_twice(stable: "Player") -> None:
@@ -581,7 +593,7 @@ def test_a_loss_during_a_revocation_is_not_told_twice(stable: "Player") -> None:
     stable.apply(revoked)
 
     assert not stable.inbox
-    assert stable.take(act.SendJoin).request.member_id == ""
+    assert stable.take(act.SendJoinGroup).request.member_id == ""
 
 
 def test_what_was_lost_is_given_up_even_when_the_rebalance_had_begun(stable: "Player") -> None:

@@ -46,7 +46,7 @@ def alive(player: "Player", seconds: float) -> None:
 
 
 def join_reason(player: "Player") -> str:
-    return player.take(act.SendJoin).request.reason
+    return player.take(act.SendJoinGroup).request.reason
 
 
 # --- The leader -----------------------------------------------------------------------------------------
@@ -54,12 +54,12 @@ def join_reason(player: "Player") -> str:
 
 def test_the_leader_watches_the_whole_groups_topics(leader: "Player") -> None:
     alive(leader, 1.0)
-    assert leader.looks == [act.FetchTopics(("t", "u"))]
+    assert leader.looks == [act.FetchMetadata(("t", "u"))]
     leader.answer_look({"t": 2})
-    assert not leader.asks(act.SendJoin)
+    assert not leader.asks(act.SendJoinGroup)
 
     alive(leader, 0.9 * REFRESH)
-    assert leader.looks == [act.FetchTopics(("t", "u"))]
+    assert leader.looks == [act.FetchMetadata(("t", "u"))]
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_the_leader_joins_again_when_a_topic_appears_or_grows(
 def test_a_topic_that_was_deleted_is_given_up(leader: "Player") -> None:
     alive(leader, 1.0)
     leader.answer_look({})
-    assert not leader.asks(act.SendJoin)
+    assert not leader.asks(act.SendJoinGroup)
     alive(leader, 1.0)
     leader.answer_look({})
-    assert [action.request.reason for action in leader.asked if isinstance(action, act.SendJoin)] == [
+    assert [action.request.reason for action in leader.asked if isinstance(action, act.SendJoinGroup)] == [
         "topic 't' was deleted"
     ]
     leader.answer_join(leads=True)
@@ -113,7 +113,7 @@ def test_a_commit_to_a_topic_that_is_gone_has_the_leader_look(leader: "Player") 
     leader.feed(leader.member.commit_answered, leader.member.identity, 3)
     alive(leader, 1.0)
 
-    assert leader.looks == [act.FetchTopics(("t", "u"))]
+    assert leader.looks == [act.FetchMetadata(("t", "u"))]
 
 
 def test_one_that_no_longer_leads_watches_its_own_topics_alone(leader: "Player") -> None:
@@ -126,9 +126,9 @@ def test_one_that_no_longer_leads_watches_its_own_topics_alone(leader: "Player")
     leader.serve()
     alive(leader, REFRESH)
 
-    assert leader.looks == [act.FetchTopics(("t",))]
+    assert leader.looks == [act.FetchMetadata(("t",))]
     leader.answer_look({"t": 3})
-    assert not leader.asks(act.SendJoin)
+    assert not leader.asks(act.SendJoinGroup)
 
 
 def test_a_look_that_failed_is_repeated_and_harmless(leader: "Player") -> None:
@@ -137,7 +137,7 @@ def test_a_look_that_failed_is_repeated_and_harmless(leader: "Player") -> None:
         leader.looks.clear()
         leader.feed(leader.member.topics_missing, 29, "not allowed")
         alive(leader, 1.0)
-        assert leader.looks == [act.FetchTopics(("t", "u"))]
+        assert leader.looks == [act.FetchMetadata(("t", "u"))]
 
     assert leader.member.state is State.STABLE
     assert not leader.refused
@@ -164,7 +164,9 @@ def test_a_leader_that_returns_watches_the_topics_though_it_made_no_plan(
 
 def test_a_leader_that_may_not_see_a_topic_says_which(patient: "Player") -> None:
     patient.plan()
-    patient.feed(patient.member.plan_failed, patient.take(act.Plan).attempt, 29, "may not see 'u'")
+    patient.feed(
+        patient.member.assignment_failed, patient.take(act.PerformAssignment).attempt, 29, "may not see 'u'"
+    )
 
     assert [(refusal.error, refusal.detail) for refusal in patient.refused] == [(29, "may not see 'u'")]
 
@@ -176,14 +178,14 @@ def matching(player: "Player", topics: dict[str, int], *patterns: str) -> None:
     """Subscribe by expressions, and let the topics be looked at; JoinGroup is sent."""
     player.subscribe(*(patterns or ("^t",)))
     player.find()
-    assert player.looks == [act.FetchTopics(None)]
-    assert not player.asks(act.SendJoin)
+    assert player.looks == [act.FetchMetadata(None)]
+    assert not player.asks(act.SendJoinGroup)
     player.answer_look(topics)
-    assert player.asks(act.SendJoin)
+    assert player.asks(act.SendJoinGroup)
 
 
 def joined_with(player: "Player") -> str:
-    (action,) = (action for action in player.asked if isinstance(action, act.SendJoin))
+    (action,) = (action for action in player.asked if isinstance(action, act.SendJoinGroup))
     return action.request.protocols[0][1].decode()
 
 
@@ -198,7 +200,7 @@ def test_an_id_that_is_given_first_costs_no_second_look(patient: "Player") -> No
     matching(patient, {"t": 2})
     patient.answer_join(79, member_id="m-1")
 
-    assert patient.asks(act.SendJoin)
+    assert patient.asks(act.SendJoinGroup)
     assert not patient.looks
 
 
@@ -227,7 +229,7 @@ def test_a_topic_that_does_not_match_is_none_of_its_business(patient: "Player") 
     alive(patient, 0.9 * REFRESH)
     patient.answer_look({"t": 5, "u": 1})
 
-    assert not patient.asks(act.SendJoin)
+    assert not patient.asks(act.SendJoinGroup)
 
 
 def test_a_topic_that_vanished_is_unsubscribed_when_it_was_seen_to_be_gone_twice(patient: "Player") -> None:
@@ -235,7 +237,7 @@ def test_a_topic_that_vanished_is_unsubscribed_when_it_was_seen_to_be_gone_twice
     patient.settle({"t": (0,), "tt": (0,)})
     alive(patient, 0.9 * REFRESH)
     patient.answer_look({"t": 2})
-    assert not patient.asks(act.SendJoin)
+    assert not patient.asks(act.SendJoinGroup)
     alive(patient, 1.0)
     patient.answer_look({"t": 2})
 
@@ -253,7 +255,7 @@ def test_a_topic_that_the_leader_knew_first_is_taken_in(patient: "Player") -> No
     assert isinstance(event, Assign)
     assert event.owned == {"t": (0,), "t-new": (0,)}
     assert patient.member.subscription == ("t", "t-new")
-    assert not patient.asks(act.SendJoin)
+    assert not patient.asks(act.SendJoinGroup)
 
 
 def test_names_that_become_an_expression_keep_what_it_matches(patient: "Player") -> None:
@@ -276,7 +278,7 @@ def test_topics_that_cannot_be_looked_at_are_looked_at_again(patient: "Player") 
     patient.wait(patient.timing.retry_backoff)
     patient.answer_look({"t": 1})
 
-    assert patient.asks(act.SendJoin)
+    assert patient.asks(act.SendJoinGroup)
 
 
 def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
@@ -289,7 +291,7 @@ def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
     assert not patient.looks
 
     patient.feed(patient.member.resume)
-    assert patient.looks == [act.FetchTopics(None)]
+    assert patient.looks == [act.FetchMetadata(None)]
 
 
 # --- Topics that are not available ----------------------------------------------------------------------
@@ -298,11 +300,11 @@ def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
 def lacking(player: "Player") -> None:
     """Subscribe to t, and to two topics that are not available; JoinGroup is sent."""
     player.subscribe("t", "u", "secret")
-    player.take(act.LookUpCoordinator)
+    player.take(act.FindCoordinator)
     player.feed(player.member.coordinator_found)
 
-    assert not player.asks(act.SendJoin)
-    assert player.looks == [act.FetchTopics(("secret", "t", "u"))]
+    assert not player.asks(act.SendJoinGroup)
+    assert player.looks == [act.FetchMetadata(("secret", "t", "u"))]
     player.answer_look({"t": 1}, refused=frozenset({"secret"}))
 
 
@@ -337,7 +339,7 @@ def test_one_that_lacks_a_topic_looks_again_before_it_joins_again(patient: "Play
     patient.beat()
     patient.answer_heartbeat(27)
 
-    assert not patient.asks(act.SendJoin)
+    assert not patient.asks(act.SendJoinGroup)
     patient.answer_look({"t": 1, "u": 1}, refused=frozenset({"secret"}))
     assert joined_with(patient) == "t,u owns [('t', 0)] of generation 1"
 
@@ -361,19 +363,19 @@ def test_a_named_topic_that_was_deleted_is_the_leaders_business(patient: "Player
         alive(patient, seconds)
         patient.answer_look({"t": 1})
 
-    assert not patient.asks(act.SendJoin)
+    assert not patient.asks(act.SendJoinGroup)
     assert patient.unavailable == [("u", 3)]
 
 
 def test_a_look_at_the_subscription_before_says_nothing_of_the_next(player: "Player") -> None:
     player.subscribe("t")
-    player.take(act.LookUpCoordinator)
+    player.take(act.FindCoordinator)
     player.feed(player.member.coordinator_found)
     player.subscribe("t", "u")
     player.answer_look({"t": 1})
 
     assert player.unavailable == []
-    assert player.looks == [act.FetchTopics(("t", "u"))]
+    assert player.looks == [act.FetchMetadata(("t", "u"))]
     player.answer_look({"t": 1})
     assert player.unavailable == [("u", 3)]
 
@@ -397,7 +399,7 @@ def test_a_refused_look_up_is_told_once_until_the_coordinator_is_found(player: "
             player.find()
             player.answer_join(16)
         else:
-            player.take(act.LookUpCoordinator)
+            player.take(act.FindCoordinator)
             player.feed(player.member.coordinator_missing, error, "not allowed")
             told.append((error, player.refused[-1].repeated))
             player.feed(player.member.resume)

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import Consumer
-from groupwright.consumer._protocol.model import TopicsAnswer
+from groupwright.consumer._protocol.model import MetadataResponse
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -137,10 +137,10 @@ def test_a_topic_that_nobody_has_does_not_rebalance_the_group_in_a_loop(scene: "
     consumer.subscribe([topic, "of-nobody"], on_assign=lambda _, partitions: assigned.append(len(partitions)))
     scene.own(consumer, 1)
     looked: list[None] = []
-    watch = scene.member_of(consumer)._membership._watch
+    watch = scene.member_of(consumer)._membership._topic_monitor
     found = watch.found
 
-    def count(answer: TopicsAnswer, now: float) -> None:
+    def count(answer: MetadataResponse, now: float) -> None:
         looked.append(None)
         found(answer, now)
 

@@ -36,7 +36,7 @@ def program(scene: "Scene", topic: str, then: str, before: str = "") -> Iterator
         }})
         def signal_inside(number):
             def send():
-                while not consumer._polling.ident:
+                while not consumer._guard.ident:
                     time.sleep(0.001)
                 os.kill(os.getpid(), number)
             threading.Thread(target=send, daemon=True).start()

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from groupwright.consumer import Consumer
-from groupwright.consumer._membership.librdkafka_membership import NativeMember
+from groupwright.consumer._membership.librdkafka_membership import LibrdkafkaMembership
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "client.id": "c", "log_level": 0}
 
@@ -54,8 +54,8 @@ def test_one_that_is_closed_is_in_no_group_and_can_be_asked_all_the_same(consume
 def test_what_librdkafka_says_of_its_membership_is_counted(code: int, fenced: int, exceeded: int) -> None:
     with Consumer(NOWHERE | {"group.protocol": "consumer"}) as consumer:
         member = consumer._member
-        assert isinstance(member, NativeMember)
-        member.noticed(KafkaError(code))
+        assert isinstance(member, LibrdkafkaMembership)
+        member.on_native_error(KafkaError(code))
 
         assert (member.snapshot.fenced, member.snapshot.max_poll_exceeded) == (fenced, exceeded)
 
@@ -65,7 +65,7 @@ def test_a_fatal_error_has_its_cause_in_words_alone() -> None:
     words = f"Fatal error: {KafkaError(KafkaError.FENCED_INSTANCE_ID).str()}: Fatal consumer error"
     with Consumer(NOWHERE | {"group.protocol": "consumer"}) as consumer:
         member = consumer._member
-        assert isinstance(member, NativeMember)
-        member.noticed(KafkaError(KafkaError._FATAL, words))
+        assert isinstance(member, LibrdkafkaMembership)
+        member.on_native_error(KafkaError(KafkaError._FATAL, words))
 
         assert member.snapshot.fenced == 1

@@ -1,6 +1,7 @@
 """The layout's rules, which no type checker sees."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,20 @@ ALLOWED = {
     "testing": {"assignors"},
     "pipeline": {"assignors"},
     "cli": set(PARTS),
+}
+
+
+# The rooms of each part, from the lowest up: a module imports its own room and those below. "" is the part's top.
+ROOMS = {
+    "assignors": ("_model", "_wire", "_algorithms", ""),
+    "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
+    "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
+}
+# Modules at the top that every room may import: they import no room.
+LEAVES = {
+    "assignors": {"errors"},
+    "consumer": {"errors", "interceptors"},
+    "instrumentation": {"interfaces", "events"},
 }
 
 
@@ -58,6 +73,79 @@ def test_each_part_imports_only_what_the_design_lets_it(part: str) -> None:
     }
 
     assert used - {part} <= ALLOWED[part]
+
+
+def room_of(part: str, name: str) -> str | None:
+    """The room of an imported module of this part, or None for a leaf and for what is not the part's."""
+    inside = name.removeprefix(f"groupwright.{part}").removeprefix(".").split(".")
+    if not name.startswith(f"groupwright.{part}") or inside[0] in LEAVES[part]:
+        return None
+    return inside[0] if inside[0].startswith("_") else ""
+
+
+def own_room(root: Path, module: Path) -> str:
+    """The room that a module is in."""
+    first = module.relative_to(root).parts[0]
+    return first if first.startswith("_") else ""
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_every_room_has_its_place(part: str) -> None:
+    root = ROOT / part / "src" / "groupwright" / part
+
+    assert {folder.name for folder in root.glob("_*/") if list(folder.glob("*.py"))} == set(ROOMS[part]) - {
+        ""
+    }
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_no_room_imports_one_above_it(part: str) -> None:
+    order = ROOMS[part]
+    root = ROOT / part / "src" / "groupwright" / part
+    upwards = {
+        (module.relative_to(root).as_posix(), name)
+        for module in modules(part)
+        for name in imports(module)
+        if (used := room_of(part, name)) is not None
+        and order.index(used) > order.index(own_room(root, module))
+    }
+
+    assert upwards == set()
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_leaves_import_no_room(part: str) -> None:
+    root = ROOT / part / "src" / "groupwright" / part
+
+    assert [
+        (leaf, name) for leaf in LEAVES[part] for name in imports(root / f"{leaf}.py") if room_of(part, name)
+    ] == []
+
+
+def test_the_consumers_protocol_is_pure() -> None:
+    """No network, no librdkafka, no clock of its own: the simulation and the property tests rely on it."""
+    room = ROOT / "consumer/src/groupwright/consumer/_protocol"
+    foreign = {
+        (module.name, name)
+        for module in room.glob("*.py")
+        for name in imports(module)
+        if name.split(".")[0] not in sys.stdlib_module_names
+        and not name.startswith(("groupwright.assignors", "groupwright.consumer._protocol"))
+    }
+
+    assert foreign == set()
+
+
+def test_no_part_imports_another_parts_private_modules() -> None:
+    foreign = {
+        (module.relative_to(ROOT).as_posix(), name)
+        for part in PARTS
+        for module in modules(part)
+        for name in imports(module)
+        if name.startswith("groupwright.") and not name.startswith(f"groupwright.{part}.") and "._" in name
+    }
+
+    assert foreign == set()
 
 
 def test_one_module_imports_kafka_python() -> None:

@@ -15,7 +15,7 @@ MUTATIONS = (
         "transactions carry neither generation nor member",
         f"{CONSUMER}/_protocol/group_metadata.py",
         "    generation = _GENERATION.pack(identity.generation)\n",
-        "    identity = Identity()\n    generation = _GENERATION.pack(identity.generation)\n",
+        "    identity = MemberIdentity()\n    generation = _GENERATION.pack(identity.generation)\n",
         "integration_tests/exactly_once/test_fencing.py::test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen",
     ),
     Mutation(
@@ -48,7 +48,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition that must be given up first is assigned at once",
-        f"{ASSIGNORS}/sticky/plan.py",
+        f"{ASSIGNORS}/_algorithms/sticky.py",
         "return layout.given(np.where(is_withheld, np.int32(NOBODY), owners))",
         "return layout.given(owners)",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
@@ -91,8 +91,8 @@ MUTATIONS = (
     Mutation(
         "a member whose place was taken joins again, and takes it back",
         f"{CONSUMER}/_protocol/error_policy.py",
-        "ErrorCode.FENCED_INSTANCE_ID: Verdict.FENCED,",
-        "ErrorCode.FENCED_INSTANCE_ID: Verdict.NEW_MEMBER,",
+        "ErrorCode.FENCED_INSTANCE_ID: ErrorAction.FENCED,",
+        "ErrorCode.FENCED_INSTANCE_ID: ErrorAction.NEW_MEMBER,",
         "integration_tests/metrics/test_truth.py::test_a_member_whose_place_is_taken_counts_it_and_owns_nothing",
     ),
     Mutation(
@@ -126,9 +126,9 @@ MUTATIONS = (
     Mutation(
         "a pause ends with the assignment",
         f"{CONSUMER}/_membership/assignment_applier.py",
-        "self._ahead.drop(given_up)",
-        "self._ahead.drop(given_up); self._natively(self.resume, consumer, _partitions(given_up))",
-        "consumer/tests/test_handover.py::test_a_pause_of_the_application_outlives_a_revocation",
+        "self._prefetch.drop(given_up)",
+        "self._prefetch.drop(given_up); self._call_native(self.resume, consumer, _partitions(given_up))",
+        "consumer/tests/test_assignment_applier.py::test_a_pause_of_the_application_outlives_a_revocation",
     ),
     Mutation(
         "the leader leaves the last member out of its plan",
@@ -140,14 +140,14 @@ MUTATIONS = (
     Mutation(
         "the leader does not watch its group's topics",
         f"{CONSUMER}/_protocol/membership.py",
-        "            self._watch.lead(asked, topics, now)\n",
+        "            self._topic_monitor.on_leader(asked, topics, now)\n",
         "",
         "integration_tests/triggers/test_topics.py::test_partitions_that_a_topic_gains_are_assigned[range]",
     ),
     Mutation(
         "max.poll.interval.ms is not kept",
         f"{CONSUMER}/_protocol/membership.py",
-        "if self._must_poll and now >= self._poll_ends:",
+        "if self._must_poll and now >= self._poll_deadline:",
         "if False:",
         "integration_tests/triggers/test_members.py::test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back[cooperative-sticky]",
     ),

@@ -21,7 +21,7 @@ except ImportError as error:
         "install confluent-kafka 2.13 or later"
     ) from error
 
-from groupwright.consumer._membership.access import inside, never
+from groupwright.consumer._membership.access import exclusive, never
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer.consumer import Consumer
 
@@ -89,7 +89,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         consumer = Consumer(config)
         self._consumer: Consumer = consumer
         self._config, self._member = consumer._config, consumer._member  # noqa: SLF001 - its own
-        self._polling = consumer._polling  # noqa: SLF001 - as above
+        self._guard = consumer._guard  # noqa: SLF001 - as above
         self._poller = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
         self.executor = executor or concurrent.futures.ThreadPoolExecutor(
             max_workers, thread_name_prefix="groupwright-aio"
@@ -206,10 +206,10 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         return call
 
 
-@inside
+@exclusive
 def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
     """Return what `poll` does, a call of poll or consume; once it is `abandoned`, the next call returns that instead."""
-    polling = consumer._polling  # noqa: SLF001 - its own
+    polling = consumer._guard  # noqa: SLF001 - its own
     polling.abandoned = abandoned
     try:
         result = poll()
@@ -221,7 +221,7 @@ def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callab
     return result
 
 
-@inside
+@exclusive
 def _put_back(consumer: Consumer, result: Any) -> None:
     """Keep what poll or consume has returned for the next call."""
     consumer._keep(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own

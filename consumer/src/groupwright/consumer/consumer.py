@@ -17,7 +17,7 @@ from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.fork_safety import leave_to_parent
 from groupwright.consumer._membership import interceptor_chain
-from groupwright.consumer._membership.access import PollingThread, beside, between_polls, inside
+from groupwright.consumer._membership.access import AccessGuard, between_polls, exclusive, shared
 from groupwright.consumer._membership.callbacks import (
     RebalanceCallback,
     check_callbacks,
@@ -26,10 +26,10 @@ from groupwright.consumer._membership.callbacks import (
     read_async,
 )
 from groupwright.consumer._membership.group_membership import Native
-from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
-from groupwright.consumer._membership.prefetch import HANDFUL, Ahead
+from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
 
@@ -65,9 +65,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
     _native_consume = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
     """Keys of the configuration that are another base's, and are handed on to it."""
-    _polling = PollingThread.of_a_closed_consumer()
+    _guard = AccessGuard.of_a_closed_consumer()
     """A consumer whose ``__init__`` was not called, or failed, is closed, as confluent-kafka's is."""
-    _notices: Callable[[KafkaError], None] | None = None
+    _on_native_error: Callable[[KafkaError], None] | None = None
     """Hears of the errors that librdkafka hands out, where they may be about the membership."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -88,24 +88,26 @@ class Consumer(Observable, confluent_kafka.Consumer):
             logger or logging.getLogger("groupwright.consumer"), network.client_id, network.group_id
         )
         self._log = log
-        self._interceptors = Interceptors(chain, log)
-        self._polling = PollingThread()
+        self._interceptors = InterceptorChain(chain, log)
+        self._guard = AccessGuard()
         self._close_lock = threading.Lock()
         self._subscription: list[str] = []
         # librdkafka's own membership commits what librdkafka has handed over; another base may have a poll of its own.
         runs_ahead = not self._config.broker_assigned and type(self)._native_poll is Native.poll  # noqa: SLF001 - its own
-        self._ahead = Ahead(HANDFUL if runs_ahead else 0)
-        self._waiting = self._ahead.waiting
+        self._prefetch = PrefetchBuffer(BATCH_SIZE if runs_ahead else 0)
+        self._waiting = self._prefetch.waiting
         if self._config.broker_assigned:
-            from groupwright.consumer._membership.librdkafka_membership import NativeMember  # noqa: PLC0415 - one of the two is needed
+            from groupwright.consumer._membership.librdkafka_membership import LibrdkafkaMembership  # noqa: PLC0415 - one of the two is needed
 
-            native = NativeMember(self._config, self._polling, self._interceptors, log)
-            self._member, self._notices = native, native.noticed
+            native = LibrdkafkaMembership(self._config, self._guard, self._interceptors, log)
+            self._member, self._on_native_error = native, native.on_native_error
         else:
             # kafka-python comes with it, which a program that only imports this package need not pay for.
-            from groupwright.consumer._membership.classic_membership import OwnMember  # noqa: PLC0415 - see above
+            from groupwright.consumer._membership.classic_membership import ClassicMembership  # noqa: PLC0415 - see above
 
-            self._member = OwnMember(self._config, self._polling, self._ahead, self._interceptors, log)
+            self._member = ClassicMembership(
+                self._config, self._guard, self._prefetch, self._interceptors, log
+            )
         leave_to_parent(self)
         try:
             super().__init__({**self._member.native_config, **of_bases})
@@ -159,7 +161,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def subscription(self) -> list[str]:
         """Return the topics and regular expressions as `subscribe` was given them, empty without a subscription."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         return list(self._subscription)
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
@@ -174,7 +176,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             ConsumerError: There is no subscription, or ``group.protocol=consumer``: there the broker decides.
         """
-        self._polling.check_usable()
+        self._guard.check_usable()
         self._member.enforce_rebalance(reason or "the application enforced a rebalance")
 
     # --- Polling ------------------------------------------------------------------------------------
@@ -191,9 +193,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
-        polling = self._polling
+        polling = self._guard
         polling.last = now = monotonic()
-        if now < polling.quiet_until and not polling.ident:
+        if now < polling.fast_path_until and not polling.ident:
             # What nearly every call finds; each further step here would be felt at a million messages a second.
             if self._waiting:
                 return self._waiting.popleft()
@@ -205,7 +207,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._fetch(taken, _SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
                 polling.last = ended = monotonic()
                 polling.inside_seconds += ended - now
-                if taken and ended >= polling.quiet_until:
+                if taken and ended >= polling.fast_path_until:
                     self._take_back(taken)
             except BaseException:
                 self._keep(taken)
@@ -218,13 +220,13 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 return None
         return self._poll(math.inf if timeout < 0 else now + float(timeout))
 
-    @inside
+    @exclusive
     def _poll(self, deadline: float) -> Message | None:
         self._check_not_in_callback()
         taken: list[Message] = []
         try:
             while True:
-                with self._polling.timed():
+                with self._guard.timed():
                     error_message = self._serve()
                     if error_message is not None:
                         return error_message
@@ -236,7 +238,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                             for shown in self._interceptors.on_consume(taken):
                                 return shown
                             taken.clear()
-                if remaining <= _SLICE or self._polling.abandoned():
+                if remaining <= _SLICE or self._guard.abandoned():
                     return None
         except BaseException:
             self._keep(taken)
@@ -244,47 +246,47 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _take_back(self, messages: list[Message]) -> bool:
         """Keep messages for later if others may own their partitions by now; return whether that is so."""
-        lapsed = self._member.lapsed
-        if lapsed:
-            self._ahead.put_back(messages)
-        return lapsed
+        session_expired = self._member.session_expired
+        if session_expired:
+            self._prefetch.put_back(messages)
+        return session_expired
 
     def _keep(self, messages: list[Message]) -> None:
         """Have the next call return what this one does not, such as when the exception of a signal handler ends it."""
         # What librdkafka's own membership has handed over may be revoked and committed by it.
         if not self._config.broker_assigned:
-            self._ahead.put_back(messages)
-            if self._ahead.cut_short:
-                for partition in self._ahead.lost(Native.position(self, Native.assignment(self))):
+            self._prefetch.put_back(messages)
+            if self._prefetch.cut_short:
+                for partition in self._prefetch.lost(Native.position(self, Native.assignment(self))):
                     Native.seek(self, partition)
-            self._polling.disturb()
+            self._guard.wake()
 
     def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
         """Append the next message to `taken`, if there is one within `timeout` seconds."""
-        self._ahead.next(taken, self._native_consume, now)
+        self._prefetch.next(taken, self._native_consume, now)
         if taken:
             return
         polled: list[Any] = taken
         try:
-            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `Ahead.gather`
+            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer.gather`
             if polled[0] is None:
                 del polled[0]
                 return
-            self._ahead.taken(taken[0])
-            if self._notices is not None:
-                self._notice(taken)
+            self._prefetch.taken(taken[0])
+            if self._on_native_error is not None:
+                self._note_native_error(taken)
         except BaseException:
             if not polled:
-                self._ahead.interrupted()
+                self._prefetch.interrupted()
             elif polled[0] is None:
                 del polled[0]
             raise
 
-    def _notice(self, messages: list[Message]) -> None:
+    def _note_native_error(self, messages: list[Message]) -> None:
         for message in messages:
             error = message.error()
-            if error is not None and self._notices is not None:
-                self._notices(error)
+            if error is not None and self._on_native_error is not None:
+                self._on_native_error(error)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait for ever).
@@ -298,23 +300,23 @@ class Consumer(Observable, confluent_kafka.Consumer):
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
-        polling = self._polling
+        polling = self._guard
         polling.last = now = monotonic()
         messages: list[Message] = []
         deadline = math.inf if timeout < 0 else now + float(timeout)
-        if now < polling.quiet_until and not polling.ident:
+        if now < polling.fast_path_until and not polling.ident:
             # As in `poll`: what most calls find.
             polling.ident = get_ident()
             try:
                 if polling.closing:
                     polling.check_not_closing()
                 seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
-                self._ahead.gather(messages, num_messages, self._native_consume, seconds)
+                self._prefetch.gather(messages, num_messages, self._native_consume, seconds)
                 polling.last = ended = monotonic()
                 polling.inside_seconds += ended - now
-                if self._notices is not None:
-                    self._notice(messages)
-                if ended >= polling.quiet_until:
+                if self._on_native_error is not None:
+                    self._note_native_error(messages)
+                if ended >= polling.fast_path_until:
                     self._take_back(messages)
                 if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
                     return messages
@@ -328,7 +330,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 polling.ident = 0
         return self._consume(num_messages, deadline)
 
-    @inside
+    @exclusive
     def _consume(self, num_messages: int, deadline: float) -> list[Message]:
         self._check_not_in_callback()
         messages: list[Message] = []
@@ -341,9 +343,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
         """Add to `messages` until there are so many or the time is over; return what interceptors make of them."""
         while True:
-            with self._polling.timed():
+            with self._guard.timed():
                 if messages:
-                    self._polling.give_way()
+                    self._guard.yield_to_waiters()
                 else:
                     error_message = self._serve()
                     if error_message is not None:
@@ -352,11 +354,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 if not self._must_return(messages) and not self._member.hold(min(_SLICE, remaining)):
                     before = len(messages)
                     seconds = max(0.0, min(_SLICE, remaining))
-                    self._ahead.gather(messages, num_messages - before, self._native_consume, seconds)
-                    if self._notices is not None:
-                        self._notice(messages[before:])
+                    self._prefetch.gather(messages, num_messages - before, self._native_consume, seconds)
+                    if self._on_native_error is not None:
+                        self._note_native_error(messages[before:])
                 self._take_back(messages)
-                over = remaining <= _SLICE or self._polling.abandoned()
+                over = remaining <= _SLICE or self._guard.abandoned()
                 if over or len(messages) >= num_messages or self._must_return(messages):
                     shown = self._interceptors.on_consume(messages)
                     if shown or over:
@@ -365,8 +367,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _must_return(self, messages: list[Message]) -> bool:
         """Return whether what is due waits for the messages in hand: it may give up their partitions, or raise."""
-        polling = self._polling
-        asked = polling.closing or polling.woken or polling.must_leave
+        polling = self._guard
+        asked = polling.closing or polling.woken or polling.must_yield
         return bool(messages) and (asked or self._member.due)
 
     def _check_not_in_callback(self) -> None:
@@ -375,22 +377,22 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _serve(self) -> Message | None:
         """Do what is due before messages are handed out; return an error to hand out instead."""
-        self._polling.quiet_until = 0.0
-        self._polling.last = monotonic()
-        self._polling.give_way()
-        self._polling.leave_for_others()
-        self._polling.check_not_closing()
-        self._polling.check_not_woken()
+        self._guard.fast_path_until = 0.0
+        self._guard.last = monotonic()
+        self._guard.yield_to_waiters()
+        self._guard.yield_exclusive()
+        self._guard.check_not_closing()
+        self._guard.check_not_woken()
         message = self._member.serve(self)
-        if self._ahead.unsorted:
-            self._ahead.sort_out()
+        if self._prefetch.unsorted:
+            self._prefetch.apply_pauses()
         if message is None and not self._interceptors:
-            self._polling.quiet_until = self._member.quiet_until
+            self._guard.fast_path_until = self._member.fast_path_until
             # Who disturbs the quiet says first what for, so one of both sides sees the other.
-            polling = self._polling
-            told = polling.wanted or polling.closing or polling.woken
-            if told or self._member.due or self._ahead.unsorted:
-                polling.disturb()
+            polling = self._guard
+            told = polling.has_waiters or polling.closing or polling.woken
+            if told or self._member.due or self._prefetch.unsorted:
+                polling.wake()
         return message
 
     def wakeup(self) -> None:
@@ -399,7 +401,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Any thread may call it, and a signal handler too. A poll ends within 25 ms; `consume` first returns the messages that
         it has in hand. Several calls before a poll are one.
         """
-        self._polling.wake()
+        self._guard.request_wakeup()
 
     # --- Committing ---------------------------------------------------------------------------------
 
@@ -424,7 +426,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             TypeError: `message` is no message, or `offsets` is no list of partitions.
             ValueError: both `message` and `offsets` are given.
         """
-        self._polling.check_usable()
+        self._guard.check_usable()
         if others:
             asynchronous = read_async(asynchronous, others)
         return self._member.commit(self, message, offsets, asynchronous=asynchronous)
@@ -438,7 +440,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             CommitError: offsets are stored by librdkafka, or none of the partitions is assigned.
             ValueError: `message` and `offsets` are both given, or neither.
         """
-        self._polling.check_usable()
+        self._guard.check_usable()
         self._member.store_offsets(self, message, offsets)
 
     # --- Assigning by hand --------------------------------------------------------------------------
@@ -484,33 +486,33 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Stop delivering these partitions until `resume`, also where they are revoked and assigned again meanwhile."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         check_partitions(partitions)
         self._member.pause(self, partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Deliver these partitions again."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         check_partitions(partitions)
         self._member.resume(self, partitions)
 
     def paused(self) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         return self._member.paused(self)
 
     # --- librdkafka's own ---------------------------------------------------------------------------
 
     if hasattr(Native, "cluster_id"):  # confluent-kafka 2.16 or later
-        cluster_id = beside(Native.cluster_id)
-    _native_committed = beside(Native.committed)
-    get_watermark_offsets = beside(Native.get_watermark_offsets)
-    list_topics = beside(Native.list_topics)
-    offsets_for_times = beside(Native.offsets_for_times)
+        cluster_id = shared(Native.cluster_id)
+    _native_committed = shared(Native.committed)
+    get_watermark_offsets = shared(Native.get_watermark_offsets)
+    list_topics = shared(Native.list_topics)
+    offsets_for_times = shared(Native.offsets_for_times)
 
     def assignment(self) -> list[TopicPartition]:
         """Return what is assigned, each partition with the offset that it was assigned with, or OFFSET_STORED."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         return self._member.assignment(self)
 
     def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
@@ -519,22 +521,22 @@ class Consumer(Observable, confluent_kafka.Consumer):
         confluent-kafka sends a commit and this request over one connection, in order. Here they have two, so the ends of
         commits under way are awaited first, for half of `timeout` and a second at most.
         """
-        if not self._polling.closed:
+        if not self._guard.closed:
             self._member.await_commits(_ORDER if timeout < 0 else min(_ORDER, timeout / 2))
         return self._native_committed(partitions, timeout)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the offset after the last message that was returned of each partition."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         check_partitions(partitions)
-        return self._ahead.positions_of(self, partitions, self._polling)
+        return self._prefetch.positions_of(self, partitions, self._guard)
 
     @between_polls
     def seek(self, partition: TopicPartition) -> None:
         """Go on at another offset; the partition must be assigned."""
         self._member.seek(self, partition)
-        self._ahead.drop([(partition.topic, partition.partition)])
-        self._ahead.begin([partition])
+        self._prefetch.drop([(partition.topic, partition.partition)])
+        self._prefetch.begin([partition])
 
     @between_polls
     def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
@@ -564,9 +566,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             ConsumerError: The partition is not assigned.
         """
-        self._polling.check_usable()
+        self._guard.check_usable()
         check_partitions([partition])
-        with self._polling.beside():
+        with self._guard.shared():
             assigned = Native.assignment(self)
             _low, end = Native.get_watermark_offsets(self, partition, cached=True)
         start = next((each.offset for each in assigned if each == partition), None)
@@ -582,14 +584,14 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Authenticate with these whenever a connection must from now on."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         self._member.set_sasl_credentials(self, username, password)
 
     # --- Who it is ----------------------------------------------------------------------------------
 
     def memberid(self) -> str | None:  # type: ignore[override] # the stub omits that it may be None
         """Return the member id that the coordinator gave, or None outside a group."""
-        self._polling.check_usable()
+        self._guard.check_usable()
         return self._member.member_id(self)
 
     def consumer_group_metadata(self) -> bytes:
@@ -598,7 +600,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         It holds the member id and the generation of the last assignment, also after that was lost: the broker then
         refuses the offsets. (Without any, it would take them.)
         """
-        self._polling.check_usable()
+        self._guard.check_usable()
         return self._member.group_metadata(self)
 
     # --- Closing ------------------------------------------------------------------------------------
@@ -625,10 +627,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
             RuntimeError: this is called from a callback, or another thread has been inside one for 10 s; then the consumer
                 stays open.
         """
-        if self._polling.closed or self._polling.forked:
-            self._polling.closed = True
+        if self._guard.closed or self._guard.forked:
+            self._guard.closed = True
             return
-        if self._polling.ident == get_ident():
+        if self._guard.ident == get_ident():
             raise RuntimeError(
                 "close() cannot be called by a thread that is inside another method of the consumer, such as a callback or a "
                 "signal handler that interrupts poll(): return from it first. A handler may set a flag, or raise an exception"
@@ -638,13 +640,13 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._member.check_may_leave(leave)
         seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
         with self._close_lock:
-            if not self._polling.closed:
-                self._polling.end(_CLOSE_TIMEOUT)
+            if not self._guard.closed:
+                self._guard.end(_CLOSE_TIMEOUT)
                 try:
-                    self._polling.ident = get_ident()
+                    self._guard.ident = get_ident()
                     self._close(seconds, leave)
                 finally:
-                    self._polling.ident = 0
+                    self._guard.ident = 0
         error = self._member.take_error()
         if error is not None:
             raise error
@@ -662,7 +664,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _close_handle(self) -> None:
         """Close librdkafka's handle, with no other thread inside it: before confluent-kafka 2.16 that one would crash."""
-        with self._polling.alone(_CLOSE_TIMEOUT) as alone:
+        with self._guard.exclusive(_CLOSE_TIMEOUT) as alone:
             try:
                 if alone:
                     super().close()
@@ -673,7 +675,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                         _CLOSE_TIMEOUT,
                     )
             finally:
-                self._polling.closed = True
+                self._guard.closed = True
 
     def __enter__(self) -> Self:
         """Return the consumer itself."""

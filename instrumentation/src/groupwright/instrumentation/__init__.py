@@ -17,8 +17,7 @@
 from groupwright.instrumentation.adopt import instrumented
 from groupwright.instrumentation.collector import Metrics, instrument
 from groupwright.instrumentation.events import RebalanceEvent
-from groupwright.instrumentation.listener import Instrumentation
-from groupwright.instrumentation.observable import (
+from groupwright.instrumentation.interfaces import (
     ClientListener,
     Leadership,
     MembershipSnapshot,
@@ -26,6 +25,7 @@ from groupwright.instrumentation.observable import (
     RebalanceListener,
     RebalanceRecord,
 )
+from groupwright.instrumentation.listener import Instrumentation
 from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
 
 __all__ = [

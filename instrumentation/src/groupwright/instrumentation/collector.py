@@ -16,8 +16,8 @@ from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.producers import ProducerInstrumentation
+from groupwright.instrumentation.interfaces import ObservableConsumer, as_observable
 from groupwright.instrumentation.listener import Instrumentation, Options
-from groupwright.instrumentation.observable import ObservableConsumer, as_observable
 from groupwright.instrumentation.sinks import EventSink
 
 

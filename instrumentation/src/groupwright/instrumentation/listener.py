@@ -32,18 +32,18 @@ from groupwright.instrumentation._metrics.catalogue import (
     STATISTICS_AGE,
     WARNINGS,
 )
+from groupwright.instrumentation._metrics.consumer_state import Standing
 from groupwright.instrumentation._metrics.families import Families, Identity
 from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
 from groupwright.instrumentation._metrics.samples import Growth, Reading
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import Observed
-from groupwright.instrumentation._tracking.consumer_state import Standing
 from groupwright.instrumentation._tracking.rebalance_tracker import CONSUMER
 from groupwright.instrumentation._tracking.round_merger import Round, Rounds, read_round
 from groupwright.instrumentation._tracking.settings import ConsumerSettings
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
 from groupwright.instrumentation.events import RebalanceEvent, make_event
-from groupwright.instrumentation.observable import (
+from groupwright.instrumentation.interfaces import (
     MembershipSnapshot,
     ObservableConsumer,
     Partitions,

@@ -16,7 +16,7 @@ _LARGEST = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class MadePlan:
+class PreviousAssignment:
     """A plan that was made here, and for which generation."""
 
     generation: int
@@ -24,11 +24,14 @@ class MadePlan:
     assignment: Assignment
 
 
-class Weighed(Assignor):
+class MeasuredAssignor(Assignor):
     """An assignor whose plan is weighed as soon as it is made, on the assignor's own thread."""
 
     def __init__(
-        self, assignor: Assignor, before: MadePlan | None, log: logging.LoggerAdapter[logging.Logger]
+        self,
+        assignor: Assignor,
+        before: PreviousAssignment | None,
+        log: logging.LoggerAdapter[logging.Logger],
     ) -> None:
         """Run `assignor`; `before` is the plan of the generation before, if that was made here."""
         self.name = assignor.name
@@ -69,7 +72,7 @@ class Weighed(Assignor):
         )
 
 
-def change_of_members(before: MadePlan | None, members: Iterable[str]) -> str | None:
+def change_of_members(before: PreviousAssignment | None, members: Iterable[str]) -> str | None:
     """Say who came and went since the plan of the generation before; None where that is not known, or nobody."""
     if before is None:
         return None

@@ -18,7 +18,7 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode, Identity, Offsets
+from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode, MemberIdentity, Offsets
 
 _PAUSE = 0.1  # seconds before a commit is retried
 
@@ -49,7 +49,7 @@ class CommitSender:
 
     def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit as whatever the member is when the loop gets it; after `end`, fail at once."""
-        commit = Commit(offsets, Identity(), deadline, done)
+        commit = Commit(offsets, MemberIdentity(), deadline, done)
         with self._submitting:
             ended = self._ended
             if ended is None:
@@ -76,7 +76,7 @@ class CommitSender:
         while self._submitted:
             commit = self._submitted.popleft()
             identity = self._membership.commit_identity()
-            if isinstance(identity, Identity):
+            if isinstance(identity, MemberIdentity):
                 self._queue.add(replace(commit, identity=identity))
             elif self._membership.keeps_partitions:
                 self._held.append(commit)
@@ -144,7 +144,7 @@ class CommitSender:
             self._sending = False
         self._feed(_nothing)
 
-    async def _send_request(self, identity: Identity, offsets: Offsets) -> bool:
+    async def _send_request(self, identity: MemberIdentity, offsets: Offsets) -> bool:
         """Send one request; return whether any of its commits goes back to be retried."""
         try:
             answer = await self._network.commit(identity, offsets)

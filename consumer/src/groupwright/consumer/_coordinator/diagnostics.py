@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.consumer._coordinator.inbox import Failed, Reported
 from groupwright.consumer._network.connections import Network
-from groupwright.consumer._protocol.actions import Refuse
+from groupwright.consumer._protocol.actions import ReportError
 from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode
 from groupwright.consumer.errors import AssignorFailedError
 
@@ -36,7 +36,7 @@ _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _FENCED = "another consumer has joined with this one's group.instance.id; give every consumer its own"
 
 
-async def explain(refusal: Refuse, protocols: Iterable[str], network: Network) -> Failed | Reported:
+async def explain(refusal: ReportError, protocols: Iterable[str], network: Network) -> Failed | Reported:
     """Return a refusal in words, for the application; asks the coordinator about the group where that helps.
 
     A message's error begins with librdkafka's words for the same. What librdkafka has no error for is raised.

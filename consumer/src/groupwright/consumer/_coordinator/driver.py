@@ -21,15 +21,15 @@ from groupwright.consumer._coordinator.leader import Leader
 from groupwright.consumer._network.connections import AccessError, Network, Timer
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
-from groupwright.consumer._protocol.error_policy import Api, Verdict, verdict
+from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Closed
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     ErrorCode,
+    OffsetFetchResponse,
     Offsets,
-    OffsetsAnswer,
     error_name,
 )
 from groupwright.consumer._protocol.timers import PollClock
@@ -78,16 +78,16 @@ class Driver:
         self._failures: set[str] = set()
         """Why look-ups of the coordinator failed, as logged since it was last found."""
         self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
-            act.LookUpCoordinator: self._look_up,
-            act.SendJoin: self._join,
-            act.Plan: self._plan,
-            act.FetchTopics: self._fetch_topics,
-            act.SendSync: self._sync,
+            act.FindCoordinator: self._look_up,
+            act.SendJoinGroup: self._join,
+            act.PerformAssignment: self._plan,
+            act.FetchMetadata: self._fetch_topics,
+            act.SendSyncGroup: self._sync,
             act.FetchOffsets: self._fetch_offsets,
             act.SendHeartbeat: self._heartbeat,
-            act.SendCommits: self._send_commits,
-            act.SendLeave: self._leave,
-            act.Refuse: self._refuse,
+            act.SendOffsetCommits: self._send_commits,
+            act.SendLeaveGroup: self._leave,
+            act.ReportError: self._report_error,
         }
 
     # --- From any thread ----------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Driver:
         before = self._membership.state
         # One time for all: what gets due while the actions are done must not fall between the two questions.
         now = time.monotonic()
-        self._tell_silence(now)
+        self._report_stall(now)
         self._membership.runs(now)
         try:
             for action in method(*args, now):
@@ -170,7 +170,7 @@ class Driver:
         self._commits.expire(time.monotonic())
         self._feed(lambda now: self._membership.tick(now, self._poll_clock.polled(now)))
 
-    def _tell_silence(self, now: float) -> None:
+    def _report_stall(self, now: float) -> None:
         """Warn if the thread did not run for long; what it does first afterwards need not be the tick that is overdue."""
         silent = now - self._due
         if silent > self._session_timeout / 2:
@@ -185,12 +185,12 @@ class Driver:
 
     def _do(self, action: act.Action) -> None:
         match action:
-            case act.Deliver(event):
+            case act.DeliverEvent(event):
                 if isinstance(event, Closed):
                     self._commits.end(_CLOSED)
                     self._network.end()
                 self._inbox.put(event)
-            case act.Withdraw(ticket):
+            case act.WithdrawEvent(ticket):
                 if self._inbox.withdraw(ticket):
                     self.call(self._membership.withdrawn, ticket)
             case act.DropConnection():
@@ -214,25 +214,25 @@ class Driver:
             await request(action)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
-            self._break_off(action)
+            self._cancel_requests(action)
 
-    def _break_off(self, action: act.Action) -> None:
+    def _cancel_requests(self, action: act.Action) -> None:
         """End what a defect has cut short, so that nothing waits for its answer for ever."""
         member = self._membership
         match action:
-            case act.LookUpCoordinator():
+            case act.FindCoordinator():
                 self._feed(member.coordinator_missing, None, "")
-            case act.FetchTopics():
+            case act.FetchMetadata():
                 self._feed(member.topics_missing, None, "")
             case act.SendHeartbeat():
                 self._feed(member.heartbeat_unanswered)
             case (
-                act.SendJoin()
-                | act.Plan()
-                | act.SendSync()
+                act.SendJoinGroup()
+                | act.PerformAssignment()
+                | act.SendSyncGroup()
                 | act.FetchOffsets()
-                | act.SendCommits()
-                | act.SendLeave()
+                | act.SendOffsetCommits()
+                | act.SendLeaveGroup()
             ):
                 self._feed(member.broken, action.attempt)
 
@@ -244,7 +244,7 @@ class Driver:
 
     # --- Requests -----------------------------------------------------------------------------------
 
-    async def _look_up(self, _action: act.LookUpCoordinator) -> None:
+    async def _look_up(self, _action: act.FindCoordinator) -> None:
         member = self._membership
         try:
             code, message = await self._network.find_coordinator()
@@ -264,7 +264,7 @@ class Driver:
                 self._feed(member.coordinator_found)
                 self._found()
             else:
-                refused = verdict(Api.FIND_COORDINATOR, code) is Verdict.REFUSED
+                refused = classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
                 if refused:
                     self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
@@ -275,7 +275,7 @@ class Driver:
         if not self._network.ended:
             self._log.warning("%s: %s", message, reason)
 
-    async def _join(self, action: act.SendJoin) -> None:
+    async def _join(self, action: act.SendJoinGroup) -> None:
         # The coordinator would answer a commit sent behind a parked JoinGroup only after the rebalance.
         await self._commits.drained()
         if not self._membership.awaits(action.attempt):
@@ -291,7 +291,7 @@ class Driver:
             self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
             self._feed(self._membership.joined, action.attempt, answer)
 
-    async def _plan(self, action: act.Plan) -> None:
+    async def _plan(self, action: act.PerformAssignment) -> None:
         member = self._membership
         try:
             plan = await self._leader.plan(
@@ -302,17 +302,19 @@ class Driver:
                 skip=action.skip,
             )
         except AccessError as error:
-            self._feed(member.plan_failed, action.attempt, error.code, str(error))
+            self._feed(member.assignment_failed, action.attempt, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - a user's code; the error goes to who polls
             self._log.exception("the assignor %r failed", action.protocol)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
-            self._feed(member.plan_failed, action.attempt, ErrorCode.NONE, detail)
+            self._feed(member.assignment_failed, action.attempt, ErrorCode.NONE, detail)
         else:
             if plan is not None:
-                self._feed(member.led, action.attempt, plan.leadership, plan.change)
-                self._feed(member.planned, action.attempt, plan.assignments, plan.asked, plan.topics)
+                self._feed(member.on_leader_elected, action.attempt, plan.leadership, plan.change)
+                self._feed(
+                    member.assignment_computed, action.attempt, plan.assignments, plan.asked, plan.topics
+                )
 
-    async def _fetch_topics(self, action: act.FetchTopics) -> None:
+    async def _fetch_topics(self, action: act.FetchMetadata) -> None:
         try:
             topics = await self._network.fetch_topics(action.topics)
         except AccessError as error:
@@ -324,7 +326,7 @@ class Driver:
         else:
             self._feed(self._membership.topics_found, topics)
 
-    async def _sync(self, action: act.SendSync) -> None:
+    async def _sync(self, action: act.SendSyncGroup) -> None:
         try:
             answer = await self._network.sync(action.identity, action.assignments)
         except AccessError as error:
@@ -345,10 +347,10 @@ class Driver:
             self._warn("OffsetFetch had no answer", error)
             self._feed(self._membership.disconnected, action.attempt)
         else:
-            self._tell_of_transaction(answer)
+            self._notify_open_transaction(answer)
             self._feed(self._membership.offsets_fetched, action.attempt, answer)
 
-    def _tell_of_transaction(self, answer: OffsetsAnswer) -> None:
+    def _notify_open_transaction(self, answer: OffsetFetchResponse) -> None:
         """Say once for each time that an open transaction holds an assignment up: else nobody knows what it waits for."""
         unstable = [key for key, code in answer.errors.items() if code == ErrorCode.UNSTABLE_OFFSET_COMMIT]
         if unstable and not self._told_of_transaction:
@@ -371,11 +373,11 @@ class Driver:
         else:
             self._feed(self._membership.heartbeat_answered, action.identity, error)
 
-    async def _send_commits(self, action: act.SendCommits) -> None:
+    async def _send_commits(self, action: act.SendOffsetCommits) -> None:
         await self._commits.drained()
         self._feed(self._membership.committed, action.attempt)
 
-    async def _leave(self, action: act.SendLeave) -> None:
+    async def _leave(self, action: act.SendLeaveGroup) -> None:
         await self._commits.drained()
         try:
             error = await self._network.leave(action.identity, action.reason)
@@ -385,5 +387,5 @@ class Driver:
             self._log.info("left the group: %s (error %d)", action.reason, error)
         self._feed(self._membership.left, action.attempt)
 
-    async def _refuse(self, action: act.Refuse) -> None:
+    async def _report_error(self, action: act.ReportError) -> None:
         self._inbox.put(await explain(action, self._assignors, self._network))

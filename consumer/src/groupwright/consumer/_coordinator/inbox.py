@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.consumer._protocol.events import Assign, Event
 from groupwright.consumer._protocol.rebalance import Timeline
-from groupwright.consumer._protocol.wakeup import Bell
+from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConsumerError
 
 
@@ -49,7 +49,7 @@ class Inbox:
         methods."""
         self._taken: InboxEvent | None = None
         self._lock = threading.RLock()  # a signal handler may poll
-        self._bell = Bell()
+        self._wakeup = Wakeup()
 
     def __bool__(self) -> bool:
         """Whether anything waits; takes no lock, since every poll asks."""
@@ -59,7 +59,7 @@ class Inbox:
         """Add an event, and wake whoever waits for one."""
         with self._lock:
             self.events.append(event)
-        self._bell.ring()
+        self._wakeup.notify()
 
     def take(self) -> InboxEvent | None:
         """Return the oldest event, or None; the same one again until it is `done`, and it can no longer be withdrawn."""
@@ -96,4 +96,4 @@ class Inbox:
         while (remaining := deadline - time.monotonic()) > 0:
             if self.events and not (but_for_gains and self.next_gains is not None):
                 break
-            self._bell.wait(remaining)
+            self._wakeup.wait(remaining)

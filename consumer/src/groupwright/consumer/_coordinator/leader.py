@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from groupwright.assignors import Assignor, AssignorError, JoinedMember
 from groupwright.consumer._coordinator.fork_safety import not_while_forking
 from groupwright.consumer._network.connections import AccessError, Network
-from groupwright.consumer._protocol.model import DisconnectedError, TopicsAnswer
+from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
 from groupwright.consumer._protocol.rebalance import Leadership
 
 if TYPE_CHECKING:
-    from groupwright.consumer._coordinator.assignment_stats import MadePlan
+    from groupwright.consumer._coordinator.assignment_stats import PreviousAssignment
     from groupwright.consumer._coordinator.planning import Planned
 
 _Result = TypeVar("_Result")
@@ -28,13 +28,13 @@ _PAUSE = 0.1  # seconds between two tries to fetch metadata
 
 
 @dataclass(frozen=True, slots=True)
-class LeadersPlan:
+class GroupAssignment:
     """A plan, and what it was made from."""
 
     assignments: Mapping[str, bytes]
     asked: frozenset[str]
     """All topics that members subscribe to."""
-    topics: TopicsAnswer
+    topics: MetadataResponse
     leadership: Leadership | None = None
     change: str | None = None
     """How the group's members have changed, in words, where that is known."""
@@ -56,7 +56,7 @@ class Leader:
         self._assignors = assignors
         self._log = log
         self._cooperative = cooperative
-        self._made: MadePlan | None = None
+        self._made: PreviousAssignment | None = None
 
     async def plan(
         self,
@@ -66,7 +66,7 @@ class Leader:
         *,
         generation: int = -1,
         skip: bool = False,
-    ) -> LeadersPlan | None:
+    ) -> GroupAssignment | None:
         """Return each member's assignment for this generation, or None once the plan is no longer `wanted`.
 
         Topics that this client may not see are left out, with a warning.
@@ -86,29 +86,29 @@ class Leader:
         if topics is None:
             return None
         if skip:
-            return LeadersPlan({}, asked, topics)
+            return GroupAssignment({}, asked, topics)
         before = self._made if self._made is not None and self._made.generation == generation - 1 else None
         started = time.monotonic()
-        planned = await self._in_thread(lambda: self._make(assignor, members, topics, generation, before))
+        assigned = await self._in_thread(lambda: self._make(assignor, members, topics, generation, before))
         took = time.monotonic() - started
         self._log.info(
             "assigned %d topics to %d members by %r in %.3f s",
             len(topics.topics),
-            len(planned.assignments),
+            len(assigned.assignments),
             protocol,
             took,
         )
-        if planned.made is not None:
-            self._made = planned.made
-        return LeadersPlan(planned.assignments, asked, topics, planned.leadership, planned.change)
+        if assigned.made is not None:
+            self._made = assigned.made
+        return GroupAssignment(assigned.assignments, asked, topics, assigned.leadership, assigned.change)
 
     def _make(
         self,
         assignor: Assignor,
         members: tuple[JoinedMember, ...],
-        topics: TopicsAnswer,
+        topics: MetadataResponse,
         generation: int,
-        before: "MadePlan | None",
+        before: "PreviousAssignment | None",
     ) -> "Planned":
         from groupwright.consumer._coordinator.planning import make_plan  # noqa: PLC0415 - only leaders need numpy
 
@@ -116,7 +116,9 @@ class Leader:
             assignor, members, topics.topics, generation, before, self._log, cooperative=self._cooperative
         )
 
-    async def _fetch_topics(self, asked: frozenset[str], wanted: Callable[[], bool]) -> TopicsAnswer | None:
+    async def _fetch_topics(
+        self, asked: frozenset[str], wanted: Callable[[], bool]
+    ) -> MetadataResponse | None:
         """Fetch fresh metadata of every topic that a member subscribes to."""
         while wanted():
             try:

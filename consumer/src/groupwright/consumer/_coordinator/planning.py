@@ -17,7 +17,11 @@ from groupwright.assignors import (
     withhold_claimed,
 )
 from groupwright.assignors import assign as run_assignor
-from groupwright.consumer._coordinator.assignment_stats import MadePlan, Weighed, change_of_members
+from groupwright.consumer._coordinator.assignment_stats import (
+    MeasuredAssignor,
+    PreviousAssignment,
+    change_of_members,
+)
 from groupwright.consumer._protocol.rebalance import Leadership
 
 __all__ = ["Planned", "make_plan", "subscribed_topics"]
@@ -31,7 +35,7 @@ class Planned:
     leadership: Leadership | None
     change: str | None
     """How the group's members have changed, in words, where that is known."""
-    made: MadePlan | None
+    made: PreviousAssignment | None
     """What the plan of the next generation is held against."""
 
 
@@ -40,7 +44,7 @@ def make_plan(
     members: tuple[JoinedMember, ...],
     topics: Mapping[str, Topic],
     generation: int,
-    before: MadePlan | None,
+    before: PreviousAssignment | None,
     log: logging.LoggerAdapter[logging.Logger],
     *,
     cooperative: bool,
@@ -52,12 +56,12 @@ def make_plan(
     """
     if cooperative and not isinstance(assignor, CooperativeStickyAssignor):
         assignor = _Checked(assignor)
-    weighed = Weighed(assignor, before, log)
+    weighed = MeasuredAssignor(assignor, before, log)
     assignments = lead(weighed, members, topics)
     made = (
         None
         if weighed.assignment is None
-        else MadePlan(generation, frozenset(assignments), weighed.assignment)
+        else PreviousAssignment(generation, frozenset(assignments), weighed.assignment)
     )
     return Planned(assignments, weighed.leadership, change_of_members(before, assignments), made)
 

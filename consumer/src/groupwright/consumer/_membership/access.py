@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from groupwright.consumer._coordinator.inbox import Inbox, InboxEvent
 from groupwright.consumer._protocol.timers import PollClock
-from groupwright.consumer._protocol.wakeup import Bell
+from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 
 _TURN = 0.05
@@ -32,7 +32,7 @@ _PAUSE = 0.001
 """Seconds between two looks whether the polling thread has come out."""
 
 
-class PollingThread(PollClock):
+class AccessGuard(PollClock):
     """The thread that polls, as long as it is inside a call; and whether one may be, still."""
 
     __slots__ = (
@@ -45,9 +45,9 @@ class PollingThread(PollClock):
         "abandoned",
         "closed",
         "closing",
+        "fast_path_until",
         "ident",
         "inside_seconds",
-        "quiet_until",
         "woken",
     )
 
@@ -56,7 +56,7 @@ class PollingThread(PollClock):
         super().__init__()
         self.ident = 0
         """The thread inside, or 0. `poll` sets it by itself, the rest is for the methods."""
-        self.quiet_until = 0.0
+        self.fast_path_until = 0.0
         """Monotonic time until which `poll` has nothing to do but to poll, unless it is disturbed."""
         self.inside_seconds = 0.0
         """Time that the application has spent inside `poll` and `consume`; what needed no look at librdkafka left out."""
@@ -67,7 +67,7 @@ class PollingThread(PollClock):
         self.woken = False
         """Whether `wakeup` was called, and no poll has raised for it yet."""
         self._pid = os.getpid()
-        self._given_back = Bell()
+        self._given_back = Wakeup()
         """Rings when a thread is done with the handle, for the one that gives way or wants to be alone."""
         self._wanting: set[object] = set()
         """One token for each thread that uses the handle beside the polling one, or waits to."""
@@ -75,7 +75,7 @@ class PollingThread(PollClock):
         """One token for each thread that is inside instead of the polling one, or waits to be."""
         self._alone = False
         # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
-        os.register_at_fork(after_in_child=functools.partial(_disturb, weakref.ref(self)))
+        os.register_at_fork(after_in_child=functools.partial(_wake, weakref.ref(self)))
 
     @classmethod
     def of_a_closed_consumer(cls) -> Self:
@@ -84,14 +84,14 @@ class PollingThread(PollClock):
         polling.closed = True
         return polling
 
-    def disturb(self) -> None:
-        """Have the next poll look at everything; callable from any thread."""
-        self.quiet_until = 0.0
-
     def wake(self) -> None:
+        """Have the next poll look at everything; callable from any thread."""
+        self.fast_path_until = 0.0
+
+    def request_wakeup(self) -> None:
         """Have the poll under way, or the next one, raise; callable from any thread and from a signal handler: no lock."""
         self.woken = True
-        self.disturb()  # afterwards, since `poll` looks at the flag after it has set the time
+        self.wake()  # afterwards, since `poll` looks at the flag after it has set the time
 
     def check_not_woken(self) -> None:
         """Check that a poll may go on.
@@ -118,7 +118,7 @@ class PollingThread(PollClock):
         return now if self.ident else self.last
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def shared(self) -> Iterator[None]:
         """Use the handle from any thread: the polling one gives way."""
         if self.ident == get_ident():
             yield
@@ -132,7 +132,7 @@ class PollingThread(PollClock):
                 time.sleep(_PAUSE)
                 self._wanting.add(token)
             # Afterwards, since `poll` sets the time before it looks for tokens: one of both sees the other.
-            self.disturb()
+            self.wake()
             if self.closed:
                 raise RuntimeError("Consumer closed")
             yield
@@ -142,10 +142,10 @@ class PollingThread(PollClock):
     def _give_back(self, token: object) -> None:
         # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
         self._wanting.discard(token)
-        self._given_back.ring()
+        self._given_back.notify()
 
     @contextmanager
-    def alone(self, timeout: float) -> Iterator[bool]:
+    def exclusive(self, timeout: float) -> Iterator[bool]:
         """Have the handle without any other thread; yields whether all have come out of it within `timeout` seconds."""
         try:
             self._alone = True
@@ -159,12 +159,12 @@ class PollingThread(PollClock):
             self._alone = False
 
     @property
-    def wanted(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether another thread waits for the handle, or to be inside."""
         return bool(self._wanting or self._entering)
 
     @property
-    def must_leave(self) -> bool:
+    def must_yield(self) -> bool:
         """Whether another thread waits to be inside instead of this one."""
         return bool(self._entering)
 
@@ -184,7 +184,7 @@ class PollingThread(PollClock):
         entered = False
         try:
             self._entering.add(token)
-            self.disturb()  # afterwards, since `poll` sets the time before it looks for tokens
+            self.wake()  # afterwards, since `poll` sets the time before it looks for tokens
             while True:
                 self.check_not_closing()
                 # No call comes between the test and the set, so no other thread does.
@@ -202,7 +202,7 @@ class PollingThread(PollClock):
                 self.ident = 0
             self._entering.discard(token)
 
-    def leave_for_others(self) -> None:
+    def yield_exclusive(self) -> None:
         """Let the threads inside that wait in `between_polls`, and come back in after them."""
         if self._entering:
             me, self.ident = self.ident, 0
@@ -210,7 +210,7 @@ class PollingThread(PollClock):
                 time.sleep(_PAUSE)
             self.ident = me
 
-    def give_way(self) -> None:
+    def yield_to_waiters(self) -> None:
         """Let the threads go first that want the handle now, for a turn at most."""
         asked = frozenset(self._wanting)
         if asked:
@@ -253,7 +253,7 @@ class PollingThread(PollClock):
         """
         waited = 0.0
         self.closing = True
-        self.disturb()
+        self.wake()
         try:
             while (other := self.ident) and waited < timeout:
                 time.sleep(_PAUSE)  # leaving tells nobody: that would cost each poll
@@ -274,10 +274,10 @@ def never() -> bool:
     return False
 
 
-def _disturb(polling: "weakref.ref[PollingThread]") -> None:
+def _wake(polling: "weakref.ref[AccessGuard]") -> None:
     found = polling()
     if found is not None:
-        found.disturb()
+        found.wake()
 
 
 def _name(ident: int) -> str:
@@ -287,18 +287,18 @@ def _name(ident: int) -> str:
     return str(ident)
 
 
-class DisturbingInbox(Inbox):
+class WakingInbox(Inbox):
     """An inbox that `poll` need not look at: it is told."""
 
-    def __init__(self, polling: PollingThread) -> None:
+    def __init__(self, polling: AccessGuard) -> None:
         """Disturb this thread with each event."""
         super().__init__()
-        self._polling = polling
+        self._guard = polling
 
     def put(self, event: InboxEvent) -> None:
         """Add an event, and have the next poll look at it."""
         super().put(event)
-        self._polling.disturb()  # afterwards, since `poll` looks at the events after it has set the time
+        self._guard.wake()  # afterwards, since `poll` looks at the events after it has set the time
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -306,20 +306,20 @@ _Result = TypeVar("_Result")
 _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
-def beside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+def shared(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
     """Return a native method that any thread may call; it is refused where librdkafka's handle would fail or hang."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
         polling.check_usable()
-        with polling.beside():
+        with polling.shared():
             return method(consumer, *args, **kwargs)
 
     return call
 
 
-def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+def exclusive(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
     """Return a method that one thread at a time may call, and none while another closes the consumer.
 
     The thread that closes waits for `ident`, so `closing` is looked at once that is set: one of both sees the other.
@@ -327,12 +327,12 @@ def inside(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
         polling.check_usable()
         me = get_ident()
         while (before := polling.ident) not in {0, me}:
             polling.check_not_closing()  # the thread inside closes
-            if not polling.must_leave:
+            if not polling.must_yield:
                 raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
             time.sleep(_PAUSE)  # a call between two polls ends soon
         # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
@@ -353,7 +353,7 @@ def between_polls(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: PollingThread = consumer._polling  # noqa: SLF001 - the class's own
+        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
         polling.check_usable()
         if polling.ident == get_ident():
             return method(consumer, *args, **kwargs)  # in a callback

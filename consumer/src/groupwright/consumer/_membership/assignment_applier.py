@@ -23,7 +23,7 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
-from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
 from groupwright.consumer._protocol.rebalance import (
@@ -64,7 +64,7 @@ _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
 
-class Handover:
+class AssignmentApplier:
     """Applies the membership's assignments to one consumer's handle. Used by the polling thread alone."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Handover:
         client_id: str,
         offset_reset: str,
         offsets: OffsetTracker,
-        ahead: Ahead,
+        ahead: PrefetchBuffer,
         log: logging.LoggerAdapter[logging.Logger],
         clock: Clock = time.monotonic,
         *,
@@ -95,7 +95,7 @@ class Handover:
         # Where "error" is wanted, librdkafka finds no committed offset by itself and reports it.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
         self._offsets = offsets
-        self._ahead = ahead
+        self._prefetch = ahead
         self._log = log
         self._clock = clock
         self._kind = kind
@@ -104,7 +104,7 @@ class Handover:
         self._chosen: dict[TopicPartitionKey, int] = {}
         self._given: set[TopicPartitionKey] = set()
         """Partitions that the group has assigned to this member, and not revoked yet."""
-        self._introduced = 0
+        self._prefetched = 0
         """The ticket of the last assignment whose partitions were looked up."""
         self._brokers_answer = True
         self._applied = False
@@ -124,11 +124,11 @@ class Handover:
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, consumer, gained)
         if not self._applied and event.cooperative:
-            self._natively(self.incremental_assign, consumer, self._unassigned(consumer, gained))
+            self._call_native(self.incremental_assign, consumer, self._unassigned(consumer, gained))
         elif not self._applied:
-            self._natively(self.assign_in_callback, consumer, _partitions(gained))
+            self._call_native(self.assign_in_callback, consumer, _partitions(gained))
         self._done = event.ticket
-        self.listeners.tell("partitions_assigned", event.gained, seconds)
+        self.listeners.notify("partitions_assigned", event.gained, seconds)
         timeline, now = event.timeline, self._clock()
         if timeline is not None:
             timeline.end(Phase.ASSIGN, now)
@@ -136,10 +136,10 @@ class Handover:
             who = event.identity
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
 
-    def introduce(self, consumer: Native, event: Assign) -> None:
+    def prefetch_metadata(self, consumer: Native, event: Assign) -> None:
         """Have librdkafka find the leaders of what is about to be gained: by itself it looks for new ones once a second."""
-        if event.gained and event.ticket != self._introduced:
-            self._introduced = event.ticket
+        if event.gained and event.ticket != self._prefetched:
+            self._prefetched = event.ticket
             gained = keys(event.gained)
             beginnings = [TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in gained]
             self._brokers_answer = self._look_up(consumer, beginnings) is not None
@@ -162,13 +162,13 @@ class Handover:
         owned = self._assigned(consumer)
         left = [key for key in given_up if key in owned]
         if left:
-            self._natively(Native.incremental_unassign, consumer, _partitions(left))
+            self._call_native(Native.incremental_unassign, consumer, _partitions(left))
         self._given.difference_update(given_up)
         self._offsets.dropped(given_up)
-        self._ahead.drop(given_up)
+        self._prefetch.drop(given_up)
         self.forget(given_up)
         self._done = event.ticket
-        self.listeners.tell(
+        self.listeners.notify(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
         )
 
@@ -202,7 +202,7 @@ class Handover:
         current = Native.assignment(consumer)
         if current:
             Native.incremental_unassign(consumer, current)
-            self._ahead.drop((p.topic, p.partition) for p in current)
+            self._prefetch.drop((p.topic, p.partition) for p in current)
         self.incremental_assign(consumer, partitions)
 
     def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
@@ -213,9 +213,9 @@ class Handover:
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
         self._offsets.begin(starts)
-        self._ahead.begin(starts)
+        self._prefetch.begin(starts)
         # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may be.
-        paused = [p for p in starts if (p.topic, p.partition) in self._ahead.paused]
+        paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(consumer, paused)
         self._applied = True
@@ -240,12 +240,12 @@ class Handover:
         """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
         known = [p for p in partitions if self._offsets.knows(p.topic)]
         Native.pause(consumer, known)
-        self._ahead.pause((p.topic, p.partition) for p in known)
+        self._prefetch.pause((p.topic, p.partition) for p in known)
 
     def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         Native.resume(consumer, partitions)
-        self._ahead.resume((p.topic, p.partition) for p in partitions)
+        self._prefetch.resume((p.topic, p.partition) for p in partitions)
 
     def take_error(self) -> BaseException | None:
         """Return what a callback raised, once."""
@@ -334,7 +334,7 @@ class Handover:
             self._in_callback = False
         return self._clock() - started
 
-    def _natively(
+    def _call_native(
         self,
         method: Callable[[Native, list[TopicPartition]], None],
         consumer: Native,
@@ -382,7 +382,7 @@ class Handover:
             len(keys(partitions)),
             timeline.reason,
         )
-        self.listeners.tell("rebalanced", rebalance)
+        self.listeners.notify("rebalanced", rebalance)
 
 
 def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 
 PATIENCE = 0.2
 """Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to come by."""
@@ -48,11 +48,11 @@ class BusyCommits:
     It refers to the consumer weakly: one that is dropped without `close` can be collected.
     """
 
-    def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, polling: PollingThread) -> None:
+    def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, polling: AccessGuard) -> None:
         """Commit with `committer`, once `attend` was called."""
         self._clock = clock
         self._committer = weakref.ref(committer)
-        self._polling = polling
+        self._guard = polling
         self._consumer: weakref.ref[Any] | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
@@ -71,7 +71,7 @@ class BusyCommits:
             return min(overdue, now + _LONGEST)
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
-            if self._consumer is not None and not (busy or self._ended or self._polling.closing):
+            if self._consumer is not None and not (busy or self._ended or self._guard.closing):
                 self._thread = threading.Thread(
                     target=_commit,
                     args=(self._committer, self._consumer),

@@ -8,7 +8,7 @@ begins a rebalance; one that begins with an assignment has no beginning that cou
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from groupwright.consumer._protocol.model import Identity, Partitions, TopicPartitionKey
+from groupwright.consumer._protocol.model import MemberIdentity, Partitions, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import OTHERS, Kind, Outcome, Phase, Rebalance
 
 SETTLE = 6.0
@@ -24,7 +24,7 @@ class Moment:
     ended: float
     wall: float
     """Its end, in seconds since the epoch."""
-    identity: Identity
+    identity: MemberIdentity
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class BrokerRebalances:
         self._cycle: _Cycle | None = None
         self._owned: frozenset[TopicPartitionKey] = frozenset()
         self._subscribed = False
-        self._last = Identity()
+        self._last = MemberIdentity()
 
     @property
     def settles_at(self) -> float:
@@ -115,7 +115,7 @@ class BrokerRebalances:
         if cycle is None:
             return ended
         self._begin("joining again after an error", now, now).lost = cycle.lost
-        end = Moment(now, now, wall, Identity(member_id=self._last.member_id))
+        end = Moment(now, now, wall, MemberIdentity(member_id=self._last.member_id))
         return [*ended, self._record(cycle, end, Outcome.FAILED, error)]
 
     def settle(self, now: float) -> list[Rebalance]:

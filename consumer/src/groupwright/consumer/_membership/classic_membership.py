@@ -16,17 +16,17 @@ from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.diagnostics import explain_topic
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Failed, InboxEvent, Reported
-from groupwright.consumer._membership.access import DisturbingInbox, PollingThread
-from groupwright.consumer._membership.assignment_applier import Handover
+from groupwright.consumer._membership.access import AccessGuard, WakingInbox
+from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import RebalanceCallback, guard_native_callbacks
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.group_membership import Native
-from groupwright.consumer._membership.handle_recovery import Revival
-from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.handle_recovery import HandleRecovery
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.librdkafka_stats import complete
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.offset_tracker import OffsetTracker, check_partitions
-from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.snapshot import MembershipSnapshot, snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
@@ -39,9 +39,14 @@ from groupwright.consumer._protocol.events import (
     TopicUnavailable,
 )
 from groupwright.consumer._protocol.membership import PATIENCE, Membership
-from groupwright.consumer._protocol.model import GroupMembershipOperation, Identity, TopicPartitionKey, keys
+from groupwright.consumer._protocol.model import (
+    GroupMembershipOperation,
+    MemberIdentity,
+    TopicPartitionKey,
+    keys,
+)
 from groupwright.consumer._protocol.rebalance import Kind
-from groupwright.consumer._protocol.subscription import TopicSelection, read_selection
+from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
 from groupwright.consumer.errors import ConsumerError
 
 _STOP_TIMEOUT = 2.0
@@ -60,25 +65,25 @@ _PATIENCE = 5.0
 """Seconds in which librdkafka connects, apart from its backoff."""
 
 
-class OwnMember:
-    """A `Member` that joins, beats, commits and leaves by itself, and leaves fetching to librdkafka."""
+class ClassicMembership:
+    """A `GroupMembership` that joins, beats, commits and leaves by itself, and leaves fetching to librdkafka."""
 
     def __init__(
         self,
         config: ConsumerConfig,
-        polling: PollingThread,
-        ahead: Ahead,
-        interceptors: Interceptors,
+        polling: AccessGuard,
+        ahead: PrefetchBuffer,
+        interceptors: InterceptorChain,
         log: GroupLog,
     ) -> None:
         """Wire the parts; `start` sets them going."""
         network = config.network
         self._config = config
-        self._inbox = inbox = DisturbingInbox(polling)
-        self._polling = polling
-        self._ahead = ahead
+        self._inbox = inbox = WakingInbox(polling)
+        self._guard = polling
+        self._prefetch = ahead
         self._offsets = OffsetTracker(by_hand=config.store_by_hand)
-        self._handover = Handover(
+        self._applier = AssignmentApplier(
             network.group_id,
             network.client_id,
             config.offset_reset,
@@ -87,7 +92,7 @@ class OwnMember:
             log,
             kind=Kind.COOPERATIVE if config.cooperative else Kind.EAGER,
         )
-        self.listeners = self._handover.listeners
+        self.listeners = self._applier.listeners
         self._membership = Membership(
             config.timing,
             subscription_encoder(config.assignors, config.rack, log),
@@ -98,7 +103,7 @@ class OwnMember:
         )
         self._network = Network(network)
         membership = self._membership
-        self._revival = Revival(
+        self._recovery = HandleRecovery(
             lambda: membership.coordinator.known,
             self._offsets,
             ahead,
@@ -113,7 +118,7 @@ class OwnMember:
             inbox,
             polling,
             log,
-            self._revival.begin,
+            self._recovery.begin,
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
         )
@@ -126,9 +131,9 @@ class OwnMember:
             polling,
             interceptors,
             self.listeners,
-            self._note_error,
+            self._record_error,
         )
-        self._identity = Identity()
+        self._identity = MemberIdentity()
         """Who the member was when it was assigned what it has been consuming since."""
         self._resume = False
         self._subscribed = False
@@ -157,7 +162,7 @@ class OwnMember:
         native = dict(self._config.native)
         if callable(native.get("stats_cb")):
             native["stats_cb"] = self._completing(native["stats_cb"])
-        return guard_native_callbacks(native, self._note_error)
+        return guard_native_callbacks(native, self._record_error)
 
     def _completing(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
         read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
@@ -170,7 +175,7 @@ class OwnMember:
                     membership.state,
                     sum(map(len, membership.owned.values())),
                     self._offsets.all_committed(),
-                    self._ahead.first_offsets(),
+                    self._prefetch.first_offsets(),
                     read_uncommitted=read_uncommitted,
                 )
             )
@@ -183,8 +188,8 @@ class OwnMember:
         return snapshot_of(
             self._membership,
             self._network.traffic,
-            self._polling,
-            self._ahead,
+            self._guard,
+            self._prefetch,
             self._offsets.begins,
             self._config.timing,
         )
@@ -192,42 +197,42 @@ class OwnMember:
     @property
     def in_callback(self) -> bool:
         """Whether a rebalance callback is running."""
-        return self._handover.in_callback
+        return self._applier.in_callback
 
     @property
     def due(self) -> bool:
         """Whether an event or an exception waits to be served."""
-        return bool(self._inbox) or bool(self._committer.ended) or self._handover.error is not None
+        return bool(self._inbox) or bool(self._committer.ended) or self._applier.error is not None
 
     @property
-    def quiet_until(self) -> float:
+    def fast_path_until(self) -> float:
         """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
         if self._departs:
             return 0.0
-        return min(self._committer.clock.next_due, self._membership.owned_until, self._revival.next_look)
+        return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_look)
 
     def hold(self, seconds: float) -> bool:
         """Wait, if nothing may be delivered: before a revocation that is awaited, and after the session's end."""
         if self._departs:
             self._inbox.wait(seconds)
             return True
-        if self._overslept or self.lapsed:
+        if self._slept_through_session or self.session_expired:
             self._inbox.wait(seconds, but_for_gains=True)
             return True
         return False
 
     @property
-    def lapsed(self) -> bool:
+    def session_expired(self) -> bool:
         """Whether the session may be over: the process was stopped, say, and the membership's thread has yet to notice."""
         return time.monotonic() >= self._membership.owned_until
 
     @property
     def _departs(self) -> bool:
         """Whether all partitions that the group has assigned are about to be revoked, since the application has said so."""
-        return self._departing and self._handover.holds_partitions
+        return self._departing and self._applier.holds_partitions
 
     @property
-    def _overslept(self) -> bool:
+    def _slept_through_session(self) -> bool:
         """Whether an assignment waits whose session is over: a process that was stopped, say, wakes.
 
         Others may own its partitions by now. The membership's thread is about to take it back.
@@ -241,11 +246,11 @@ class OwnMember:
 
     def take_error(self) -> BaseException | None:
         """Return what a callback has raised, once."""
-        return self._handover.take_error()
+        return self._applier.take_error()
 
-    def _note_error(self, error: BaseException) -> None:
-        self._handover.error = self._handover.error or error
-        self._polling.disturb()
+    def _record_error(self, error: BaseException) -> None:
+        self._applier.error = self._applier.error or error
+        self._guard.wake()
 
     # --- The application's wishes -------------------------------------------------------------------
 
@@ -260,7 +265,7 @@ class OwnMember:
         """Join the group with these topics."""
         self._check_not_fenced("Failed to set subscription")
         selection = _read_topics(topics, self._config)
-        handover = self._handover
+        handover = self._applier
         handover.on_assign, handover.on_revoke, handover.on_lost = on_assign, on_revoke, on_lost
         if not self._subscribed:
             self._connect(consumer)
@@ -268,7 +273,7 @@ class OwnMember:
         self._departing = not self._config.cooperative and handover.holds_partitions
         # As librdkafka's: a revocation that this calls for comes before any further message.
         self._driver.call_and_wait(self._membership.subscribe, selection)
-        self._polling.disturb()
+        self._guard.wake()
 
     @staticmethod
     def _connect(consumer: Any) -> None:
@@ -289,9 +294,9 @@ class OwnMember:
         self._check_not_fenced("Failed to remove subscription")
         if self._subscribed:
             self._subscribed = False
-            self._departing = self._handover.holds_partitions
+            self._departing = self._applier.holds_partitions
             self._driver.call_and_wait(self._membership.unsubscribe)
-            self._polling.disturb()
+            self._guard.wake()
 
     def _check_not_fenced(self, words: str) -> None:
         if self._membership.fenced:
@@ -301,15 +306,15 @@ class OwnMember:
         """Assign by hand; in a callback, choose offsets."""
         if not self._may_change(consumer, "Failed to set assignment", whole=True):
             return
-        if self._handover.in_callback:
-            self._handover.assign_in_callback(consumer, partitions)
+        if self._applier.in_callback:
+            self._applier.assign_in_callback(consumer, partitions)
             return
         before = _keys(Native.assignment(consumer))
         self._commit_by_hand(consumer, before)
         partitions = self._committer.resumed(partitions)
         Native.assign(consumer, partitions)
         self._forget(before)
-        self._note_own_choice(partitions)
+        self._record_manual_assignment(partitions)
 
     def unassign(self, consumer: Any) -> None:
         """Give up all that was assigned by hand, or in a callback."""
@@ -320,12 +325,12 @@ class OwnMember:
         """Add to the assignment."""
         if not self._may_change(consumer, _EAGER, whole=False):
             return
-        if self._handover.in_callback:
-            self._handover.incremental_assign(consumer, partitions)
+        if self._applier.in_callback:
+            self._applier.incremental_assign(consumer, partitions)
         else:
             partitions = self._committer.resumed(partitions)
             Native.incremental_assign(consumer, partitions)
-            self._note_own_choice(partitions)
+            self._record_manual_assignment(partitions)
 
     def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Take out of the assignment."""
@@ -335,28 +340,28 @@ class OwnMember:
         self._commit_by_hand(consumer, unassigned)
         Native.incremental_unassign(consumer, partitions)
         self._forget(unassigned)
-        self._handover.note_applied()
+        self._applier.note_applied()
 
     def assignment(self, consumer: Any) -> list[TopicPartition]:
         """Return what is assigned; a partition that was given no offset is at OFFSET_STORED."""
-        with self._polling.beside():
-            return self._handover.assignment(consumer)
+        with self._guard.shared():
+            return self._applier.assignment(consumer)
 
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Stop delivering until `resume`, also where the partition is revoked and assigned again."""
-        with self._polling.beside():
-            self._handover.pause(consumer, partitions)
+        with self._guard.shared():
+            self._applier.pause(consumer, partitions)
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Deliver again."""
-        with self._polling.beside():
-            self._handover.resume(consumer, partitions)
+        with self._guard.shared():
+            self._applier.resume(consumer, partitions)
 
     def paused(self, consumer: Any) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
-        with self._polling.beside():
+        with self._guard.shared():
             assigned = _keys(Native.assignment(consumer))
-        return [TopicPartition(*key) for key in sorted(self._ahead.paused & assigned)]
+        return [TopicPartition(*key) for key in sorted(self._prefetch.paused & assigned)]
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return where a partition was last sought since it was assigned."""
@@ -389,7 +394,7 @@ class OwnMember:
         if self._closing or self._membership.fenced:
             self._unassign(consumer)
             return False
-        if whole is self._handover.cooperative:
+        if whole is self._applier.cooperative:
             hint = f"{words}: {_COOPERATIVE}" if whole else words
             raise ConsumerError(KafkaError._STATE, hint)  # noqa: SLF001 - librdkafka's public code
         return True
@@ -399,26 +404,26 @@ class OwnMember:
         self._commit_by_hand(consumer, before)
         Native.unassign(consumer)
         self._forget(before)
-        self._handover.note_applied()
+        self._applier.note_applied()
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
-        self._ahead.drop(keys)
-        self._handover.forget(keys)
+        self._prefetch.drop(keys)
+        self._applier.forget(keys)
 
     def _commit_by_hand(self, consumer: Any, unassigned: set[TopicPartitionKey]) -> None:
         """Commit what was consumed of partitions that the application is about to unassign, as librdkafka does."""
-        if not self._handover.in_callback:
+        if not self._applier.in_callback:
             self._committer.last_commit(consumer, unassigned, self._config.network.request_timeout)
         elif not self._membership.lost:
             self._commit_last(consumer, unassigned)
 
-    def _note_own_choice(self, partitions: list[TopicPartition]) -> None:
+    def _record_manual_assignment(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
         self._offsets.begin(partitions)
-        self._ahead.begin(partitions)
+        self._prefetch.begin(partitions)
         if not self._subscribed:
-            self._identity = Identity()  # what is consumed from now on was assigned by no group
+            self._identity = MemberIdentity()  # what is consumed from now on was assigned by no group
             self._driver.call(self._membership.assigned_by_hand)
 
     # --- Committing ---------------------------------------------------------------------------------
@@ -455,9 +460,9 @@ class OwnMember:
 
     def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
         """Hand them to librdkafka and to the membership's connections."""
-        with self._polling.beside():
+        with self._guard.shared():
             Native.set_sasl_credentials(consumer, username, password)
-            self._revival.credentials = (username, password)
+            self._recovery.credentials = (username, password)
         self._network.set_sasl_credentials(username, password)
 
     # --- The membership's events --------------------------------------------------------------------
@@ -480,8 +485,8 @@ class OwnMember:
         now = time.monotonic()
         if now >= self._committer.clock.next_due:
             self._committer.auto_commit(consumer)
-        if now >= self._revival.next_look:
-            self._revival.look(consumer, lambda: self.native_config)
+        if now >= self._recovery.next_look:
+            self._recovery.check(consumer, lambda: self.native_config)
         return None
 
     def _serve_events(self, consumer: Any) -> Message | None:
@@ -496,8 +501,8 @@ class OwnMember:
         """Prepare for what comes next, and return whether it may be taken. The process may be stopped meanwhile."""
         coming = self._inbox.next_gains
         if coming is not None and not self._closing:
-            self._handover.introduce(consumer, coming)
-        return not self._overslept
+            self._applier.prefetch_metadata(consumer, coming)
+        return not self._slept_through_session
 
     def _serve_event(self, consumer: Any, event: InboxEvent) -> Message | None:
         match event:
@@ -508,7 +513,7 @@ class OwnMember:
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
                 self._identity = event.identity
-                self._handover.assign(consumer, event)
+                self._applier.assign(consumer, event)
                 self._committer.restart()
                 self._driver.call(self._membership.applied, event.ticket)
             case PollExceeded():
@@ -530,14 +535,14 @@ class OwnMember:
         return None
 
     def _report(self, event: Reported) -> Message | None:
-        self._handover.failed(event.timeline, event.error.str())
+        self._applier.failed(event.timeline, event.error.str())
         if self._closing:
             return None
         self._resume = True
         return None if event.repeated else _error(event.error)
 
     def _fail(self, event: Failed) -> None:
-        self._handover.failed(event.timeline, str(event.error))
+        self._applier.failed(event.timeline, str(event.error))
         if not self._closing:
             self._resume = True
             raise event.error
@@ -551,7 +556,7 @@ class OwnMember:
         lost = event.lost or (asked and not self._membership.identity.valid) or self._session_over
         if not lost:
             self._identity = event.identity  # a cooperative member's is that of the new generation
-        self._handover.revoke(
+        self._applier.revoke(
             consumer,
             dataclasses.replace(event, lost=lost),
             lambda _: self._commit_last(consumer, set(keys(event.partitions))),
@@ -590,7 +595,7 @@ class OwnMember:
 
     def _revoke_the_rest(self, consumer: Any) -> None:
         """Call on_revoke where the time was over before the membership has asked for that; commits are not awaited then."""
-        given = self._handover.given
+        given = self._applier.given
         if given:
             lost = self._session_over or self._membership.lost
             self._revoke(consumer, Revoke(_UNASKED, given, lost, self._identity))
@@ -605,10 +610,10 @@ def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:
     return {(p.topic, p.partition) for p in partitions}
 
 
-def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSelection:
+def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSubscription:
     """Read a subscription's topics: names, and regular expressions, which begin with ``^``."""
     try:
-        return read_selection(topics, config.ignored_topics)
+        return parse_subscription(topics, config.ignored_topics)
     except ValueError as error:
         words = f"Failed to set subscription: Local: Invalid argument or configuration: {error}"
         raise ConsumerError(KafkaError._INVALID_ARG, words) from error  # noqa: SLF001 - librdkafka's public code

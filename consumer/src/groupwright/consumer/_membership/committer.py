@@ -13,9 +13,9 @@ from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, 
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
-from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.offset_tracker import (
     OffsetTracker,
     check_message,
@@ -25,7 +25,7 @@ from groupwright.consumer._membership.offset_tracker import (
     reported,
     to_partitions,
 )
-from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.commit_queue import DESTROYED, NO_ANSWER, CommitResult, PendingCommit
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, TopicPartitionKey
@@ -56,11 +56,11 @@ class Committer:
         self,
         config: ConsumerConfig,
         offsets: OffsetTracker,
-        ahead: Ahead,
+        ahead: PrefetchBuffer,
         driver: Driver,
         membership: Membership,
-        polling: PollingThread,
-        interceptors: Interceptors,
+        polling: AccessGuard,
+        interceptors: InterceptorChain,
         listeners: Listeners,
         note: Callable[[BaseException], None],
     ) -> None:
@@ -72,10 +72,10 @@ class Committer:
         """Asynchronous commits whose results `finish` has to report, oldest first."""
         self._config = config
         self._offsets = offsets
-        self._ahead = ahead
+        self._prefetch = ahead
         self._driver = driver
         self._membership = membership
-        self._polling = polling
+        self._guard = polling
         self._interceptors = interceptors
         self._listeners = listeners
         self._note = note
@@ -127,7 +127,7 @@ class Committer:
             self._send(partitions, wanted, timeout)
         elif asynchronous:
             self.ended.append(CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))
-            self._polling.disturb()
+            self._guard.wake()
         else:
             return self._commit_and_wait(partitions, wanted, timeout, code, detail)
         return None
@@ -260,7 +260,7 @@ class Committer:
         if stored:
             self._interceptors.on_commit(to_partitions(stored))
         error = _error_of(result)
-        self._listeners.tell("commit_ended", seconds, None if error is None else error.name())
+        self._listeners.notify("commit_ended", seconds, None if error is None else error.name())
         return error
 
     # --- Parts --------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Committer:
         self, consumer: Any, partitions: list[TopicPartition] | None = None
     ) -> list[TopicPartition]:
         """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
-        return self._ahead.positions_of(consumer, partitions, self._polling)
+        return self._prefetch.positions_of(consumer, partitions, self._guard)
 
     def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
@@ -297,7 +297,7 @@ class Committer:
             if report:
                 self.ended.append(CommitEnded(partitions, offsets, result, time.monotonic() - began))
             pending.settle(result)
-            self._polling.disturb()
+            self._guard.wake()
 
         self._driver.commit(offsets, deadline, done)
         return pending

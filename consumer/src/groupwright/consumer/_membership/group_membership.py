@@ -15,8 +15,8 @@ Native = confluent_kafka.Consumer
 """The methods of librdkafka's handle, to be called with a consumer: those of its class are overridden."""
 
 
-class Member(Protocol):
-    """A membership: Groupwright's own (`OwnMember`) or librdkafka's (`NativeMember`).
+class GroupMembership(Protocol):
+    """A membership: Groupwright's own (`ClassicMembership`) or librdkafka's (`LibrdkafkaMembership`).
 
     It is given the consumer with each call, and does not keep it, so that a consumer which is dropped can be collected.
     `commit`, `store_offsets`, `pause` and `resume` are for any thread, and so are the properties; the rest is for the one
@@ -38,7 +38,7 @@ class Member(Protocol):
         """Whether a rebalance callback is running."""
 
     @property
-    def lapsed(self) -> bool:
+    def session_expired(self) -> bool:
         """Whether other members may own this one's partitions by now; asked before messages are handed out."""
 
     @property
@@ -46,7 +46,7 @@ class Member(Protocol):
         """Whether anything waits to be served; asked while messages are in hand."""
 
     @property
-    def quiet_until(self) -> float:
+    def fast_path_until(self) -> float:
         """Monotonic time until which nothing will have to be served, unless `due` says so."""
 
     def start(self) -> Callable[[], None]:

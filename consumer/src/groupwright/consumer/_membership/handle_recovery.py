@@ -19,10 +19,10 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
-from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.rebalance import Clock
 
 _LOOKS = 3
@@ -34,15 +34,15 @@ _TURN = 1.0
 _LONGEST_PATIENCE = 600.0
 
 
-class Revival:
+class HandleRecovery:
     """Watches over one consumer's handle. The polling thread looks and revives; any thread may ask for a look."""
 
     def __init__(
         self,
         reachable: Callable[[], bool],
         offsets: OffsetTracker,
-        ahead: Ahead,
-        polling: PollingThread,
+        ahead: PrefetchBuffer,
+        polling: AccessGuard,
         log: logging.LoggerAdapter[logging.Logger],
         *,
         patience: float,
@@ -65,8 +65,8 @@ class Revival:
         """Monotonic time at which `look` is due."""
         self._reachable = reachable
         self._offsets = offsets
-        self._ahead = ahead
-        self._polling = polling
+        self._prefetch = ahead
+        self._guard = polling
         self._log = log
         self._patience = self._first_patience = patience
         self._clock = clock
@@ -77,9 +77,9 @@ class Revival:
     def begin(self) -> None:
         """Have a look at the handle in a while: the coordinator was lost, and is found."""
         self.next_look = self._clock() + self._patience
-        self._polling.disturb()
+        self._guard.wake()
 
-    def look(self, consumer: Any, config: Callable[[], dict[str, Any]]) -> None:
+    def check(self, consumer: Any, config: Callable[[], dict[str, Any]]) -> None:
         """Revive the handle if it has been without a broker at each of the last looks.
 
         Args:
@@ -89,15 +89,15 @@ class Revival:
         Raises:
             KafkaException: the handle cannot be made; the next call tries again.
         """
-        if self._starts is None and not self._lost_for_good(consumer):
+        if self._starts is None and not self._is_lost(consumer):
             return
         self.next_look = self._clock()  # should the handle not be made, the next poll tries again
-        with self._polling.alone(_TURN) as alone:
+        with self._guard.exclusive(_TURN) as alone:
             if alone:
-                self._revive(consumer, config())
+                self._recreate(consumer, config())
         self.next_look = self._clock() + (self._patience if alone else _BETWEEN_LOOKS)
 
-    def _lost_for_good(self, consumer: Any) -> bool:
+    def _is_lost(self, consumer: Any) -> bool:
         """Return whether librdkafka will have no broker any more; else plan when to look again."""
         now, assigned = self._clock(), Native.assignment(consumer)
         if not assigned:
@@ -110,12 +110,12 @@ class Revival:
             self._failed, self.next_look = self._failed + 1, now + _BETWEEN_LOOKS
         return self._failed >= _LOOKS
 
-    def _revive(self, consumer: Any, config: dict[str, Any]) -> None:
+    def _recreate(self, consumer: Any, config: dict[str, Any]) -> None:
         if self._starts is None:
             assigned = Native.assignment(consumer)
             positions = Native.position(consumer, assigned)
             self._starts = list(map(self._start, positions, assigned))
-            self._ahead.carry(positions)
+            self._prefetch.seed_positions(positions)
             self._log.warning(
                 "librdkafka has lost all its brokers and does not look for them, although the coordinator answers; it is "
                 "started anew, and goes on with %d partitions where the application is",
@@ -130,7 +130,7 @@ class Revival:
         # If that did not help, something else is wrong, and this is no remedy for it.
         self._patience = min(2 * self._patience, _LONGEST_PATIENCE)
         Native.incremental_assign(consumer, starts)
-        paused = [p for p in starts if (p.topic, p.partition) in self._ahead.paused]
+        paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(consumer, paused)
 

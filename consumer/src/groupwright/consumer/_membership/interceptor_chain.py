@@ -12,7 +12,7 @@ from groupwright.consumer.interceptors import ConsumerInterceptor
 KEY = "interceptors"
 
 
-class Interceptors:
+class InterceptorChain:
     """A chain of interceptors, none of which can stop the consumer."""
 
     def __init__(self, chain: object, log: logging.LoggerAdapter[logging.Logger]) -> None:
@@ -51,13 +51,13 @@ class Interceptors:
 
     def on_commit(self, offsets: list[TopicPartition]) -> None:
         """Tell the chain of a commit."""
-        self._tell("on_commit", lambda interceptor: interceptor.on_commit(list(offsets)))
+        self._notify("on_commit", lambda interceptor: interceptor.on_commit(list(offsets)))
 
     def close(self) -> None:
         """Close the chain."""
-        self._tell("close", lambda interceptor: interceptor.close())
+        self._notify("close", lambda interceptor: interceptor.close())
 
-    def _tell(self, method: str, call: Callable[[ConsumerInterceptor], None]) -> None:
+    def _notify(self, method: str, call: Callable[[ConsumerInterceptor], None]) -> None:
         for place, interceptor in enumerate(self._chain):
             try:
                 call(interceptor)

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.broker_rebalances import BrokerRebalances, Moment, by_topic
 from groupwright.consumer._membership.callbacks import (
     Failures,
@@ -17,7 +17,7 @@ from groupwright.consumer._membership.callbacks import (
     guarded,
 )
 from groupwright.consumer._membership.group_membership import Native
-from groupwright.consumer._membership.interceptor_chain import Interceptors
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
@@ -36,21 +36,21 @@ _REFUSALS = frozenset(
 """What a coordinator answers to a member that it does not take."""
 
 
-class NativeMember:
-    """A `Member` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
+class LibrdkafkaMembership:
+    """A `GroupMembership` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
 
     def __init__(
         self,
         config: ConsumerConfig,
-        polling: PollingThread,
-        interceptors: Interceptors,
+        polling: AccessGuard,
+        interceptors: InterceptorChain,
         log: GroupLog,
     ) -> None:
         """Prepare the configuration of the handle."""
         self.listeners = Listeners(log)
         self.in_callback = False
         self._failures = Failures()
-        self._polling = polling
+        self._guard = polling
         self._interceptors = interceptors
         self._config = config
         network = config.network
@@ -81,10 +81,10 @@ class NativeMember:
     def snapshot(self) -> MembershipSnapshot:
         """What is known here; the rest is in librdkafka's statistics."""
         return MembershipSnapshot(
-            state="unjoined" if self._polling.closed else None,
+            state="unjoined" if self._guard.closed else None,
             fenced=self._fenced,
             max_poll_exceeded=self._silences,
-            poll_seconds=self._polling.inside_seconds,
+            poll_seconds=self._guard.inside_seconds,
             max_poll_interval=self._config.timing.max_poll_interval,
         )
 
@@ -94,20 +94,20 @@ class NativeMember:
         return self._failures.error is not None
 
     @property
-    def quiet_until(self) -> float:
+    def fast_path_until(self) -> float:
         """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
         return self._rebalances.settles_at
 
     def serve(self, _consumer: Any) -> Message | None:
         """Tell of what has settled; raise what a callback raised."""
-        self._tell(self._rebalances.settle(time.monotonic()))
+        self._notify(self._rebalances.settle(time.monotonic()))
         error = self.take_error()
         if error is not None:
             raise error
         return None
 
     @property
-    def lapsed(self) -> bool:
+    def session_expired(self) -> bool:
         """That is librdkafka's to know."""
         return False
 
@@ -119,7 +119,7 @@ class NativeMember:
         """Return what a callback has raised, once."""
         return self._failures.take()
 
-    def noticed(self, error: KafkaError) -> None:
+    def on_native_error(self, error: KafkaError) -> None:
         """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
         code = _cause(error)
         if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
@@ -128,22 +128,22 @@ class NativeMember:
             self._fenced = 1  # it is final, and told of again and again
         if code == KafkaError.FENCED_INSTANCE_ID or code in _REFUSALS:
             text = f"{KafkaError(code).name()}: {error.str()}"
-            self._tell(self._rebalances.failed(text, time.monotonic(), time.time()))
+            self._notify(self._rebalances.failed(text, time.monotonic(), time.time()))
 
     def _noticing(self, callback: Callable[..., object]) -> Callable[..., object]:
         def call(error: KafkaError) -> object:
-            self.noticed(error)
+            self.on_native_error(error)
             return callback(error)
 
         return call
 
-    def _tell(self, rebalances: list[Rebalance]) -> None:
+    def _notify(self, rebalances: list[Rebalance]) -> None:
         for rebalance in rebalances:
-            self.listeners.tell("rebalanced", rebalance)
+            self.listeners.notify("rebalanced", rebalance)
 
     def _note(self, error: BaseException) -> None:
         self._failures.note(error)
-        self._polling.disturb()
+        self._guard.wake()
 
     # --- The application's wishes -------------------------------------------------------------------
 
@@ -159,12 +159,12 @@ class NativeMember:
         Native.subscribe(
             consumer,
             topics,
-            on_assign=self._told("assigned", on_assign),
-            on_revoke=self._told("revoked", on_revoke),
+            on_assign=self._notified("assigned", on_assign),
+            on_revoke=self._notified("revoked", on_revoke),
             # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
-            on_lost=self._told("lost", on_lost or on_revoke),
+            on_lost=self._notified("lost", on_lost or on_revoke),
         )
-        self._tell(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
+        self._notify(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
 
     def enforce_rebalance(self, reason: str) -> None:  # noqa: ARG002 - the protocol's
         """Refuse: the broker decides when the group rebalances."""
@@ -176,7 +176,7 @@ class NativeMember:
 
     def unsubscribe(self, consumer: Any) -> None:
         """Unsubscribe natively."""
-        self._tell(self._rebalances.leaving())
+        self._notify(self._rebalances.leaving())
         Native.unsubscribe(consumer)
 
     def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
@@ -197,24 +197,24 @@ class NativeMember:
 
     def assignment(self, consumer: Any) -> list[TopicPartition]:
         """Return what is assigned."""
-        with self._polling.beside():
+        with self._guard.shared():
             return Native.assignment(consumer)
 
     def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Pause natively."""
-        with self._polling.beside():
+        with self._guard.shared():
             Native.pause(consumer, partitions)
             self._paused |= {(p.topic, p.partition) for p in partitions}
 
     def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
-        with self._polling.beside():
+        with self._guard.shared():
             Native.resume(consumer, partitions)
             self._paused -= {(p.topic, p.partition) for p in partitions}
 
     def paused(self, consumer: Any) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
-        with self._polling.beside():
+        with self._guard.shared():
             assigned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
         return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
 
@@ -242,14 +242,14 @@ class NativeMember:
         commit: Callable[..., list[TopicPartition] | None] = Native.commit
         began = time.monotonic()
         try:
-            with self._polling.beside():
+            with self._guard.shared():
                 committed = commit(consumer, asynchronous=asynchronous, **wanted)
         except KafkaException as error:
             if not asynchronous:
-                self.listeners.tell("commit_ended", time.monotonic() - began, error.args[0].name())
+                self.listeners.notify("commit_ended", time.monotonic() - began, error.args[0].name())
             raise
         if not asynchronous:
-            self.listeners.tell("commit_ended", time.monotonic() - began, None)
+            self.listeners.notify("commit_ended", time.monotonic() - began, None)
         if committed and self._interceptors:
             self._interceptors.on_commit(_stored(committed))
         return committed
@@ -260,23 +260,23 @@ class NativeMember:
         """Store natively."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        with self._polling.beside():
+        with self._guard.shared():
             Native.store_offsets(consumer, **wanted)
 
     def member_id(self, consumer: Any) -> str | None:
         """Return the id that librdkafka chose."""
-        with self._polling.beside():
+        with self._guard.shared():
             return Native.memberid(consumer)
 
     def group_metadata(self, consumer: Any) -> bytes:
         """Return librdkafka's metadata."""
-        with self._polling.beside():
+        with self._guard.shared():
             metadata: bytes = Native.consumer_group_metadata(consumer)
             return metadata
 
     def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
         """Hand them to librdkafka."""
-        with self._polling.beside():
+        with self._guard.shared():
             Native.set_sasl_credentials(consumer, username, password)
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
@@ -292,11 +292,11 @@ class NativeMember:
 
     def leave(self, _consumer: Any, _timeout: float, _operation: GroupMembershipOperation) -> None:
         """Leave it to the handle's close."""
-        self._tell(self._rebalances.leaving())
+        self._notify(self._rebalances.leaving())
 
     # --- What librdkafka calls ----------------------------------------------------------------------
 
-    def _told(
+    def _notified(
         self, what: str, callback: RebalanceCallback | None
     ) -> Callable[[Any, list[TopicPartition]], None]:
         def call(consumer: Any, partitions: list[TopicPartition]) -> None:
@@ -321,16 +321,16 @@ class NativeMember:
         """Tell of a callback that has run, and of the rebalances that it shows to have ended."""
         seconds = moment.ended - moment.began
         if what == "assigned":
-            self.listeners.tell("partitions_assigned", by_topic(partitions), seconds)
+            self.listeners.notify("partitions_assigned", by_topic(partitions), seconds)
             self._rebalances.assigned(partitions, moment)
-            self._polling.disturb()  # so that the end is told when it has settled
+            self._guard.wake()  # so that the end is told when it has settled
         else:
             # First the rebalance that this one ends: it was before.
-            self._tell(self._rebalances.revoked(partitions, moment, lost=what == "lost"))
-            self.listeners.tell(f"partitions_{what}", by_topic(partitions), seconds)
+            self._notify(self._rebalances.revoked(partitions, moment, lost=what == "lost"))
+            self.listeners.notify(f"partitions_{what}", by_topic(partitions), seconds)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        self.listeners.tell("commit_ended", None, None if error is None else error.name())
+        self.listeners.notify("commit_ended", None, None if error is None else error.name())
         if error is None and self._interceptors:
             self._interceptors.on_commit(_stored(partitions))
         if self._config.on_commit is not None:

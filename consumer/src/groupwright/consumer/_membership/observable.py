@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from time import monotonic
 
 from groupwright.consumer._config.config import ConsumerConfig
-from groupwright.consumer._membership.access import PollingThread
-from groupwright.consumer._membership.group_membership import Member
+from groupwright.consumer._membership.access import AccessGuard
+from groupwright.consumer._membership.group_membership import GroupMembership
 from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol.rebalance import Listener
 
@@ -14,8 +14,8 @@ class Observable:
     """The part of a consumer that any thread may ask, at any time, also once it is closed."""
 
     _config: ConsumerConfig
-    _member: Member
-    _polling: PollingThread
+    _member: GroupMembership
+    _guard: AccessGuard
 
     @property
     def group_id(self) -> str:
@@ -36,7 +36,7 @@ class Observable:
     def poll_age(self) -> float | None:
         """Seconds since the application was last inside `poll` or `consume`: 0 while it is, None once closed."""
         now = monotonic()
-        return None if self._polling.closed else max(0.0, now - self._polling.polled(now))
+        return None if self._guard.closed else max(0.0, now - self._guard.polled(now))
 
     @property
     def membership_snapshot(self) -> MembershipSnapshot:

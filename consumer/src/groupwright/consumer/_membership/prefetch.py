@@ -18,25 +18,25 @@ from itertools import islice, repeat, starmap
 
 from confluent_kafka import Message, TopicPartition
 
-from groupwright.consumer._membership.access import PollingThread
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._protocol.model import TopicPartitionKey
 
-HANDFUL = 128
+BATCH_SIZE = 128
 _ONE, _AT_ONCE = repeat(1), repeat(0.0)
 _KEEPS_UP = 0.05
 """Seconds in which a caller that keeps up has taken all of the last handful."""
 
 
-class Ahead:
+class PrefetchBuffer:
     """The handful of one consumer. Only the polling thread takes and gives up; any thread may pause and ask."""
 
-    def __init__(self, handful: int = HANDFUL) -> None:
+    def __init__(self, handful: int = BATCH_SIZE) -> None:
         """Start with nothing. Where the handful is 0, nothing is ever taken ahead."""
         self.waiting: deque[Message] = deque()
         """What the next polls return, oldest first."""
         self.unsorted = False
-        """Whether a pause or its end has to be heeded by `sort_out` first."""
+        """Whether a pause or its end has to be heeded by `apply_pauses` first."""
         self.paused: frozenset[TopicPartitionKey] = frozenset()
         """What is kept back: all that the application, or a revocation under way, has paused."""
         self.cut_short = False
@@ -120,7 +120,7 @@ class Ahead:
                 for p in positions
                 if (reached := self._reached.get((p.topic, p.partition), p.offset)) < p.offset
             ]
-            self.carry(lost)
+            self.seed_positions(lost)
         return lost
 
     def _note(self, messages: Sequence[Message], begin: int = 0) -> None:
@@ -168,7 +168,7 @@ class Ahead:
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
     def positions_of(
-        self, consumer: Native, partitions: list[TopicPartition] | None, polling: PollingThread
+        self, consumer: Native, partitions: list[TopicPartition] | None, polling: AccessGuard
     ) -> list[TopicPartition]:
         """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
 
@@ -177,10 +177,10 @@ class Ahead:
                 consumer, Native.assignment(consumer) if partitions is None else partitions
             )
 
-        with polling.beside():
+        with polling.shared():
             return self.positions(read)
 
-    def carry(self, positions: Iterable[TopicPartition]) -> None:
+    def seed_positions(self, positions: Iterable[TopicPartition]) -> None:
         """Keep librdkafka's positions over to another handle, which has none before it has handed a message over."""
         with self._lock:
             self._carried.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
@@ -205,18 +205,18 @@ class Ahead:
                 self._reached.pop(key, None)
 
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Keep these back, once `sort_out` was called."""
+        """Keep these back, once `apply_pauses` was called."""
         with self._lock:
             self.paused |= frozenset(keys)
             self.unsorted = True
 
     def resume(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Let these come again, once `sort_out` was called."""
+        """Let these come again, once `apply_pauses` was called."""
         with self._lock:
             self.paused -= frozenset(keys)
             self.unsorted = True
 
-    def sort_out(self) -> None:
+    def apply_pauses(self) -> None:
         """Heed pauses and their ends. For the polling thread."""
         with self._lock:
             self.unsorted = False

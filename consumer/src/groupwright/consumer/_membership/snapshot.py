@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from groupwright.consumer._protocol.model import TopicPartitionKey
 
 if TYPE_CHECKING:
-    from groupwright.consumer._membership.access import PollingThread
-    from groupwright.consumer._membership.prefetch import Ahead
-    from groupwright.consumer._network.request_stats import Traffic
+    from groupwright.consumer._membership.access import AccessGuard
+    from groupwright.consumer._membership.prefetch import PrefetchBuffer
+    from groupwright.consumer._network.request_stats import RequestStats
     from groupwright.consumer._protocol.membership import Membership
     from groupwright.consumer._protocol.timers import Timing
 
@@ -56,9 +56,9 @@ class MembershipSnapshot:
 
 def snapshot_of(
     membership: "Membership",
-    traffic: "Traffic",
-    polling: "PollingThread",
-    ahead: "Ahead",
+    traffic: "RequestStats",
+    polling: "AccessGuard",
+    ahead: "PrefetchBuffer",
     begins: Mapping[TopicPartitionKey, int],
     timing: "Timing",
 ) -> MembershipSnapshot:
@@ -74,7 +74,7 @@ def snapshot_of(
         requests=traffic.requests.copy(),
         request_failures=traffic.failures.copy(),
         fenced=membership.fenced,
-        max_poll_exceeded=membership.silences,
+        max_poll_exceeded=membership.poll_timeouts,
         poll_seconds=polling.inside_seconds,
         max_poll_interval=timing.max_poll_interval,
         ahead=ahead.first_offsets(),

@@ -29,23 +29,23 @@ from groupwright.consumer._network.library import (
     SyncGroupRequest,
     kafka_errors,
 )
-from groupwright.consumer._network.request_stats import Traffic
-from groupwright.consumer._network.transport import Connections, HungUpError, RefusedError
+from groupwright.consumer._network.request_stats import RequestStats
+from groupwright.consumer._network.transport import ConnectionClosedError, Connections, RefusedError
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
-    CommitAnswer,
     DisconnectedError,
     GroupDescription,
-    Identity,
-    JoinAnswer,
-    JoinRequest,
+    JoinGroupPayload,
+    JoinGroupResponse,
+    MemberIdentity,
+    MetadataResponse,
     Offset,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
     Offsets,
-    OffsetsAnswer,
     Partitions,
-    SyncAnswer,
+    SyncGroupResponse,
     TopicPartitionKey,
-    TopicsAnswer,
 )
 
 __all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
@@ -77,7 +77,7 @@ class Network(Loop):
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
-        self.traffic = Traffic()
+        self.traffic = RequestStats()
         self._config = config
         security = config.security
         self._manager = Connections(
@@ -180,7 +180,7 @@ class Network(Loop):
         async def knock(server: str) -> None:
             try:
                 await self._await_connection(server)
-                answer = await self._ask(server)
+                answer = await self._check_accepted(server)
             except DisconnectedError as error:
                 failures.append(error)
                 knock_next()
@@ -204,13 +204,13 @@ class Network(Loop):
         self._bootstrapped = True
         return str(winner)
 
-    async def _ask(self, server: str) -> Any:
+    async def _check_accepted(self, server: str) -> Any:
         """Ask for the brokers, which a broker tells only those it has let in."""
         request = MetadataRequest(topics=[], max_version=12)
         try:
             answer = await self._await(lambda: self._request(request, server, self._patience))
         except DisconnectedError as error:
-            self._hang_ups += isinstance(error.__cause__, HungUpError)
+            self._hang_ups += isinstance(error.__cause__, ConnectionClosedError)
             if self._hang_ups < _HANG_UPS:
                 raise
             self._hang_ups = 0
@@ -226,7 +226,7 @@ class Network(Loop):
         broker = self._manager.cluster.broker_metadata(node)
         return node if broker is None else f"{broker.host}:{broker.port}"
 
-    async def fetch_topics(self, topics: Iterable[str] | None) -> TopicsAnswer:
+    async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Send Metadata for these topics, or for all that there are.
 
         Where the brokers have racks, a topic comes with those of its replicas, offline ones too (KIP-881).
@@ -247,7 +247,7 @@ class Network(Loop):
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         found = [topic for topic in response.topics if not topic.error_code]
         denied = kafka_errors.TopicAuthorizationFailedError.errno
-        answer = TopicsAnswer(
+        answer = MetadataResponse(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == denied),
@@ -258,7 +258,7 @@ class Network(Loop):
 
     # --- The coordinator ----------------------------------------------------------------------------
 
-    async def join(self, request: JoinRequest) -> JoinAnswer:
+    async def join(self, request: JoinGroupPayload) -> JoinGroupResponse:
         """Send JoinGroup, which the coordinator answers when all members have joined."""
         config = self._config
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
@@ -276,7 +276,7 @@ class Network(Loop):
             ),
             timeout=max(config.request_timeout, config.rebalance_timeout + 5.0),
         )
-        return JoinAnswer(
+        return JoinGroupResponse(
             error=response.error_code,
             generation=response.generation_id,
             protocol_type=response.protocol_type,
@@ -290,7 +290,7 @@ class Network(Loop):
             skip_assignment=bool(response.skip_assignment),
         )
 
-    async def sync(self, identity: Identity, assignments: Mapping[str, bytes]) -> SyncAnswer:
+    async def sync(self, identity: MemberIdentity, assignments: Mapping[str, bytes]) -> SyncGroupResponse:
         """Send SyncGroup, which the coordinator answers when the leader has sent its plan."""
         config = self._config
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
@@ -307,11 +307,11 @@ class Network(Loop):
             ),
             timeout=max(config.request_timeout, config.session_timeout),
         )
-        return SyncAnswer(
+        return SyncGroupResponse(
             response.error_code, response.protocol_type, response.protocol_name, bytes(response.assignment)
         )
 
-    async def heartbeat(self, identity: Identity) -> int:
+    async def heartbeat(self, identity: MemberIdentity) -> int:
         """Send Heartbeat; return its error code."""
         request = HeartbeatRequest(
             group_id=self._config.group_id,
@@ -323,7 +323,7 @@ class Network(Loop):
         response = await self._send(request, timeout=self._config.session_timeout)
         return int(response.error_code)
 
-    async def leave(self, identity: Identity, reason: str) -> int:
+    async def leave(self, identity: MemberIdentity, reason: str) -> int:
         """Send LeaveGroup; return its error code."""
         member = LeaveGroupRequest.MemberIdentity(
             member_id=identity.member_id,
@@ -337,7 +337,7 @@ class Network(Loop):
         response = await self._send(request, min(self._config.request_timeout, _LEAVE_TIMEOUT))
         return next((int(m.error_code) for m in response.members or ()), int(response.error_code))
 
-    async def fetch_offsets(self, partitions: Partitions) -> OffsetsAnswer:
+    async def fetch_offsets(self, partitions: Partitions) -> OffsetFetchResponse:
         """Send OffsetFetch; an offset that an open transaction may still change is an error (KIP-447)."""
         group = OffsetFetchRequest.OffsetFetchRequestGroup
         topics = [
@@ -366,9 +366,9 @@ class Network(Loop):
                 errors[key] = row.error_code
                 text = None if row.metadata is None else row.metadata.removesuffix("\0")  # see `commit`
                 offsets[key] = Offset(row.committed_offset, row.committed_leader_epoch, text)
-        return OffsetsAnswer(answer.error_code, offsets, errors)
+        return OffsetFetchResponse(answer.error_code, offsets, errors)
 
-    async def commit(self, identity: Identity, offsets: Offsets) -> CommitAnswer:
+    async def commit(self, identity: MemberIdentity, offsets: Offsets) -> OffsetCommitResponse:
         """Send OffsetCommit as this member of this generation."""
         by_topic: dict[str, list[Any]] = {}
         topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -393,7 +393,7 @@ class Network(Loop):
                 max_version=9,  # 10 names topics by id
             )
         )
-        return CommitAnswer(
+        return OffsetCommitResponse(
             {
                 (topic.name, row.partition_index): row.error_code
                 for topic in response.topics

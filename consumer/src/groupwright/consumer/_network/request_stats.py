@@ -32,7 +32,7 @@ _IN_COURSE = frozenset(
 """Errors that are none: how a new member gets its id (KIP-394), and how a member hears of a rebalance."""
 
 
-class Traffic:
+class RequestStats:
     """The requests of one member, so far. Times are monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -66,7 +66,7 @@ class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # k
         return str(self.args[0])
 
 
-class HungUpError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
+class ConnectionClosedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
     """The broker closed the connection."""
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is made.
         while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
             await self._net.sleep(_LOGIN_PAUSE)
-        sock = await self._open(node.host, node.port, deadline)
+        sock = await self._start_step(node.host, node.port, deadline)
         try:
             if not self.ssl_enabled:
                 return _PlainTransport(self._net, sock, host=node.host)
@@ -213,7 +213,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             else:
                 return
 
-    async def _open(self, host: str, port: int, deadline: float) -> socket.socket:
+    async def _start_step(self, host: str, port: int, deadline: float) -> socket.socket:
         """Connect to the first of a name's addresses that accepts."""
         failure: Exception | None = None
         for family, kind, protocol, _, address in await self._resolve(host, port, deadline):
@@ -278,7 +278,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-class _Hidden(bytes):
+class _Redacted(bytes):
     """Bytes that do not show."""
 
     __slots__ = ()
@@ -287,7 +287,7 @@ class _Hidden(bytes):
         return f"<{len(self)} bytes, not shown>"
 
 
-class _DiscreetProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
+class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
     """kafka-python logs all that it sends, byte by byte; this does not."""
 
     bytes_to_send: list[bytes]
@@ -307,7 +307,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc] # as above
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.parser = _DiscreetProtocol(
+        self.parser = _RedactingProtocol(
             client_id=self.config["client_id"],
             receive_message_max_bytes=self.config["receive_message_max_bytes"],
             ident=f"node={self.node_id}",
@@ -315,7 +315,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc] # as above
 
     def _send_request(self, request: Any, future: Any = None, timeout_at: float | None = None) -> Any:
         if isinstance(request, SaslAuthenticateRequest):
-            request.auth_bytes = _Hidden(request.auth_bytes)
+            request.auth_bytes = _Redacted(request.auth_bytes)
         return super()._send_request(request, future=future, timeout_at=timeout_at)
 
 
@@ -355,7 +355,7 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
         return dict(self._tokens.current().extensions)
 
 
-class _HeedingReads:
+class _DrainBeforeClose:
     """Hears a broker out before it closes: what it sent last is dealt with first."""
 
     _net: Any
@@ -395,15 +395,15 @@ def _reason(error: Exception) -> Exception:
         # TLS 1.3 tells a client only after the handshake that its certificate is not accepted.
         return _refused_tls(f"the broker ended the TLS connection: {_words(cause)}", cause)
     if isinstance(cause, (ConnectionError, ssl.SSLEOFError)) or cause == "socket disconnected":
-        return HungUpError("the broker closed the connection")
+        return ConnectionClosedError("the broker closed the connection")
     return error
 
 
-class _PlainTransport(_HeedingReads, KafkaTCPTransport):  # type: ignore[misc] # kafka-python has no types
+class _PlainTransport(_DrainBeforeClose, KafkaTCPTransport):  # type: ignore[misc] # kafka-python has no types
     """TCP."""
 
 
-class _TlsTransport(_HeedingReads, KafkaSSLTransport):  # type: ignore[misc] # as above
+class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc] # as above
     """TLS."""
 
     async def handshake_until(self, deadline: float, address: str) -> None:
@@ -423,7 +423,7 @@ class _TlsTransport(_HeedingReads, KafkaSSLTransport):  # type: ignore[misc] # a
             except ssl.SSLCertVerificationError as error:
                 raise _unverified(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
-                raise HungUpError(
+                raise ConnectionClosedError(
                     f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS is not "
                     "what it speaks on this port: compare security.protocol with its listeners"
                 ) from error

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer._protocol.events import Event
-from groupwright.consumer._protocol.model import Identity, JoinRequest, Partitions
+from groupwright.consumer._protocol.model import JoinGroupPayload, MemberIdentity, Partitions
 from groupwright.consumer._protocol.rebalance import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class LookUpCoordinator:
+class FindCoordinator:
     """Find the group's coordinator; answer with `coordinator_found` or `coordinator_missing`."""
 
 
@@ -20,16 +20,16 @@ class DropConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class SendJoin:
+class SendJoinGroup:
     """Send JoinGroup; answer with `joined`, `disconnected` or `denied`."""
 
     attempt: int
-    request: JoinRequest
+    request: JoinGroupPayload
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """This member leads: look at the group's topics, run the assignor; answer with `planned` or `plan_failed`."""
+class PerformAssignment:
+    """This member leads: look at the group's topics, run the assignor; answer with `assigned` or `assignment_failed`."""
 
     attempt: int
     protocol: str
@@ -39,18 +39,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchTopics:
+class FetchMetadata:
     """Send Metadata for these topics (None: for all); answer with `topics_found` or `topics_missing`."""
 
     topics: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class SendSync:
+class SendSyncGroup:
     """Send SyncGroup; answer with `synced`, `disconnected` or `denied`."""
 
     attempt: int
-    identity: Identity
+    identity: MemberIdentity
     assignments: Mapping[str, bytes]
 
 
@@ -75,41 +75,41 @@ class FetchOffsets:
 class SendHeartbeat:
     """Send Heartbeat; answer with `heartbeat_answered` or `heartbeat_unanswered`."""
 
-    identity: Identity
+    identity: MemberIdentity
 
 
 @dataclass(frozen=True, slots=True)
-class SendLeave:
+class SendLeaveGroup:
     """Send LeaveGroup once; answer with `left`, whatever came of it."""
 
     attempt: int
-    identity: Identity
+    identity: MemberIdentity
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class SendCommits:
+class SendOffsetCommits:
     """Send all commits that wait; answer with `committed`, whatever came of them."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
-class Deliver:
+class DeliverEvent:
     """Put an event into the application's inbox."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
+class WithdrawEvent:
     """Take an event back if the application has not taken it; answer with `withdrawn` if so."""
 
     ticket: int
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class ReportError:
     """Tell the application why it cannot be a member; the driver words it, and delivers `Reported` or `Failed`."""
 
     error: int
@@ -120,18 +120,18 @@ class Refuse:
 
 
 Action = (
-    LookUpCoordinator
+    FindCoordinator
     | DropConnection
-    | SendJoin
-    | Plan
-    | FetchTopics
-    | SendSync
+    | SendJoinGroup
+    | PerformAssignment
+    | FetchMetadata
+    | SendSyncGroup
     | NotifyAssignor
     | FetchOffsets
     | SendHeartbeat
-    | SendCommits
-    | SendLeave
-    | Deliver
-    | Withdraw
-    | Refuse
+    | SendOffsetCommits
+    | SendLeaveGroup
+    | DeliverEvent
+    | WithdrawEvent
+    | ReportError
 )

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from groupwright.consumer._protocol.model import (
     COORDINATOR_MOVED,
     ErrorCode,
-    Identity,
+    MemberIdentity,
     Offset,
     Offsets,
     TopicPartitionKey,
 )
-from groupwright.consumer._protocol.wakeup import Bell
+from groupwright.consumer._protocol.wakeup import Wakeup
 
 RETRIABLE = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Errors that pass: a commit that failed with nothing else is retried until its deadline."""
@@ -61,9 +61,9 @@ class PendingCommit:
         # Later than the deadline, since the network's thread knows what the broker has answered so far.
         self._limit = deadline + _GRACE
         self._clock = clock
-        self._settled = Bell()
+        self._settled = Wakeup()
         self._result: CommitResult | None = None
-        """Set before the bell rings, so it says by itself whether the commit has ended."""
+        """Set before the waiting thread is notified: it alone says whether the commit has ended."""
 
     @property
     def ready(self) -> bool:
@@ -73,7 +73,7 @@ class PendingCommit:
     def settle(self, result: CommitResult) -> None:
         """Set the result."""
         self._result = result
-        self._settled.ring()
+        self._settled.notify()
 
     def wait(self, seconds: float = math.inf) -> CommitResult:
         """Return the result; or, after so many `seconds` or where the network's thread hangs, that there is none."""
@@ -87,7 +87,7 @@ class Commit:
     """Offsets to commit as `identity`."""
 
     offsets: Offsets
-    identity: Identity
+    identity: MemberIdentity
     deadline: float
     """Monotonic time after which it has failed."""
     done: Callable[[CommitResult], None]
@@ -121,7 +121,7 @@ class CommitQueue:
         self.waiting.append(commit)
         self.next_deadline = min(self.next_deadline, commit.deadline)
 
-    def next_request(self) -> tuple[Identity, dict[TopicPartitionKey, Offset]] | None:
+    def next_request(self) -> tuple[MemberIdentity, dict[TopicPartitionKey, Offset]] | None:
         """Take the commits of one identity from the front and merge them; None if there is nothing to send."""
         if self._in_flight or not self.waiting:
             return None

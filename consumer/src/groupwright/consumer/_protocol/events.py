@@ -7,7 +7,7 @@ confluent-kafka expect). So the membership touches neither: it returns events, t
 
 from dataclasses import dataclass, field
 
-from groupwright.consumer._protocol.model import Identity, Offsets, Partitions
+from groupwright.consumer._protocol.model import MemberIdentity, Offsets, Partitions
 from groupwright.consumer._protocol.rebalance import Timeline
 
 
@@ -21,7 +21,7 @@ class Revoke:
     ticket: int
     partitions: Partitions
     lost: bool
-    identity: Identity = field(default_factory=Identity)
+    identity: MemberIdentity = field(default_factory=MemberIdentity)
     """Who may still commit them; in a cooperative rebalance, the member of the new generation."""
     cooperative: bool = False
     """Whether what is owned besides stays, and is consumed all the while."""
@@ -36,7 +36,7 @@ class Assign:
     owned: Partitions
     """All that is owned with it; in an eager rebalance nothing else."""
     offsets: Offsets
-    identity: Identity
+    identity: MemberIdentity
     timeline: Timeline | None
     """That of the rebalance which this ends; None if it goes on in another round (KIP-429)."""
     cooperative: bool = False

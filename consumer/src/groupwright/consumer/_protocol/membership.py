@@ -2,7 +2,7 @@
 
 Every input is a method that takes the time and returns the `Action`s to do; every answer comes back as
 another input. An input only records a fact; `Rounds._advance` then derives what follows from all facts, so that no
-order of events needs a case of its own. What an error code means is `verdicts`' part, and the facts are `Standing`'s.
+order of events needs a case of its own. What an error code means is `verdicts`' part, and the facts are `MembershipState`'s.
 
 Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-800, KIP-814; Kafka's AbstractCoordinator and
 ConsumerCoordinator.
@@ -12,24 +12,24 @@ import math
 from collections.abc import Iterable, Mapping
 
 from groupwright.consumer._protocol import actions as act
-from groupwright.consumer._protocol.error_policy import Api, Verdict, verdict
+from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, PollExceeded, TopicUnavailable
 from groupwright.consumer._protocol.membership_state import PARKED, ROUND, State, Step
 from groupwright.consumer._protocol.model import (
     UNREADABLE,
     ErrorCode,
     GroupMembershipOperation,
-    Identity,
-    JoinAnswer,
-    OffsetsAnswer,
-    SyncAnswer,
-    TopicsAnswer,
+    JoinGroupResponse,
+    MemberIdentity,
+    MetadataResponse,
+    OffsetFetchResponse,
+    SyncGroupResponse,
     error_name,
     without,
 )
 from groupwright.consumer._protocol.rebalance import Leadership, Phase
 from groupwright.consumer._protocol.rounds import Rounds
-from groupwright.consumer._protocol.subscription import TopicSelection
+from groupwright.consumer._protocol.subscription import TopicSubscription
 
 __all__ = ["PATIENCE", "Membership", "State", "Step"]
 
@@ -42,14 +42,14 @@ class Membership(Rounds):
 
     # --- The application's wishes -------------------------------------------------------------------
 
-    def subscribe(self, selection: TopicSelection, now: float) -> list[act.Action]:
+    def subscribe(self, selection: TopicSubscription, now: float) -> list[act.Action]:
         """Be a member that subscribes to these topics; an eager one rebalances even if they are the same as before."""
-        again = selection == self._selection
+        again = selection == self._topic_subscription
         if not self._closing and not (again and self._cooperative):
             first = self.subscription is None
-            self._selection = selection
-            self.subscription = selection.among(self._watch.seen, self.subscription or ())
-            self._watch.subscribed(now)
+            self._topic_subscription = selection
+            self.subscription = selection.among(self._topic_monitor.seen, self.subscription or ())
+            self._topic_monitor.subscribed(now)
             if not again:
                 self._topic_errors.subscribed()
             self._request_rejoin("the consumer subscribed" if first else "the subscription changed", now)
@@ -95,7 +95,7 @@ class Membership(Rounds):
 
     def applied(self, ticket: int, now: float) -> list[act.Action]:
         """Note that the application has dealt with the event of this ticket, callbacks included."""
-        if self._awaits(Step.APPLICATION, ticket):
+        if self._is_waiting_for(Step.APPLICATION, ticket):
             phase = Phase.ASSIGN
             if isinstance(self._event, Assign):
                 self.owned = self._event.owned
@@ -109,7 +109,7 @@ class Membership(Rounds):
 
     def withdrawn(self, ticket: int, now: float) -> list[act.Action]:
         """Note that the application never saw the event of this ticket."""
-        if self._awaits(Step.APPLICATION, ticket):
+        if self._is_waiting_for(Step.APPLICATION, ticket):
             if isinstance(self._event, Assign):
                 self._prepared = True
                 self._timeline = self._timeline or self._event.timeline
@@ -120,7 +120,7 @@ class Membership(Rounds):
 
     def resume(self, now: float) -> list[act.Action]:
         """Join again: the application polls, and knows of the error or the expiry that stopped it."""
-        self._gated = False
+        self._blocked = False
         return self._advance(now)
 
     def assigned_by_hand(self, now: float) -> list[act.Action]:
@@ -138,12 +138,12 @@ class Membership(Rounds):
     def tick(self, now: float, last_poll: float) -> list[act.Action]:
         """Let time pass; `last_poll` is when the application last polled."""
         self._last_poll = max(self._last_poll, last_poll)
-        if self._must_poll and now >= self._poll_ends:
-            self._stop_for_silence(now)
+        if self._must_poll and now >= self._poll_deadline:
+            self._leave_for_poll_timeout(now)
         if self._session_runs and now >= self._heartbeat.session_ends:
             # The coordinator has given the partitions to others by now, or is about to.
             self._lose_coordinator(now)
-            self._reset(Identity(member_id=self.identity.member_id))
+            self._reset(MemberIdentity(member_id=self.identity.member_id))
             self._lose(f"no heartbeat was answered for {self._timing.session_timeout:.0f} s", now)
         return self._advance(now)
 
@@ -175,18 +175,18 @@ class Membership(Rounds):
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
         limits = []
         if self._must_poll:
-            limits.append(self._poll_ends)
+            limits.append(self._poll_deadline)
         if self._session_runs:
             limits.append(self._heartbeat.session_ends)
         plans = []
-        if self._may_beat and self.coordinator.known and not self._heartbeat.under_way:
+        if self._may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
             plans.append(self._heartbeat.next_at)
         if self._needs_coordinator and self.coordinator.wanted:
             plans.append(self.coordinator.next_at)
-        if self._looks_at_topics and self.coordinator.known and self._watch.idle:
-            plans.append(self._watch.next_at)
-        if self._rejoin is not None and self._must_look and self._watch.idle:
-            plans.append(self._watch.retry_at)
+        if self._monitors_topics and self.coordinator.known and self._topic_monitor.idle:
+            plans.append(self._topic_monitor.next_at)
+        if self._rejoin is not None and self._needs_metadata and self._topic_monitor.idle:
+            plans.append(self._topic_monitor.retry_at)
         if self._rejoin is not None or self._step is Step.OFFSETS:
             plans.append(self._retry_at)
         if self._leaving and self._step in ROUND:
@@ -196,21 +196,21 @@ class Membership(Rounds):
         times = limits + [time for time in plans if now < time < math.inf]
         return None if self.closed or not times else max(now, min(times))
 
-    def _stop_for_silence(self, now: float) -> None:
-        self.silences += 1
+    def _leave_for_poll_timeout(self, now: float) -> None:
+        self.poll_timeouts += 1
         limit = self._timing.max_poll_interval
         message = (
             f"the application did not poll for {now - self._last_poll:.1f} s, which is more than max.poll.interval.ms "
             f"({limit * 1000:.0f}); the consumer has left the group, and joins again now that it polls. Process "
             "fewer messages between polls, or raise max.poll.interval.ms"
         )
-        self._out.append(act.Deliver(PollExceeded(message)))
+        self._out.append(act.DeliverEvent(PollExceeded(message)))
         if self._step is Step.SYNC:
             self._out.append(act.DropConnection())
         if not self._static and self.coordinator.known:
-            self._out.append(act.SendLeave(0, self.identity, "the application stopped polling"))
-        self._reset(Identity())
-        self._gated = True
+            self._out.append(act.SendLeaveGroup(0, self.identity, "the application stopped polling"))
+        self._reset(MemberIdentity())
+        self._blocked = True
         self._lose("the application polls again after max.poll.interval.ms", now)
 
     # --- The coordinator ----------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Membership(Rounds):
         self.coordinator.found()
         self._refused_lookup = None
         # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in a loop.
-        self._heartbeat.soon(max(now, self._retry_at))
+        self._heartbeat.schedule(max(now, self._retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
@@ -241,10 +241,10 @@ class Membership(Rounds):
             self._wants_coordinator = False
             if self.state is State.STABLE and self._rejoin is None:
                 # What it owns is its own until the session ends. It asks again when the application polls again.
-                self._gated = True
-                self._out.append(act.Refuse(refusal, detail, None, repeated))
+                self._blocked = True
+                self._out.append(act.ReportError(refusal, detail, None, repeated))
             else:
-                self._refuse(refusal, detail, now, repeated=repeated)
+                self._report_error(refusal, detail, now, repeated=repeated)
         return self._advance(now)
 
     def disconnected(self, attempt: int, now: float) -> list[act.Action]:
@@ -256,15 +256,17 @@ class Membership(Rounds):
                     now
                 )  # until now the coordinator held the request, and the session with it
             else:
-                self._call_another_round(now)
-            self._judge(Verdict.ELSEWHERE, "the connection to the coordinator was lost", ErrorCode.NONE, now)
+                self._request_another_round(now)
+            self._apply(
+                ErrorAction.REDISCOVER, "the connection to the coordinator was lost", ErrorCode.NONE, now
+            )
         return self._advance(now)
 
     def denied(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
         """Note that a step's request cannot be sent at all, such as to a broker that is too old."""
         if self._awaits_coordinator(attempt):
             self._step = None
-            self._refuse(error, detail, now)
+            self._report_error(error, detail, now)
         return self._advance(now)
 
     def broken(self, attempt: int, now: float) -> list[act.Action]:
@@ -273,7 +275,7 @@ class Membership(Rounds):
             leaving = self._step in {Step.COMMITS, Step.LEAVE}
             self._step = None
             if not leaving:
-                self._stop_joining(now)
+                self._block_joining(now)
         return self._advance(now)
 
     def _awaits_coordinator(self, attempt: int) -> bool:
@@ -281,129 +283,129 @@ class Membership(Rounds):
 
     # --- Topics -------------------------------------------------------------------------------------
 
-    def topics_found(self, answer: TopicsAnswer, now: float) -> list[act.Action]:
+    def topics_found(self, answer: MetadataResponse, now: float) -> list[act.Action]:
         """Take a look at the topics: those that match, and those that this member leads the group of."""
-        self._watch.found(answer, now)
-        if self._selection is not None and not self._watch.covers(self._selection):
-            self._watch.subscribed(now)  # the look was at the topics of the subscription before
-        elif self._selection is not None:
-            self._take_topics(self._selection, now)
-        if self._watches_topics:
-            change = self._watch.change()
+        self._topic_monitor.found(answer, now)
+        if self._topic_subscription is not None and not self._topic_monitor.covers(self._topic_subscription):
+            self._topic_monitor.subscribed(now)  # the look was at the topics of the subscription before
+        elif self._topic_subscription is not None:
+            self._update_topics(self._topic_subscription, now)
+        if self._rejoins_on_topic_changes:
+            change = self._topic_monitor.change()
             if change is not None:
                 self._request_rejoin(change, now)
         return self._advance(now)
 
-    def _take_topics(self, selection: TopicSelection, now: float) -> None:
-        for topic, error in self._topic_errors.found(selection, self._watch.seen):
-            self._out.append(act.Deliver(TopicUnavailable(topic, error)))
-        topics = selection.among(self._watch.seen, self.subscription or ())
+    def _update_topics(self, selection: TopicSubscription, now: float) -> None:
+        for topic, error in self._topic_errors.found(selection, self._topic_monitor.seen):
+            self._out.append(act.DeliverEvent(TopicUnavailable(topic, error)))
+        topics = selection.among(self._topic_monitor.seen, self.subscription or ())
         if topics != self.subscription:
             self.subscription = topics
             self._request_rejoin("other topics of the subscription are available now", now)
 
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
         """Note that a look failed; with a `refusal` (an error code), trying again will not mend it."""
-        self._watch.missing(now)
+        self._topic_monitor.missing(now)
         if refusal is not None and self._rejoin is not None and self._step is None:
-            self._refuse(refusal, detail, now)
+            self._report_error(refusal, detail, now)
         return self._advance(now)
 
     # --- Joining ------------------------------------------------------------------------------------
 
-    def joined(self, attempt: int, answer: JoinAnswer, now: float) -> list[act.Action]:
+    def joined(self, attempt: int, answer: JoinGroupResponse, now: float) -> list[act.Action]:
         """Take JoinGroup's answer."""
-        if self._awaits(Step.JOIN, attempt):
+        if self._is_waiting_for(Step.JOIN, attempt):
             self._step = None
             self._heartbeat.start_session(now)
             if now >= self.session_until:
                 return self.tick(now, self._last_poll)  # others may own what was kept
             if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
                 # KIP-394: the id is given first, so that a lost answer leaves no ghost member behind.
-                self.identity = Identity(member_id=answer.member_id)
+                self.identity = MemberIdentity(member_id=answer.member_id)
             elif answer.error != ErrorCode.NONE:
-                self._judge_answer(Api.JOIN_GROUP, answer.error, now)
+                self._handle_error(Api.JOIN_GROUP, answer.error, now)
             elif self._is_consumer_group(answer.protocol_type, now):
                 self._enter_generation(answer, now)
         return self._advance(now)
 
-    def led(
+    def on_leader_elected(
         self, attempt: int, leadership: Leadership | None, change: str | None, now: float
     ) -> list[act.Action]:
         """Note what this member knows of the plan that it has just made, and how the group's members have changed."""
-        if self._awaits(Step.PLAN, attempt):
-            self._timeline_at(now).led(leadership, change)
+        if self._is_waiting_for(Step.PLAN, attempt):
+            self._timeline_at(now).on_leader_elected(leadership, change)
         return self._advance(now)
 
-    def planned(
+    def assignment_computed(
         self,
         attempt: int,
         assignments: Mapping[str, bytes],
         asked: Iterable[str],
-        topics: TopicsAnswer,
+        topics: MetadataResponse,
         now: float,
     ) -> list[act.Action]:
         """Take the leader's plan, made from what was answered of the topics `asked` for; send it with SyncGroup."""
-        if self._awaits(Step.PLAN, attempt):
-            self._watch.lead(asked, topics, now)
-            self._open(Step.SYNC)
-            self._out.append(act.SendSync(self._attempt, self.identity, assignments))
+        if self._is_waiting_for(Step.PLAN, attempt):
+            self._topic_monitor.on_leader(asked, topics, now)
+            self._start_step(Step.SYNC)
+            self._out.append(act.SendSyncGroup(self._attempt, self.identity, assignments))
         return self._advance(now)
 
-    def plan_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
+    def assignment_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
         """Note that there is no plan: the assignor failed, or with an `error`, its topics may not be seen."""
-        if self._awaits(Step.PLAN, attempt):
+        if self._is_waiting_for(Step.PLAN, attempt):
             self._step = None
-            self._refuse(error, detail, now)
+            self._report_error(error, detail, now)
         return self._advance(now)
 
-    def synced(self, attempt: int, answer: SyncAnswer, now: float) -> list[act.Action]:
+    def synced(self, attempt: int, answer: SyncGroupResponse, now: float) -> list[act.Action]:
         """Take SyncGroup's answer."""
-        if self._awaits(Step.SYNC, attempt):
+        if self._is_waiting_for(Step.SYNC, attempt):
             self._step = None
             self._heartbeat.start_session(now)
             if now >= self.session_until:
                 return self.tick(now, self._last_poll)  # others may have been assigned this since
             if answer.error != ErrorCode.NONE:
-                self._judge_answer(Api.SYNC_GROUP, answer.error, now)
+                self._handle_error(Api.SYNC_GROUP, answer.error, now)
             elif answer.protocol not in {None, self.identity.protocol}:
                 detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {self.identity.protocol!r}"
-                self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
+                self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
             elif self._is_consumer_group(answer.protocol_type, now):
-                self._stored_id, self._doubtful_id = self.identity.member_id, ""
-                self._take_assignment(answer.assignment, now)
+                self._stored_id, self._unconfirmed_id = self.identity.member_id, ""
+                self._receive_assignment(answer.assignment, now)
         return self._advance(now)
 
-    def offsets_fetched(self, attempt: int, answer: OffsetsAnswer, now: float) -> list[act.Action]:
+    def offsets_fetched(self, attempt: int, answer: OffsetFetchResponse, now: float) -> list[act.Action]:
         """Take the committed offsets of what was assigned; if one is missing, all are fetched again."""
-        if self._awaits(Step.OFFSETS, attempt):
+        if self._is_waiting_for(Step.OFFSETS, attempt):
             if now >= self.session_until:
                 return self.tick(now, self._last_poll)
-            of_partitions = {key: verdict(Api.OFFSET_FETCH, code) for key, code in answer.errors.items()}
+            of_partitions = {key: classify(Api.OFFSET_FETCH, code) for key, code in answer.errors.items()}
             # As in librdkafka, a partition whose offset may not be read stops no other one.
-            refused = {key for key, found in of_partitions.items() if found is Verdict.REFUSED}
+            refused = {key for key, found in of_partitions.items() if found is ErrorAction.FATAL}
             codes = [answer.error, *(code for key, code in answer.errors.items() if key not in refused)]
-            verdicts = {verdict(Api.OFFSET_FETCH, code): code for code in codes}
-            if verdicts.keys() <= {Verdict.FINE}:
+            verdicts = {classify(Api.OFFSET_FETCH, code): code for code in codes}
+            if verdicts.keys() <= {ErrorAction.NONE}:
                 self._deliver_assignment({**answer.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
             else:
-                self._call_another_round(now)
+                self._request_another_round(now)
                 worst = max(verdicts, key=lambda found: found.value)
-                if worst is Verdict.REFUSED:
+                if worst is ErrorAction.FATAL:
                     self._step = None
                 code = verdicts[worst]
-                self._judge(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
+                self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
         return self._advance(now)
 
     def committed(self, attempt: int, now: float) -> list[act.Action]:
         """Note that no commit waits any more."""
-        if self._awaits(Step.COMMITS, attempt):
+        if self._is_waiting_for(Step.COMMITS, attempt):
             self._step = None
         return self._advance(now)
 
     def left(self, attempt: int, now: float) -> list[act.Action]:
         """Take LeaveGroup's end, whatever it was."""
-        if self._awaits(Step.LEAVE, attempt):
+        if self._is_waiting_for(Step.LEAVE, attempt):
             self._step = None
         return self._advance(now)
 
@@ -413,7 +415,7 @@ class Membership(Rounds):
 
     # --- Staying ------------------------------------------------------------------------------------
 
-    def heartbeat_answered(self, identity: Identity, error: int, now: float) -> list[act.Action]:
+    def heartbeat_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
         """Take Heartbeat's answer; one to a former identity says nothing about this one."""
         same = identity == self.identity
         alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
@@ -421,7 +423,7 @@ class Membership(Rounds):
         if alive:
             self._backoff.reset()
         if same:
-            self._judge_from_aside(Api.HEARTBEAT, error, now)
+            self._handle_async_error(Api.HEARTBEAT, error, now)
         return self._advance(now)
 
     def heartbeat_unanswered(self, now: float) -> list[act.Action]:
@@ -430,13 +432,13 @@ class Membership(Rounds):
         self._lose_coordinator(now)
         return self._advance(now)
 
-    def commit_answered(self, identity: Identity, error: int, now: float) -> list[act.Action]:
+    def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
         """Take what a commit's answer says about the membership."""
         if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._watch.soon(now)
+            self._topic_monitor.schedule(now)
         if identity == self.identity and identity.valid:
-            self._judge_from_aside(Api.OFFSET_COMMIT, error, now)
-        elif verdict(Api.OFFSET_COMMIT, error) is Verdict.ELSEWHERE:
+            self._handle_async_error(Api.OFFSET_COMMIT, error, now)
+        elif classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
             self._lose_coordinator(now)
         return self._advance(now)
 
@@ -445,16 +447,16 @@ class Membership(Rounds):
         self._lose_coordinator(now)
         return self._advance(now)
 
-    def commit_identity(self) -> Identity | ErrorCode:
+    def commit_identity(self) -> MemberIdentity | ErrorCode:
         """Return the identity that a commit must carry now, or why none may be sent."""
         leaves = self._leaving and self._step not in ROUND
         if self.state is State.STABLE or (leaves and self.identity.valid):
             # Also of one that has given a join up: the coordinator takes it until the join is complete.
             return self.identity
         if self.subscription is None and not self._leaving and not self._departed:
-            return Identity()  # partitions assigned by hand: a commit outside any generation
+            return MemberIdentity()  # partitions assigned by hand: a commit outside any generation
         if self.state is State.UNJOINED and not self._has_joined:
-            return Identity()  # as librdkafka; the coordinator takes it if the group has no members
+            return MemberIdentity()  # as librdkafka; the coordinator takes it if the group has no members
         if self.state is State.UNJOINED and not self.keeps_partitions:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.REBALANCE_IN_PROGRESS

@@ -1,6 +1,6 @@
 """Where a member stands in its group, at any moment, and what a verdict does to that. The first of three layers.
 
-`Standing` holds the facts: who the member is, what is owned, what is wanted, which step is under way.
+`MembershipState` holds the facts: who the member is, what is owned, what is wanted, which step is under way.
 `rounds.Rounds` derives from them what to do next, and `membership.Membership` takes the inputs.
 
 A member moves through the protocol's states:
@@ -22,13 +22,18 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from groupwright.consumer._protocol import actions as act
-from groupwright.consumer._protocol.error_policy import Api, Verdict, verdict
+from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.model import GroupMembershipOperation, Identity, Partitions, error_name
+from groupwright.consumer._protocol.model import (
+    GroupMembershipOperation,
+    MemberIdentity,
+    Partitions,
+    error_name,
+)
 from groupwright.consumer._protocol.rebalance import OTHERS, Timeline
-from groupwright.consumer._protocol.subscription import TopicSelection  # noqa: TC001 - as all imports here
+from groupwright.consumer._protocol.subscription import TopicSubscription  # noqa: TC001 - as all imports here
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
-from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicWatch
+from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 
 
 class State(Enum):
@@ -62,7 +67,7 @@ SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[s
 """(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
 
 
-class Standing:
+class MembershipState:
     """The facts about one member of one group, and the parts that all its inputs share."""
 
     def __init__(
@@ -88,14 +93,14 @@ class Standing:
             jitter: a random number in [0, 1) for each backoff.
         """
         self.state = State.UNJOINED
-        self.identity = Identity()
+        self.identity = MemberIdentity()
         self.subscription: tuple[str, ...] | None = None
         """The topics of the subscription that were available when that was last looked at; None without a subscription."""
         self.owned: Partitions = {}
         """What the application holds."""
         self.coordinator = CoordinatorLookup(timing, jitter)
         self.closed = False
-        self.fenced = self.silences = 0
+        self.fenced = self.poll_timeouts = 0
         """Times that another member took this one's place, and that the application stopped polling."""
 
         self._timing = timing
@@ -119,14 +124,14 @@ class Standing:
 
         # Member ids: the one that the group is known to have been stored with, and one that it may not have been.
         self._stored_id = ""
-        self._doubtful_id = ""
+        self._unconfirmed_id = ""
 
         # What is wanted.
-        self._selection: TopicSelection | None = None
+        self._topic_subscription: TopicSubscription | None = None
         self._rejoin: str | None = None
         self._timeline: Timeline | None = None
         self._prepared = True
-        self._gated = False
+        self._blocked = False
         self._leaving = False
         self._leave_at = math.inf
         """When a member that leaves gives up the round under way; until then it may wait for its end."""
@@ -142,7 +147,7 @@ class Standing:
 
         # Clocks.
         self._heartbeat = Heartbeat(timing)
-        self._watch = TopicWatch(timing, jitter, racks=racks)
+        self._topic_monitor = TopicMonitor(timing, jitter, racks=racks)
         self._topic_errors = TopicErrors()
         self._backoff = Backoff(timing, jitter)
         self._retry_at = 0.0
@@ -155,7 +160,7 @@ class Standing:
         return self.state in {State.COMPLETING_REBALANCE, State.STABLE}
 
     @property
-    def _may_beat(self) -> bool:
+    def _may_heartbeat(self) -> bool:
         # Behind a parked SyncGroup a heartbeat would only wait, and time out with the whole connection.
         return self._in_generation and self._step is not Step.SYNC
 
@@ -166,7 +171,7 @@ class Standing:
         return holds and self._step not in PARKED
 
     @property
-    def _poll_ends(self) -> float:
+    def _poll_deadline(self) -> float:
         return self._last_poll + self._timing.max_poll_interval
 
     @property
@@ -177,7 +182,7 @@ class Standing:
     @property
     def _needs_coordinator(self) -> bool:
         joins = self.subscription is not None or self._in_generation
-        return self._wants_coordinator or (joins and not self._gated)
+        return self._wants_coordinator or (joins and not self._blocked)
 
     @property
     def _sends_leave(self) -> bool:
@@ -196,129 +201,129 @@ class Standing:
 
     @property
     def _matches_topics(self) -> bool:
-        return self._selection is not None and bool(self._selection.patterns)
+        return self._topic_subscription is not None and bool(self._topic_subscription.patterns)
 
     @property
-    def _must_look(self) -> bool:
+    def _needs_metadata(self) -> bool:
         """Whether it takes a look at the topics to know which to join with; by name they are known once they are available."""
-        return self._matches_topics or self._lacks_topics
+        return self._matches_topics or self._misses_topics
 
     @property
-    def _lacks_topics(self) -> bool:
+    def _misses_topics(self) -> bool:
         """Whether a topic that is subscribed to by name was not available when that was last looked at."""
-        return self._selection is not None and not set(self._selection.named).issubset(
+        return self._topic_subscription is not None and not set(self._topic_subscription.named).issubset(
             self.subscription or ()
         )
 
     @property
-    def _watches_topics(self) -> bool:
+    def _rejoins_on_topic_changes(self) -> bool:
         """Whether a change of topics calls for a rebalance now."""
         settled = self.state is State.STABLE and self._rejoin is None and not self._leaving
-        return settled and (self._matches_topics or self._watch.planned_for is not None)
+        return settled and (self._matches_topics or self._topic_monitor.planned_for is not None)
 
     @property
-    def _looks_at_topics(self) -> bool:
-        barred = self._leaving or self._fenced or self._gated
-        return self._selection is not None and not barred
+    def _monitors_topics(self) -> bool:
+        barred = self._leaving or self._fenced or self._blocked
+        return self._topic_subscription is not None and not barred
 
     # --- Steps --------------------------------------------------------------------------------------
 
-    def _awaits(self, step: Step, attempt: int) -> bool:
+    def _is_waiting_for(self, step: Step, attempt: int) -> bool:
         return self._step is step and self._attempt == attempt
 
-    def _open(self, step: Step) -> None:
+    def _start_step(self, step: Step) -> None:
         self._attempt += 1
         self._step = step
         if step in PARKED:
             self._heartbeat.asked()
 
     def _deliver(self, event: Assign | Revoke) -> None:
-        self._open(Step.APPLICATION)
+        self._start_step(Step.APPLICATION)
         self._event = event
-        self._out.append(act.Deliver(event))
+        self._out.append(act.DeliverEvent(event))
 
     def _deliver_revoke(self, partitions: Partitions, *, lost: bool = False) -> None:
         self._deliver(Revoke(self._attempt + 1, partitions, lost, self.identity, self._cooperative))
 
-    def _give_step_up(self) -> None:
+    def _abandon_step(self) -> None:
         """Stop waiting for the step under way; an event is taken back, if the application has not taken it."""
         self._incoming = None
         self._another_round = False
         if self._step is Step.APPLICATION:
-            self._out.append(act.Withdraw(self._attempt))
+            self._out.append(act.WithdrawEvent(self._attempt))
         else:
             self._attempt += 1
             self._step = None
 
     # --- Verdicts -----------------------------------------------------------------------------------
 
-    def _judge_answer(self, api: Api, error: int, now: float) -> None:
-        found = verdict(api, error)
-        refused = found is Verdict.REFUSED
+    def _handle_error(self, api: Api, error: int, now: float) -> None:
+        found = classify(api, error)
+        refused = found is ErrorAction.FATAL
         reason = f"{api.value} failed" if refused else f"{api.value} was answered with {error_name(error)}"
-        self._judge(found, reason, error, now)
+        self._apply(found, reason, error, now)
 
-    def _judge_from_aside(self, api: Api, error: int, now: float) -> None:
+    def _handle_async_error(self, api: Api, error: int, now: float) -> None:
         """Judge an answer that came beside the steps."""
         if self._step in PARKED:
             return  # sent before them on the same connection; their own answers say what holds now
-        if verdict(api, error) is Verdict.LATER:
-            self._heartbeat.soon(now + self._timing.retry_backoff)
-        elif verdict(api, error) is not Verdict.FINE:
-            self._judge_answer(api, error, now)
+        if classify(api, error) is ErrorAction.RETRY:
+            self._heartbeat.schedule(now + self._timing.retry_backoff)
+        elif classify(api, error) is not ErrorAction.NONE:
+            self._handle_error(api, error, now)
 
-    def _judge(self, found: Verdict, reason: str, error: int, now: float) -> None:
+    def _apply(self, found: ErrorAction, reason: str, error: int, now: float) -> None:
         """Do what a verdict asks for. The identity is the one that the request carried."""
-        if found is Verdict.FENCED and self._doubtful_id == self.identity.member_id != "":
+        if found is ErrorAction.FENCED and self._unconfirmed_id == self.identity.member_id != "":
             # Fenced by its own former id, which the coordinator has found in its log.
-            found = Verdict.NEW_MEMBER
+            found = ErrorAction.NEW_MEMBER
         match found:
-            case Verdict.FINE:
+            case ErrorAction.NONE:
                 pass
-            case Verdict.REJOIN:
+            case ErrorAction.REJOIN:
                 self._request_rejoin(OTHERS, now)
-            case Verdict.LATER:
+            case ErrorAction.RETRY:
                 self._back_off(now)
-            case Verdict.ELSEWHERE:
+            case ErrorAction.REDISCOVER:
                 self._lose_coordinator(now)
-            case Verdict.NEW_GENERATION:
-                self._reset(Identity(member_id=self.identity.member_id))
+            case ErrorAction.NEW_GENERATION:
+                self._reset(MemberIdentity(member_id=self.identity.member_id))
                 self._lose(reason, now)
-            case Verdict.NEW_MEMBER:
-                self._reset(Identity())
+            case ErrorAction.NEW_MEMBER:
+                self._reset(MemberIdentity())
                 self._lose(reason, now)
-            case Verdict.FENCED:
+            case ErrorAction.FENCED:
                 self._fenced = True
                 self.fenced += 1
-                self._reset(Identity())
+                self._reset(MemberIdentity())
                 self._lose(reason, now)
-                self._refuse(error, reason, now)
-            case Verdict.REFUSED:
-                self._refuse(error, reason, now)
+                self._report_error(error, reason, now)
+            case ErrorAction.FATAL:
+                self._report_error(error, reason, now)
 
-    def _reset(self, identity: Identity) -> None:
+    def _reset(self, identity: MemberIdentity) -> None:
         self.identity = identity
         self.state = State.UNJOINED
 
     def _lose(self, reason: str, now: float) -> None:
         """Rejoin with ids that were reset: what is owned is lost, what was not yet delivered never was."""
         self._prepared = False
-        self._give_step_up()
+        self._abandon_step()
         self._request_rejoin(reason, now)
 
-    def _refuse(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
+    def _report_error(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
         """Tell the application; join again only when it polls after that."""
-        timeline = self._stop_joining(now)
-        self._out.append(act.Refuse(error, detail, timeline, repeated))
+        timeline = self._block_joining(now)
+        self._out.append(act.ReportError(error, detail, timeline, repeated))
 
-    def _stop_joining(self, now: float) -> Timeline | None:
+    def _block_joining(self, now: float) -> Timeline | None:
         """Wait for the application before joining again; return the timeline of the rebalance that this ends."""
         timeline, self._timeline = self._timeline, None
         if self.state is not State.STABLE:
             self.state = State.UNJOINED
         self._rejoin = self._rejoin or "the last attempt failed"
         self._back_off(now)
-        self._gated = True
+        self._blocked = True
         return timeline
 
     # --- Small parts --------------------------------------------------------------------------------
@@ -337,7 +342,7 @@ class Standing:
         if self.identity.member_id != self._stored_id:
             # A coordinator stores a group when its leader has synced. Whoever takes over before that knows a static
             # member by the id that it had in the generation before.
-            self._doubtful_id = self.identity.member_id
+            self._unconfirmed_id = self.identity.member_id
         if self.coordinator.lost(now):
             self._out.append(act.DropConnection())
             self._back_off(now)

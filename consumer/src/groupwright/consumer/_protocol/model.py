@@ -53,7 +53,7 @@ COORDINATOR_MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NO
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class MemberIdentity:
     """Who a member is in its group: the triple that every request carries.
 
     A generation of -1 means that no generation is held; an empty member id that none was given yet.
@@ -81,7 +81,7 @@ class GroupMembershipOperation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinRequest:
+class JoinGroupPayload:
     """JoinGroup (KIP-62, KIP-345, KIP-394, KIP-800)."""
 
     member_id: str
@@ -90,7 +90,7 @@ class JoinRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinAnswer:
+class JoinGroupResponse:
     """JoinGroup's response; `members` is empty unless this member leads."""
 
     error: int = 0
@@ -104,7 +104,7 @@ class JoinAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncAnswer:
+class SyncGroupResponse:
     """SyncGroup's response; `assignment` holds ConsumerProtocol bytes."""
 
     error: int = 0
@@ -129,7 +129,7 @@ UNREADABLE = Offset(-2)
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsAnswer:
+class OffsetFetchResponse:
     """OffsetFetch's response: the group's error, then each partition's offset or error."""
 
     error: int = 0
@@ -138,7 +138,7 @@ class OffsetsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAnswer:
+class OffsetCommitResponse:
     """OffsetCommit's response: an error code for each partition of the request."""
 
     errors: Mapping[TopicPartitionKey, int]
@@ -154,7 +154,7 @@ class GroupDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsAnswer:
+class MetadataResponse:
     """Metadata's response, as far as the group is concerned with it."""
 
     topics: "Mapping[str, Topic]" = field(default_factory=dict)

@@ -85,22 +85,22 @@ class Timeline:
     before: Partitions = field(default_factory=dict)
     """What was owned when it began."""
     leadership: Leadership | None = None
-    _open: tuple[Phase, float] | None = None
+    _start_step: tuple[Phase, float] | None = None
 
     def begin(self, phase: Phase, now: float) -> None:
         """Start a phase, which ends one that was cut short; begun again (a retry), it goes on from its first begin."""
-        if self._open is not None and self._open[0] is not phase:
-            self.end(self._open[0], now)
-        if self._open is None:
-            self._open = (phase, now)
+        if self._start_step is not None and self._start_step[0] is not phase:
+            self.end(self._start_step[0], now)
+        if self._start_step is None:
+            self._start_step = (phase, now)
 
     def end(self, phase: Phase, now: float) -> None:
         """Add the time since `begin` to the phase's total; nothing if it was not begun."""
-        if self._open is not None and self._open[0] is phase:
-            self.phases[phase] = self.phases.get(phase, 0.0) + now - self._open[1]
-            self._open = None
+        if self._start_step is not None and self._start_step[0] is phase:
+            self.phases[phase] = self.phases.get(phase, 0.0) + now - self._start_step[1]
+            self._start_step = None
 
-    def led(self, leadership: Leadership | None, change: str | None) -> None:
+    def on_leader_elected(self, leadership: Leadership | None, change: str | None) -> None:
         """Note what this member knows as the leader: of its assignment, and how the group's members have changed."""
         if leadership is not None and self.leadership is not None:
             moved = self.leadership.moved + leadership.moved
@@ -177,7 +177,7 @@ class Listeners(list[Listener]):
         super().__init__()
         self._log = log
 
-    def tell(self, method: str, *arguments: object) -> None:
+    def notify(self, method: str, *arguments: object) -> None:
         """Call a method of all that have it."""
         for listener in tuple(self):  # one may remove itself
             hear = getattr(listener, method, None)

@@ -11,13 +11,13 @@ Sources: Kafka's AbstractCoordinator and ConsumerCoordinator; KIP-429, KIP-559, 
 from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed
-from groupwright.consumer._protocol.membership_state import PARKED, ROUND, Standing, State, Step
+from groupwright.consumer._protocol.membership_state import PARKED, ROUND, MembershipState, State, Step
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     ErrorCode,
-    Identity,
-    JoinAnswer,
-    JoinRequest,
+    JoinGroupPayload,
+    JoinGroupResponse,
+    MemberIdentity,
     Offsets,
     Partitions,
     without,
@@ -25,7 +25,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.rebalance import Phase
 
 
-class Rounds(Standing):
+class Rounds(MembershipState):
     """A member that knows what to do next."""
 
     def _advance(self, now: float) -> list[act.Action]:
@@ -34,24 +34,24 @@ class Rounds(Standing):
             self._out.clear()  # late answers have nothing to say to a member that is gone
         else:
             if self._needs_coordinator and self.coordinator.start(now):
-                self._out.append(act.LookUpCoordinator())
-            if self._may_beat and self.coordinator.known and self._heartbeat.due(now):
+                self._out.append(act.FindCoordinator())
+            if self._may_heartbeat and self.coordinator.known and self._heartbeat.due(now):
                 self._heartbeat.sent(now)
                 self._out.append(act.SendHeartbeat(self.identity))
-            if self._looks_at_topics and self.coordinator.known and now >= self._watch.next_at:
-                self._look_at_topics(now)
-            self._take_step(now)
+            if self._monitors_topics and self.coordinator.known and now >= self._topic_monitor.next_at:
+                self._fetch_metadata(now)
+            self._start_next_step(now)
         out, self._out = self._out, []
         return out
 
-    def _take_step(self, now: float) -> None:
+    def _start_next_step(self, now: float) -> None:
         if self._step is Step.OFFSETS:
             if self._rejoin is not None:
                 self._step = None  # never delivered, so never owned: nothing to give up
             elif self._retry_at and now >= self._retry_at and self.coordinator.known:
                 self._fetch_offsets()
-        if self._leaving and self._step in ROUND and not self._finishes_round(now):
-            self._give_round_up(now)
+        if self._leaving and self._step in ROUND and not self._waits_for_round(now):
+            self._abandon_round(now)
         if self._leaving and self._step is None:
             self._leave(now)
         if self._step is not None or self._leaving:
@@ -59,20 +59,22 @@ class Rounds(Standing):
         if self._rejoin is not None or self._fenced:
             self._incoming = None
             self._another_round = False
-            if not self._prepare(now):
+            if not self._prepare_join(now):
                 self._join(now)
         elif self._incoming is not None:
-            self._gain(self._incoming, now)
+            self._add_partitions(self._incoming, now)
 
-    def _look_at_topics(self, now: float) -> None:
-        own = self._selection.names if self._selection is not None else frozenset()
-        wanted = None if self._matches_topics else tuple(sorted(own | (self._watch.planned_for or own)))
-        if self._watch.start(wanted, now):
-            self._out.append(act.FetchTopics(wanted))
+    def _fetch_metadata(self, now: float) -> None:
+        own = self._topic_subscription.names if self._topic_subscription is not None else frozenset()
+        wanted = (
+            None if self._matches_topics else tuple(sorted(own | (self._topic_monitor.planned_for or own)))
+        )
+        if self._topic_monitor.start(wanted, now):
+            self._out.append(act.FetchMetadata(wanted))
 
     # --- Joining ------------------------------------------------------------------------------------
 
-    def _prepare(self, now: float) -> bool:
+    def _prepare_join(self, now: float) -> bool:
         """Have the application give up what it may not keep over the rebalance; return whether it has to."""
         first, self._prepared = not self._prepared, True
         lost = not self.identity.valid
@@ -93,7 +95,7 @@ class Rounds(Standing):
         return due
 
     def _unsubscribed(self) -> Partitions:
-        selection = self._selection
+        selection = self._topic_subscription
         return {
             topic: numbers
             for topic, numbers in self.owned.items()
@@ -102,17 +104,17 @@ class Rounds(Standing):
 
     def _refused(self) -> Partitions:
         """Return what is owned of topics that this client may no longer see."""
-        refused = self._watch.seen.refused
+        refused = self._topic_monitor.seen.refused
         return {topic: numbers for topic, numbers in self.owned.items() if topic in refused}
 
     def _join(self, now: float) -> None:
-        if self.subscription is None or self._gated or self._fenced:
+        if self.subscription is None or self._blocked or self._fenced:
             return
         if not self.coordinator.known or now < self._retry_at:
             return
-        if self._must_look and not self._watch.fresh(now):
+        if self._needs_metadata and not self._topic_monitor.is_fresh(now):
             # Else each member would call for a rebalance of its own when it hears of a new topic (KAFKA-7126).
-            self._look_at_topics(now)
+            self._fetch_metadata(now)
             return
         self._timeline_at(now).begin(Phase.JOIN, now)
         self._joining = self.subscription
@@ -120,13 +122,13 @@ class Rounds(Standing):
         # of no assignment, would make them look newer than those of whoever was given its partitions (KAFKA-14639).
         generation = self._owned_since if self.owned else self.identity.generation
         protocols = self._encode_subscription(self.subscription, self.owned, generation)
-        self._open(Step.JOIN)
+        self._start_step(Step.JOIN)
         self.state = State.PREPARING_REBALANCE
-        request = JoinRequest(self.identity.member_id, protocols, self._rejoin or "")
-        self._out.append(act.SendJoin(self._attempt, request))
+        request = JoinGroupPayload(self.identity.member_id, protocols, self._rejoin or "")
+        self._out.append(act.SendJoinGroup(self._attempt, request))
 
-    def _enter_generation(self, answer: JoinAnswer, now: float) -> None:
-        self.identity = Identity(answer.generation, answer.member_id, answer.protocol)
+    def _enter_generation(self, answer: JoinGroupResponse, now: float) -> None:
+        self.identity = MemberIdentity(answer.generation, answer.member_id, answer.protocol)
         self._has_joined = True
         self.state = State.COMPLETING_REBALANCE
         self._backoff.reset()
@@ -135,34 +137,38 @@ class Rounds(Standing):
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
         if answer.leader == answer.member_id:
-            self._open(Step.PLAN)
+            self._start_step(Step.PLAN)
             self._out.append(
-                act.Plan(self._attempt, answer.protocol or "", answer.members, answer.skip_assignment)
+                act.PerformAssignment(
+                    self._attempt, answer.protocol or "", answer.members, answer.skip_assignment
+                )
             )
         else:
-            self._watch.follow(now)
-            if self._lacks_topics:
+            self._topic_monitor.on_follower(now)
+            if self._misses_topics:
                 # It may be about to be made; the leader looks for topics of members alone.
-                self._watch.soon(now)
-            self._open(Step.SYNC)
-            self._out.append(act.SendSync(self._attempt, self.identity, {}))
+                self._topic_monitor.schedule(now)
+            self._start_step(Step.SYNC)
+            self._out.append(act.SendSyncGroup(self._attempt, self.identity, {}))
 
     def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
         """Return whether an answer's type of group is ours (old brokers name none); refuse if not (KIP-559)."""
         if protocol_type in {None, PROTOCOL_TYPE}:
             return True
         detail = f"the group's protocol type is {protocol_type!r}, not {PROTOCOL_TYPE!r}"
-        self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
+        self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
         return False
 
     # --- Being assigned -----------------------------------------------------------------------------
 
-    def _take_assignment(self, data: bytes, now: float) -> None:
+    def _receive_assignment(self, data: bytes, now: float) -> None:
         try:
             # A leader that left this member out sends no bytes at all: nothing is assigned.
             assigned = self._decode_assignment(data) if data else {}
         except MalformedBytesError as error:
-            self._refuse(ErrorCode.NONE, f"the leader sent an assignment that cannot be read: {error}", now)
+            self._report_error(
+                ErrorCode.NONE, f"the leader sent an assignment that cannot be read: {error}", now
+            )
             return
         self.state = State.STABLE
         self._timeline_at(now).end(Phase.SYNC, now)
@@ -185,18 +191,18 @@ class Rounds(Standing):
         elif self._cooperative:
             # Whoever gave something up joins again, and the others hear of it by their heartbeats: members that wait for
             # partitions would wait for an interval.
-            self._heartbeat.hasten(now)
+            self._heartbeat.speed_up(now)
 
     def _accepts_topics(self, assigned: Partitions) -> bool:
         """Return whether all topics were asked for; one that matches and was not seen here yet is taken in."""
         unknown = set(assigned).difference(self._joining)
-        if self._selection is None or not all(map(self._selection.matches, unknown)):
+        if self._topic_subscription is None or not all(map(self._topic_subscription.matches, unknown)):
             return not unknown
         self._joining = tuple(sorted({*self._joining, *unknown}))
         self.subscription = tuple(sorted({*(self.subscription or ()), *unknown}))
         return True
 
-    def _gain(self, incoming: Partitions, now: float) -> None:
+    def _add_partitions(self, incoming: Partitions, now: float) -> None:
         self._timeline_at(now).begin(Phase.ASSIGN, now)
         protocol, generation = self.identity.protocol, self.identity.generation
         if protocol is not None:
@@ -209,7 +215,7 @@ class Rounds(Standing):
 
     def _fetch_offsets(self) -> None:
         self._retry_at = 0.0
-        self._open(Step.OFFSETS)
+        self._start_step(Step.OFFSETS)
         self._out.append(act.FetchOffsets(self._attempt, self._gained))
 
     def _deliver_assignment(self, offsets: Offsets, now: float) -> None:
@@ -220,7 +226,7 @@ class Rounds(Standing):
         if settled:
             self._timeline = None
         else:
-            self._call_another_round(now)
+            self._request_another_round(now)
         self._deliver(
             Assign(
                 self._attempt + 1,
@@ -233,7 +239,7 @@ class Rounds(Standing):
             )
         )
 
-    def _call_another_round(self, now: float) -> None:
+    def _request_another_round(self, now: float) -> None:
         if self._another_round:
             self._another_round = False
             self._request_rejoin("partitions were given up, for others to take", now)
@@ -245,12 +251,12 @@ class Rounds(Standing):
             self._leave_at = now + patience
         self._leaving = True
         self._rejoin = self._timeline = None
-        self._selection = None
-        self._watch.stop()
+        self._topic_subscription = None
+        self._topic_monitor.stop()
         if self._step not in {*ROUND, Step.LEAVE}:
-            self._give_step_up()
+            self._abandon_step()
 
-    def _finishes_round(self, now: float) -> bool:
+    def _waits_for_round(self, now: float) -> bool:
         """Return whether a member that leaves waits for the end of its round.
 
         JoinGroup's answer ends the generation that a commit carries, and until SyncGroup's the coordinator takes no commit of
@@ -258,12 +264,12 @@ class Rounds(Standing):
         """
         return self.keeps_partitions and now < self._leave_at
 
-    def _give_round_up(self, now: float) -> None:
+    def _abandon_round(self, now: float) -> None:
         if self._step in PARKED:
             # The coordinator answers in order, and would hold commits and LeaveGroup back until the group has joined.
             self._out.append(act.DropConnection())
             self._heartbeat.start_session(now)
-        self._give_step_up()
+        self._abandon_step()
 
     def _leave(self, now: float) -> None:
         if self.owned:
@@ -271,24 +277,24 @@ class Rounds(Standing):
         elif self._closing and not self._commits_sent:
             # Also where no LeaveGroup follows: nothing may be left in the queue when the consumer is closed.
             self._commits_sent = True
-            self._gated = False  # for the coordinator's look-up
-            self._open(Step.COMMITS)
-            self._out.append(act.SendCommits(self._attempt))
+            self._blocked = False  # for the coordinator's look-up
+            self._start_step(Step.COMMITS)
+            self._out.append(act.SendOffsetCommits(self._attempt))
         elif self.identity.member_id and self._sends_leave and self.coordinator.known:
-            self._open(Step.LEAVE)
+            self._start_step(Step.LEAVE)
             reason = "the consumer was closed" if self._closing else "the consumer unsubscribed"
-            self._out.append(act.SendLeave(self._attempt, self.identity, reason))
-            self._reset(Identity())
+            self._out.append(act.SendLeaveGroup(self._attempt, self.identity, reason))
+            self._reset(MemberIdentity())
         else:
             self._finish_leaving(now)
 
     def _finish_leaving(self, now: float) -> None:
-        self._leaving = self._gated = False
+        self._leaving = self._blocked = False
         self._rejoin = self._timeline = None
         self._prepared = True
-        self._reset(Identity())
+        self._reset(MemberIdentity())
         if self._closing:
             self.closed = True
-            self._out.append(act.Deliver(Closed()))
+            self._out.append(act.DeliverEvent(Closed()))
         elif self.subscription is not None:
             self._request_rejoin("the consumer subscribed", now)

@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from groupwright.consumer._protocol.model import TopicsAnswer
+from groupwright.consumer._protocol.model import MetadataResponse
 
 _POSIX_CLASS = re.compile(r"\[[:.=]\w*[:.=]\]")
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSelection:
+class TopicSubscription:
     """A subscription as the application wrote it.
 
     Attributes:
@@ -30,7 +30,7 @@ class TopicSelection:
     patterns: tuple[re.Pattern[str], ...] = ()
     ignored: tuple[re.Pattern[str], ...] = ()
 
-    def among(self, existing: TopicsAnswer, joined: Iterable[str] = ()) -> tuple[str, ...]:
+    def among(self, existing: MetadataResponse, joined: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the topics to join the group with, sorted, given those that exist and those joined with before.
 
         A topic that this client may not see is not among them, since nobody would read the partitions assigned to it. One by
@@ -60,7 +60,7 @@ class TopicSelection:
         return any(pattern.search(topic) for pattern in self.ignored)
 
 
-def read_selection(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] = ()) -> TopicSelection:
+def parse_subscription(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] = ()) -> TopicSubscription:
     """Tell expressions from names.
 
     Raises:
@@ -68,7 +68,7 @@ def read_selection(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] =
     """
     written = frozenset(topics)
     patterns = sorted(topic for topic in written if topic.startswith("^"))
-    return TopicSelection(written.difference(patterns), tuple(map(read_pattern, patterns)), ignored)
+    return TopicSubscription(written.difference(patterns), tuple(map(read_pattern, patterns)), ignored)
 
 
 def read_pattern(text: str) -> re.Pattern[str]:

@@ -102,7 +102,7 @@ class Heartbeat:
         return self._sent_at is None and now >= self.next_at
 
     def sent(self, now: float) -> None:
-        """One was sent; the next comes an interval later, or sooner after `hasten`."""
+        """One was sent; the next comes an interval later, or sooner after `speed_up`."""
         self.asked()
         self._sent_at = now
         self._pause = min(2 * self._pause, self._timing.heartbeat_interval)
@@ -121,14 +121,14 @@ class Heartbeat:
         """No answer will come."""
         self._sent_at = None
 
-    def soon(self, at: float) -> None:
+    def schedule(self, at: float) -> None:
         """Send the next one no later than `at`."""
         self.next_at = min(self.next_at, at)
 
-    def hasten(self, now: float) -> None:
+    def speed_up(self, now: float) -> None:
         """Another rebalance is likely: ask for it at once, and then at distances that double up to the interval."""
         self._pause = min(_HASTE, self._timing.heartbeat_interval)
-        self.soon(now + self._pause)
+        self.schedule(now + self._pause)
 
 
 _LONGEST_LOOKUP_PAUSE = 0.25

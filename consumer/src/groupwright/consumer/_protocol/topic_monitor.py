@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from groupwright.assignors import Topic
-from groupwright.consumer._protocol.model import ErrorCode, TopicsAnswer
-from groupwright.consumer._protocol.subscription import TopicSelection
+from groupwright.consumer._protocol.model import ErrorCode, MetadataResponse
+from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, Jitter, Timing
 
 _NEVER = float("inf")
@@ -26,13 +26,13 @@ _SOON = 1.0
 """Seconds to the second look: at what changed between the leader's plan and the group's having it, and at a loss."""
 
 
-class TopicWatch:
+class TopicMonitor:
     """Knows the topics as they were last seen. Pure: it is told the time, and asked what is due."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random, *, racks: bool = False) -> None:
         """Start with nothing to watch; with `racks`, replicas that move to other racks are a change too."""
         self.next_at = _NEVER
-        self.seen = TopicsAnswer()
+        self.seen = MetadataResponse()
         self.planned_for: frozenset[str] | None = None
         """The topics that the leader's plan is about, whether they exist or not; None in a follower."""
 
@@ -59,7 +59,7 @@ class TopicWatch:
         self._looked_at = now
         return True
 
-    def covers(self, selection: TopicSelection) -> bool:
+    def covers(self, selection: TopicSubscription) -> bool:
         """Whether the last look was at all that this subscription may select."""
         return self._asked is None or (not selection.patterns and selection.names <= self._asked)
 
@@ -73,7 +73,7 @@ class TopicWatch:
         """When a look can be started again after one that failed."""
         return self._not_before
 
-    def fresh(self, now: float) -> bool:
+    def is_fresh(self, now: float) -> bool:
         """Whether the last look was so short ago that another one would say the same."""
         return not self._under_way and now - self._looked_at < self._timing.retry_backoff_max
 
@@ -82,7 +82,7 @@ class TopicWatch:
         self._looked_at = -_NEVER
         self.next_at = now
 
-    def soon(self, now: float) -> None:
+    def schedule(self, now: float) -> None:
         """Look before long: something has hinted at a change."""
         self.next_at = min(self.next_at, now + self._jitter() * _SOON)
 
@@ -94,7 +94,7 @@ class TopicWatch:
 
     # --- What is seen -------------------------------------------------------------------------------
 
-    def lead(self, asked: Iterable[str], answer: TopicsAnswer, now: float) -> None:
+    def on_leader(self, asked: Iterable[str], answer: MetadataResponse, now: float) -> None:
         """Note what this member, as the leader, has made its plan from; look again soon, for what changed since."""
         self.planned_for = frozenset(asked)
         self._plan = {name: topic for name, topic in answer.topics.items() if name in self.planned_for}
@@ -102,12 +102,12 @@ class TopicWatch:
         self._doubted = frozenset()
         self.next_at = now + self._pause
 
-    def follow(self, now: float) -> None:
+    def on_follower(self, now: float) -> None:
         """Note that this member does not lead; one with regular expressions looks at the usual time."""
         self.planned_for = None
         self.next_at = now + self._period()
 
-    def found(self, answer: TopicsAnswer, now: float) -> None:
+    def found(self, answer: MetadataResponse, now: float) -> None:
         """Take what a look has brought."""
         self._under_way = False
         self._backoff.reset()
@@ -176,7 +176,7 @@ class TopicErrors:
         """Forget which topics have matched: the subscription is another."""
         self._matched = frozenset()
 
-    def found(self, selection: TopicSelection, seen: TopicsAnswer) -> list[tuple[str, ErrorCode]]:
+    def found(self, selection: TopicSubscription, seen: MetadataResponse) -> list[tuple[str, ErrorCode]]:
         """Return (topic, error) pairs that are new; an error that passes and comes back is new again.
 
         As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that one has
@@ -196,7 +196,7 @@ class TopicErrors:
         return [(name, error) for name, error in errors.items() if before.get(name) != error]
 
 
-def _error_of(topic: str, seen: TopicsAnswer) -> ErrorCode:
+def _error_of(topic: str, seen: MetadataResponse) -> ErrorCode:
     if topic in seen.refused:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

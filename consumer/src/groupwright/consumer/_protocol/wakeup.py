@@ -1,34 +1,34 @@
-"""A wake-up between threads that the exception of a signal handler cannot leave locked.
+"""Wake-up between threads that the exception of a signal handler cannot leave locked.
 
-`threading.Condition` and `threading.Event` are Python: CPython runs signal handlers between their bytecodes, on the main thread,
-which often is the one that polls. One that raises right after a condition has taken its lock, or right before the lock is
-given back, leaves it held, and the membership's thread waits for it for ever. A `threading.Lock` in a `with` statement has no
-such place: CPython takes and gives it back within one bytecode each.
+`threading.Condition` and `threading.Event` are Python: CPython runs signal handlers between their bytecodes, on the main
+thread, which often is the one that polls. A handler that raises right after a condition has acquired its lock, or right
+before it releases the lock, leaves the lock held, and the membership's thread blocks for ever. A `threading.Lock` in a
+`with` statement has no such place: CPython acquires and releases it within one bytecode each.
 """
 
 import contextlib
 import threading
 
 
-class Bell:
-    """Rings once for whoever waits; a ring that nobody has waited for yet is kept, and any more until then are one.
+class Wakeup:
+    """Wakes the thread that waits, or the next one that does; several notifications before a wait count as one.
 
-    Of what it rings about, the thread that waits looks at facts of its own.
+    It carries no data: the woken thread looks at its own state.
     """
 
-    __slots__ = ("_silence",)
+    __slots__ = ("_asleep",)
 
     def __init__(self) -> None:
-        """Start silent."""
-        self._silence = threading.Lock()
-        """Held until the bell rings. It is taken by `wait`, with one call into C, and given back by `ring`."""
-        self._silence.acquire()
+        """Start without a notification."""
+        self._asleep = threading.Lock()
+        """Held until `notify` releases it. `wait` acquires it, with one call into C."""
+        self._asleep.acquire()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """End a wait, or the next one; callable from any thread, and from a signal handler."""
-        with contextlib.suppress(RuntimeError):  # it has rung already, and nobody has waited since
-            self._silence.release()
+        with contextlib.suppress(RuntimeError):  # notified already, and no thread has waited since
+            self._asleep.release()
 
     def wait(self, seconds: float) -> None:
-        """Return when the bell rings, or when so many seconds are over; for one thread at a time."""
-        self._silence.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
+        """Return once notified, or after `seconds`; for one thread at a time."""
+        self._asleep.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))

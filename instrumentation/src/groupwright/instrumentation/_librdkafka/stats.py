@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
-from groupwright.instrumentation.observable import MembershipSnapshot
+from groupwright.instrumentation.interfaces import MembershipSnapshot
 
 
 class NativeMembership:

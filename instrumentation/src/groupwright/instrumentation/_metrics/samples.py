@@ -10,10 +10,10 @@ from typing import NamedTuple
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
+from groupwright.instrumentation._metrics.consumer_state import Standing
 from groupwright.instrumentation._metrics.labels import STATES
 from groupwright.instrumentation._metrics.spec import Kind, Spec
-from groupwright.instrumentation._tracking.consumer_state import Standing
-from groupwright.instrumentation.observable import MembershipSnapshot
+from groupwright.instrumentation.interfaces import MembershipSnapshot
 
 
 class Reading(NamedTuple):

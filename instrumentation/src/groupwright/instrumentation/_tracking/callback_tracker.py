@@ -24,7 +24,7 @@ from groupwright.instrumentation._tracking.rebalance_tracker import (
     by_topic,
 )
 from groupwright.instrumentation._tracking.settings import ConsumerSettings
-from groupwright.instrumentation.observable import MembershipSnapshot, RebalanceListener
+from groupwright.instrumentation.interfaces import MembershipSnapshot, RebalanceListener
 
 _SETTLE_CONSUMER = 6.0
 """Seconds; group.consumer.heartbeat.interval.ms, in whose rhythm the broker hands partitions over, is 5 s by default."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from groupwright.instrumentation._metrics.labels import FAILED
-from groupwright.instrumentation.observable import Partitions
+from groupwright.instrumentation.interfaces import Partitions
 
 EAGER, COOPERATIVE, CONSUMER = "eager", "cooperative", "consumer"
 

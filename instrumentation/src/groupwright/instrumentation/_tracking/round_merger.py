@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from groupwright.instrumentation._tracking.rebalance_tracker import COOPERATIVE
-from groupwright.instrumentation.observable import Leadership, Partitions
+from groupwright.instrumentation.interfaces import Leadership, Partitions
 
 _OTHERS = "the group is rebalancing"
 """Why a second round begins, as far as the member knows."""

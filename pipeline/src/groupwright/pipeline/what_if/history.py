@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupwright.assignors import NOBODY
-from groupwright.assignors._model.order import sorted_names, utf16_order
+from groupwright.assignors.indexed import sorted_names, utf16_order
 from groupwright.pipeline.what_if.structure import Owners, Racks, StructureKey
 
 _Numbers = npt.NDArray[np.int64]

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groupwright.assignors import NOBODY, assign, by_name
-from groupwright.assignors._algorithms.partition_classes import make_rows
-from groupwright.assignors._algorithms.spread import choose_partitions
-from groupwright.assignors._algorithms.stickiness import best_flow
+from groupwright.assignors.indexed import min_moves, sticky_owners
 from groupwright.pipeline.what_if.structure import Owners, Structure, StructureKey
 
 _BUDGET = 2**26  # bytes of plans, roughly
@@ -48,16 +46,11 @@ class Planner:
         )
 
     def sticky(self, structure: Structure, owned: Owners) -> Owners:
-        """Return the plan of `sticky`: the best that there is, with the fewest moves.
-
-        These are the steps of the assignor itself, without the bytes in which members tell their leader what they had.
-        """
-
-        def plan() -> Owners:
-            rows, places = make_rows(structure.group, structure.layout, owned)
-            return choose_partitions(structure.layout, rows, places, best_flow(rows))
-
-        return self._remembered((structure, "sticky", owned.tobytes()), plan)
+        """Return the plan of `sticky`: the best balance there is, with the fewest moves."""
+        return self._remembered(
+            (structure, "sticky", owned.tobytes()),
+            lambda: sticky_owners(structure.group, structure.layout, owned),
+        )
 
     def fewest_moves(self, structure: Structure, owned: Owners) -> int:
         """Return how many partitions the best assignment moves: what `sticky` moves, which is the best that there is."""
@@ -66,8 +59,7 @@ class Planner:
         if plan is not None:
             return int(np.count_nonzero((owned != NOBODY) & (owned != plan)))
         if key not in self._fewest:
-            rows, _ = make_rows(structure.group, structure.layout, owned)
-            moves = int(np.maximum(rows.owned - best_flow(rows), 0).sum())
+            moves = min_moves(structure.group, structure.layout, owned)
             self._grow(_ENTRY + len(key[1]))
             self._fewest[key] = moves
         return self._fewest[key]

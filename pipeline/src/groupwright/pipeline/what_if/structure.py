@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupwright.assignors import Group, Member, Topic
-from groupwright.assignors._algorithms.indexed_group import Layout
+from groupwright.assignors.indexed import IndexedGroup
 
 Owners = npt.NDArray[np.int32]
 """For each partition, topics on end, its owner's place among the members, or `NOBODY`."""
@@ -71,7 +71,7 @@ class Structure:
                 for number, (size, of_topic) in enumerate(zip(key.sizes, topic_racks, strict=True))
             },
         )
-        self.layout = Layout.of(self.group)
+        self.layout = IndexedGroup.of(self.group)
         self.has_racks = bool(key.member_racks and key.topic_racks)
         self.is_uniform = len(key.subscriptions) == 1 and not self.has_racks
 

@@ -2,45 +2,50 @@
 
 import pytest
 
-from groupwright.consumer._protocol.error_policy import Api, Verdict, verdict
+from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.model import ErrorCode, error_name
 
-FINE, REJOIN, LATER, ELSEWHERE = Verdict.FINE, Verdict.REJOIN, Verdict.LATER, Verdict.ELSEWHERE
-NEW_GENERATION, NEW_MEMBER = Verdict.NEW_GENERATION, Verdict.NEW_MEMBER
-FENCED, REFUSED = Verdict.FENCED, Verdict.REFUSED
+NONE, REJOIN, LATER, ELSEWHERE = (
+    ErrorAction.NONE,
+    ErrorAction.REJOIN,
+    ErrorAction.RETRY,
+    ErrorAction.REDISCOVER,
+)
+NEW_GENERATION, NEW_MEMBER = ErrorAction.NEW_GENERATION, ErrorAction.NEW_MEMBER
+FENCED, REFUSED = ErrorAction.FENCED, ErrorAction.FATAL
 
 CODES = (0, 3, 7, 14, 15, 16, 22, 25, 27, 30, 69, 82, 88, 999)
 TABLE = {
     Api.FIND_COORDINATOR: (
-        *(FINE, REFUSED, LATER, LATER, LATER, LATER, REFUSED, REFUSED),
+        *(NONE, REFUSED, LATER, LATER, LATER, LATER, REFUSED, REFUSED),
         *(REFUSED, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED),
     ),
     Api.JOIN_GROUP: (
-        *(FINE, REFUSED, REFUSED, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
+        *(NONE, REFUSED, REFUSED, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
         *(REJOIN, REFUSED, NEW_MEMBER, FENCED, REFUSED, REFUSED),
     ),
     Api.SYNC_GROUP: (
-        *(FINE, REFUSED, REFUSED, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
+        *(NONE, REFUSED, REFUSED, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
         *(REJOIN, REFUSED, NEW_MEMBER, FENCED, REFUSED, REFUSED),
     ),
     Api.HEARTBEAT: (
-        *(FINE, LATER, LATER, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
+        *(NONE, LATER, LATER, LATER, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
         *(REJOIN, LATER, NEW_MEMBER, FENCED, LATER, LATER),
     ),
     Api.OFFSET_FETCH: (
-        *(FINE, LATER, LATER, LATER, ELSEWHERE, ELSEWHERE, REFUSED, REFUSED),
+        *(NONE, LATER, LATER, LATER, ELSEWHERE, ELSEWHERE, REFUSED, REFUSED),
         *(REFUSED, REFUSED, REFUSED, REFUSED, LATER, REFUSED),
     ),
     Api.OFFSET_COMMIT: (
-        *(FINE, FINE, ELSEWHERE, FINE, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
-        *(REJOIN, FINE, NEW_MEMBER, FENCED, FINE, FINE),
+        *(NONE, NONE, ELSEWHERE, NONE, ELSEWHERE, ELSEWHERE, NEW_GENERATION, NEW_MEMBER),
+        *(REJOIN, NONE, NEW_MEMBER, FENCED, NONE, NONE),
     ),
 }
 
 
 @pytest.mark.parametrize("api", list(Api), ids=lambda api: api.value)
 def test_what_each_code_means(api: Api) -> None:
-    assert {code: verdict(api, code) for code in CODES} == dict(zip(CODES, TABLE[api], strict=True))
+    assert {code: classify(api, code) for code in CODES} == dict(zip(CODES, TABLE[api], strict=True))
 
 
 def test_an_error_is_named_as_the_protocol_names_it() -> None:

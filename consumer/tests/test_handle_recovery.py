@@ -12,10 +12,10 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupwright.consumer._membership.access import PollingThread
-from groupwright.consumer._membership.handle_recovery import Revival
+from groupwright.consumer._membership.access import AccessGuard
+from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
-from groupwright.consumer._membership.prefetch import Ahead
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 
 PATIENCE = 25.0
 CONFIG: dict[str, Any] = {
@@ -33,9 +33,9 @@ class Scene:
         self.now = 100.0
         self.reachable = True
         self.made = 0
-        self.offsets, self.ahead, self.polling = OffsetTracker(by_hand=False), Ahead(), PollingThread()
+        self.offsets, self.ahead, self.polling = OffsetTracker(by_hand=False), PrefetchBuffer(), AccessGuard()
         self.handle = confluent_kafka.Consumer(CONFIG)
-        self.revival = Revival(
+        self.revival = HandleRecovery(
             lambda: self.reachable,
             self.offsets,
             self.ahead,
@@ -57,7 +57,7 @@ class Scene:
     def look(self) -> None:
         """Wait for the next look, and have it."""
         self.now = self.revival.next_look
-        self.revival.look(self.handle, self.config)
+        self.revival.check(self.handle, self.config)
 
     def starts(self) -> list[int]:
         return [p.offset for p in sorted(self.handle.assignment(), key=lambda p: p.partition)]
@@ -73,11 +73,11 @@ def scene() -> Iterator[Scene]:
 def test_nothing_is_looked_at_before_the_coordinator_was_found(scene: Scene) -> None:
     assert scene.revival.next_look == float("inf")
 
-    scene.polling.quiet_until = 1e9
+    scene.polling.fast_path_until = 1e9
     scene.revival.begin()
 
     assert scene.revival.next_look == scene.now + PATIENCE
-    assert scene.polling.quiet_until == 0.0
+    assert scene.polling.fast_path_until == 0.0
 
 
 def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
@@ -128,7 +128,7 @@ def test_the_handle_is_not_taken_from_under_another_thread(scene: Scene) -> None
     inside, leave = threading.Event(), threading.Event()
 
     def use() -> None:
-        with scene.polling.beside():
+        with scene.polling.shared():
             inside.set()
             leave.wait(60)
 
@@ -151,11 +151,11 @@ def test_other_threads_wait_for_the_new_handle(scene: Scene) -> None:
     found: list[int] = []
 
     def ask() -> None:
-        with scene.polling.beside():
+        with scene.polling.shared():
             found.extend(scene.starts())
 
     user = threading.Thread(target=ask)
-    with scene.polling.alone(1.0) as alone:
+    with scene.polling.exclusive(1.0) as alone:
         assert alone
         user.start()
         user.join(0.05)
@@ -176,7 +176,7 @@ def test_a_handle_that_cannot_be_made_is_tried_again(scene: Scene) -> None:
 
     scene.now = scene.revival.next_look
     with pytest.raises(confluent_kafka.KafkaException):
-        scene.revival.look(scene.handle, broken)
+        scene.revival.check(scene.handle, broken)
     assert scene.revival.next_look <= scene.now
     scene.look()
 

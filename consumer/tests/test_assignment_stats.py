@@ -8,7 +8,11 @@ import pytest
 
 from groupwright.assignors import Assignment, Assignor, AssignorError, Group, Member, RangeAssignor, assign
 from groupwright.consumer._config.log import GroupLog
-from groupwright.consumer._coordinator.assignment_stats import MadePlan, Weighed, change_of_members
+from groupwright.consumer._coordinator.assignment_stats import (
+    MeasuredAssignor,
+    PreviousAssignment,
+    change_of_members,
+)
 from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline
 
 LOG = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
@@ -31,12 +35,12 @@ def group(members: Mapping[str, Mapping[str, tuple[int, ...]]], partitions: int 
     )
 
 
-def made(plan: Mapping[str, Any]) -> MadePlan:
-    return MadePlan(1, frozenset(plan), Assignment(plan))
+def made(plan: Mapping[str, Any]) -> PreviousAssignment:
+    return PreviousAssignment(1, frozenset(plan), Assignment(plan))
 
 
 def test_moves_are_counted_against_what_members_claim() -> None:
-    weighed = Weighed(Fixed({"a": {"t": [0, 3]}, "b": {"t": [1, 2]}}), None, LOG)
+    weighed = MeasuredAssignor(Fixed({"a": {"t": [0, 3]}, "b": {"t": [1, 2]}}), None, LOG)
 
     assign(weighed, group({"a": {"t": (0, 1)}, "b": {"t": (2, 3)}}))
 
@@ -46,7 +50,7 @@ def test_moves_are_counted_against_what_members_claim() -> None:
 def test_where_nobody_claims_anything_the_plan_before_says_who_had_what() -> None:
     """Eager members give everything up first."""
     before = made({"a": {"t": [0, 1, 2, 3]}})
-    weighed = Weighed(RangeAssignor(), before, LOG)
+    weighed = MeasuredAssignor(RangeAssignor(), before, LOG)
 
     assign(weighed, group({"a": {}, "b": {}}))
 
@@ -54,7 +58,7 @@ def test_where_nobody_claims_anything_the_plan_before_says_who_had_what() -> Non
 
 
 def test_without_either_nothing_has_moved() -> None:
-    weighed = Weighed(RangeAssignor(), None, LOG)
+    weighed = MeasuredAssignor(RangeAssignor(), None, LOG)
 
     assign(weighed, group({"a": {}, "b": {}}))
 
@@ -63,7 +67,7 @@ def test_without_either_nothing_has_moved() -> None:
 
 def test_imbalance_is_what_exceeds_the_gap_that_must_be() -> None:
     """Three partitions for two members: a gap of 1 cannot be helped, one of 3 can."""
-    weighed = Weighed(Fixed({"a": {"t": [0, 1, 2]}}), None, LOG)
+    weighed = MeasuredAssignor(Fixed({"a": {"t": [0, 1, 2]}}), None, LOG)
 
     assign(weighed, group({"a": {}, "b": {}}, partitions=3))
 
@@ -71,7 +75,7 @@ def test_imbalance_is_what_exceeds_the_gap_that_must_be() -> None:
 
 
 def test_a_group_that_is_too_large_is_assigned_and_not_weighed() -> None:
-    weighed = Weighed(RangeAssignor(), None, LOG)
+    weighed = MeasuredAssignor(RangeAssignor(), None, LOG)
 
     plan = assign(weighed, group({"a": {}}, partitions=600_000))
 
@@ -83,7 +87,7 @@ def test_a_plan_that_is_none_is_refused_in_the_words_that_it_had_without_weighin
     with pytest.raises(AssignorError) as plain:
         assign(Fixed({"a": {"t": [9]}}), group({"a": {}}))
     with pytest.raises(AssignorError) as weighed:
-        assign(Weighed(Fixed({"a": {"t": [9]}}), None, LOG), group({"a": {}}))
+        assign(MeasuredAssignor(Fixed({"a": {"t": [9]}}), None, LOG), group({"a": {}}))
 
     assert str(weighed.value) == str(plain.value)
 
@@ -108,8 +112,8 @@ def test_the_leader_says_who_came_and_went(
 
 def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_it_knew() -> None:
     timeline = Timeline(OTHERS, 0.0)
-    timeline.led(Leadership(members=2, moved=3, moves_needed=2, imbalance=4), "a member joined")
-    timeline.led(Leadership(members=2, moved=0, moves_needed=0, imbalance=1), "a member left")
+    timeline.on_leader_elected(Leadership(members=2, moved=3, moves_needed=2, imbalance=4), "a member joined")
+    timeline.on_leader_elected(Leadership(members=2, moved=0, moves_needed=0, imbalance=1), "a member left")
 
     assert timeline.leadership == Leadership(members=2, moved=3, moves_needed=2, imbalance=1)
     assert timeline.reason == "a member joined"

@@ -7,26 +7,26 @@ from collections.abc import Mapping
 import pytest
 
 from groupwright.assignors import Topic
-from groupwright.consumer._protocol.model import TopicsAnswer
-from groupwright.consumer._protocol.subscription import read_selection
+from groupwright.consumer._protocol.model import MetadataResponse
+from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
-from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicWatch
+from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 
 NOW = 1000.0
 
 
-def answer(topics: Mapping[str, int], *, refused: frozenset[str] = frozenset()) -> TopicsAnswer:
-    return TopicsAnswer({name: Topic(count) for name, count in topics.items()}, refused=refused)
+def answer(topics: Mapping[str, int], *, refused: frozenset[str] = frozenset()) -> MetadataResponse:
+    return MetadataResponse({name: Topic(count) for name, count in topics.items()}, refused=refused)
 
 
-def leading(topics: Mapping[str, int], *, jitter: float = 0.5) -> TopicWatch:
+def leading(topics: Mapping[str, int], *, jitter: float = 0.5) -> TopicMonitor:
     """Return the watch of a leader whose group subscribes to t and u."""
-    watch = TopicWatch(Timing(), lambda: jitter)
-    watch.lead({"t", "u"}, answer(topics), NOW)
+    watch = TopicMonitor(Timing(), lambda: jitter)
+    watch.on_leader({"t", "u"}, answer(topics), NOW)
     return watch
 
 
-def look(watch: TopicWatch, now: float, topics: Mapping[str, int]) -> str | None:
+def look(watch: TopicMonitor, now: float, topics: Mapping[str, int]) -> str | None:
     """Look, and return what has changed since the plan was made."""
     assert watch.start(None, now)
     watch.found(answer(topics), now)
@@ -85,7 +85,7 @@ def test_a_topic_that_may_no_longer_be_seen_is_not_gone() -> None:
 
 def test_a_follower_compares_nothing() -> None:
     watch = leading({"t": 2})
-    watch.follow(NOW)
+    watch.on_follower(NOW)
 
     assert look(watch, NOW + 1, {"t": 5}) is None
     assert watch.planned_for is None
@@ -94,10 +94,10 @@ def test_a_follower_compares_nothing() -> None:
 def test_racks_are_a_change_where_they_matter() -> None:
     """KIP-881: only for members that have a rack themselves."""
     for racks, change in ((False, None), (True, "replicas of topic 't' are in other racks")):
-        watch = TopicWatch(Timing(), racks=racks)
-        watch.lead({"t"}, TopicsAnswer({"t": Topic(1, [{"a"}])}), NOW)
+        watch = TopicMonitor(Timing(), racks=racks)
+        watch.on_leader({"t"}, MetadataResponse({"t": Topic(1, [{"a"}])}), NOW)
         assert watch.start(None, NOW)
-        watch.found(TopicsAnswer({"t": Topic(1, [{"b"}])}), NOW)
+        watch.found(MetadataResponse({"t": Topic(1, [{"b"}])}), NOW)
         assert watch.change() == change
 
 
@@ -114,18 +114,18 @@ def test_the_leader_looks_again_soon_after_its_plan_and_then_at_the_usual_time()
 def test_a_group_does_not_look_all_at_once_and_nobody_later_than_configured(
     jitter: float, pause: float
 ) -> None:
-    watch = TopicWatch(Timing(), lambda: jitter)
-    watch.follow(NOW)
+    watch = TopicMonitor(Timing(), lambda: jitter)
+    watch.on_follower(NOW)
 
     assert watch.next_at - NOW == pytest.approx(pause)
 
 
 def test_the_usual_look_can_be_turned_off() -> None:
-    watch = TopicWatch(Timing(metadata_refresh=math.inf))
-    watch.follow(NOW)
+    watch = TopicMonitor(Timing(metadata_refresh=math.inf))
+    watch.on_follower(NOW)
     assert watch.next_at == math.inf
 
-    watch.soon(NOW)
+    watch.schedule(NOW)
     assert watch.next_at <= NOW + 1
 
 
@@ -135,14 +135,14 @@ def test_looks_that_lead_to_rebalances_come_later_and_later() -> None:
     pauses = []
     for count in range(3, 12):
         assert look(watch, watch.next_at, {"t": count}) is not None
-        watch.lead(
+        watch.on_leader(
             {"t"}, answer({"t": count - 1}), NOW
         )  # and the leader then plans with a broker that lags behind
         pauses.append(watch.next_at - NOW)
 
     assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300]
     assert look(watch, NOW, {"t": 10}) is None
-    watch.lead({"t"}, answer({"t": 10}), NOW)
+    watch.on_leader({"t"}, answer({"t": 10}), NOW)
     assert watch.next_at == NOW + 1
 
 
@@ -154,7 +154,7 @@ def test_a_look_that_failed_is_tried_again_with_growing_pauses() -> None:
         assert not watch.start(None, now)
         watch.missing(now)
         assert not watch.start(None, now)
-        assert not watch.fresh(now)
+        assert not watch.is_fresh(now)
         pauses.append(watch.next_at - now)
         now = watch.next_at
 
@@ -165,7 +165,7 @@ def test_a_look_that_failed_is_tried_again_with_growing_pauses() -> None:
 
 
 def test_each_error_is_reported_once_until_it_has_passed() -> None:
-    errors, selection = TopicErrors(), read_selection(["t", "u"])
+    errors, selection = TopicErrors(), parse_subscription(["t", "u"])
     both, one = answer({"t": 1, "u": 1}), answer({"t": 1})
 
     assert errors.found(selection, one) == [("u", 3)]
@@ -176,26 +176,26 @@ def test_each_error_is_reported_once_until_it_has_passed() -> None:
 
 
 def test_the_same_subscription_again_repeats_no_error_and_another_in_between_does() -> None:
-    errors, selection = TopicErrors(), read_selection(["t", "u"])
+    errors, selection = TopicErrors(), parse_subscription(["t", "u"])
     one = answer({"t": 1})
     errors.found(selection, one)
 
     errors.subscribed()
     assert errors.found(selection, one) == []
     errors.subscribed()
-    assert errors.found(read_selection(["t"]), one) == []
+    assert errors.found(parse_subscription(["t"]), one) == []
     errors.subscribed()
     assert errors.found(selection, one) == [("u", 3)]
 
 
 def test_a_topic_that_may_no_longer_be_seen_is_reported_although_it_is_kept() -> None:
-    errors, selection = TopicErrors(), read_selection(["t"])
+    errors, selection = TopicErrors(), parse_subscription(["t"])
 
     assert errors.found(selection, answer({"t": 1}, refused=frozenset({"t"}))) == [("t", 29)]
 
 
 def test_an_expression_is_reported_by_its_text_and_a_topic_that_had_matched_by_its_name() -> None:
-    errors, selection = TopicErrors(), read_selection(["^t.", "^u."])
+    errors, selection = TopicErrors(), parse_subscription(["^t.", "^u."])
 
     assert errors.found(selection, answer({"t1": 1, "t2": 1})) == [("^u.", 3)]
     assert errors.found(selection, answer({"t2": 1})) == [("t1", 3)]
@@ -204,6 +204,6 @@ def test_an_expression_is_reported_by_its_text_and_a_topic_that_had_matched_by_i
 
 
 def test_ignored_topics_have_no_errors() -> None:
-    selection = read_selection(["t", "^u"], (re.compile("t|u"),))
+    selection = parse_subscription(["t", "^u"], (re.compile("t|u"),))
 
     assert TopicErrors().found(selection, answer({"t": 1, "u": 1})) == [("^u", 3)]

@@ -22,29 +22,29 @@ from confluent_kafka import (
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
 from groupwright.consumer._membership import assignment_applier as handover
-from groupwright.consumer._membership.assignment_applier import Handover
+from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
-from groupwright.consumer._membership.classic_membership import OwnMember
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import UNREADABLE, Identity, Offset, Partitions
+from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset, Partitions
 from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer.errors import ConsumerError
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
-ME = Identity(3, "m-1", "range")
+ME = MemberIdentity(3, "m-1", "range")
 
 
 @contextmanager
 def polled(consumer: Consumer) -> Iterator[None]:
     """Be the thread inside, as `poll` is."""
-    consumer._polling.ident = threading.get_ident()
+    consumer._guard.ident = threading.get_ident()
     try:
         yield
     finally:
-        consumer._polling.ident = 0
+        consumer._guard.ident = 0
 
 
 @dataclass
@@ -56,9 +56,9 @@ class Stage:
     tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
-    def handover(self) -> Handover:
-        assert isinstance(self.consumer._member, OwnMember)
-        return self.consumer._member._handover
+    def handover(self) -> AssignmentApplier:
+        assert isinstance(self.consumer._member, ClassicMembership)
+        return self.consumer._member._applier
 
     def gain(
         self, partitions: Partitions, committed: dict[tuple[str, int], int] | None = None, **fields: Any
@@ -68,7 +68,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.handover.introduce(self.consumer, event)
+            self.handover.prefetch_metadata(self.consumer, event)
             self.handover.assign(self.consumer, event)
 
     def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -79,7 +79,7 @@ class Stage:
         """Return where librdkafka was told to begin."""
         return {(p.topic, p.partition): p.offset for p in Native.assignment(self.consumer)}
 
-    def tell(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
+    def notify(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
         def callback(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             assert consumer is self.consumer
             self.told.append((name, [(p.topic, p.partition) for p in partitions]))
@@ -133,7 +133,7 @@ def test_where_an_offset_may_not_be_read_librdkafka_asks_and_returns_the_error(s
 
 
 def test_a_callback_that_calls_nothing_gets_the_default(stage: Stage) -> None:
-    stage.handover.on_assign = stage.tell("assign")
+    stage.handover.on_assign = stage.notify("assign")
     stage.gain({"t": (0, 1)}, {("t", 0): 7})
 
     assert stage.told == [("assign", [("t", 0), ("t", 1)])]
@@ -284,7 +284,7 @@ def test_a_commit_comes_after_on_revoke_while_the_partitions_are_assigned(
 
 
 def test_a_cooperative_member_gains_and_gives_up_beside_what_it_keeps(stage: Stage) -> None:
-    stage.handover.on_assign, stage.handover.on_revoke = stage.tell("assign"), stage.tell("revoke")
+    stage.handover.on_assign, stage.handover.on_revoke = stage.notify("assign"), stage.notify("revoke")
     stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8}, cooperative=True)
     stage.give_up({"t": (1,)}, cooperative=True)
     stage.gain({"u": (3,)}, {("u", 3): 9}, owned={"t": (0,), "u": (3,)}, cooperative=True)
@@ -388,7 +388,7 @@ def test_a_rebalance_that_goes_on_is_not_told_as_ended(stage: Stage) -> None:
 def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
     stage: Stage, *, cooperative: bool
 ) -> None:
-    stage.handover.on_assign, stage.handover.on_revoke = stage.tell("assign"), stage.tell("revoke")
+    stage.handover.on_assign, stage.handover.on_revoke = stage.notify("assign"), stage.notify("revoke")
     gain = Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None, cooperative)
     give_up = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
     with polled(stage.consumer):
@@ -415,8 +415,8 @@ def test_who_hears_of_partitions_that_go(
     stage: Stage, callbacks: tuple[str, ...], told: list[str], *, lost: bool
 ) -> None:
     """As in librdkafka: on_revoke hears of lost partitions unless there is an on_lost, which hears of nothing else."""
-    stage.handover.on_revoke = stage.tell("revoke") if "revoke" in callbacks else None
-    stage.handover.on_lost = stage.tell("lost") if "lost" in callbacks else None
+    stage.handover.on_revoke = stage.notify("revoke") if "revoke" in callbacks else None
+    stage.handover.on_lost = stage.notify("lost") if "lost" in callbacks else None
     stage.gain({"t": (0,)})
     stage.give_up({"t": (0,)}, lost=lost)
 
@@ -431,14 +431,14 @@ def test_a_pause_of_the_application_outlives_a_revocation(stage: Stage) -> None:
     with polled(stage.consumer):
         stage.handover.revoke(stage.consumer, event)
 
-    assert stage.handover._ahead.paused == {("t", 0)}
+    assert stage.handover._prefetch.paused == {("t", 0)}
 
 
 def test_the_pause_of_a_topic_that_the_consumer_never_had_is_none(stage: Stage) -> None:
     """As in librdkafka, which raises nothing either."""
     stage.consumer.pause([TopicPartition("t", 0)])
 
-    assert stage.handover._ahead.paused == set()
+    assert stage.handover._prefetch.paused == set()
 
 
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
@@ -576,11 +576,11 @@ def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
 ) -> None:
     """A process was stopped while librdkafka looked the topics up, woke, and called on_assign for what others had."""
     stage = new_stage()
-    assert isinstance(stage.consumer._member, OwnMember)
+    assert isinstance(stage.consumer._member, ClassicMembership)
     inbox, ends = stage.consumer._member._inbox, [math.inf]
-    stage.handover.on_assign = stage.tell("assigned")
+    stage.handover.on_assign = stage.notify("assigned")
     monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
-    monkeypatch.setattr(stage.handover, "introduce", lambda *_: ends.__setitem__(0, 0.0))
+    monkeypatch.setattr(stage.handover, "prefetch_metadata", lambda *_: ends.__setitem__(0, 0.0))
     inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
 
     stage.consumer.poll(0)
@@ -598,9 +598,9 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
     """
     stage = new_stage(auto_offset_reset="earliest")
     stage.gain({"t": (0,)})
-    stage.handover.on_revoke, stage.handover.on_lost = stage.tell("revoked"), stage.tell("lost")
+    stage.handover.on_revoke, stage.handover.on_lost = stage.notify("revoked"), stage.notify("lost")
     member = stage.consumer._member
-    assert isinstance(member, OwnMember)
+    assert isinstance(member, ClassicMembership)
     monkeypatch.setattr(member._membership, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
     member._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from groupwright.assignors import Topic
-from groupwright.consumer._protocol.model import TopicsAnswer
-from groupwright.consumer._protocol.subscription import read_pattern, read_selection
+from groupwright.consumer._protocol.model import MetadataResponse
+from groupwright.consumer._protocol.subscription import parse_subscription, read_pattern
 
-EXISTING = TopicsAnswer(
+EXISTING = MetadataResponse(
     {name: Topic(1) for name in ("orders", "orders-eu", "reorders", "payments", "__consumer_offsets")},
     internal=frozenset({"__consumer_offsets"}),
 )
@@ -34,11 +34,11 @@ EXISTING = TopicsAnswer(
 )
 def test_what_is_selected_and_sorted(topics: list[str], selected: tuple[str, ...]) -> None:
     """KAFKA-12898: the coordinator compares bytes, and an order that changes is a rebalance."""
-    assert read_selection(topics).among(EXISTING) == selected
+    assert parse_subscription(topics).among(EXISTING) == selected
 
 
 def test_a_name_that_was_joined_with_stays_unless_it_is_refused() -> None:
-    selection = read_selection(["absent", "gone", "payments"])
+    selection = parse_subscription(["absent", "gone", "payments"])
 
     assert selection.among(EXISTING, ["gone", "payments", "other"]) == ("gone", "payments")
     assert selection.among(replace(EXISTING, refused=frozenset({"payments"})), ["gone", "payments"]) == (
@@ -48,7 +48,7 @@ def test_a_name_that_was_joined_with_stays_unless_it_is_refused() -> None:
 
 def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None:
     """As librdkafka's topic.blacklist: as if the topics did not exist."""
-    selection = read_selection(["^orders", "payments"], (re.compile("-eu$"), re.compile("^pay")))
+    selection = parse_subscription(["^orders", "payments"], (re.compile("-eu$"), re.compile("^pay")))
 
     assert selection.among(EXISTING) == ("orders",)
     assert selection.named == ()
@@ -56,7 +56,7 @@ def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None
 
 
 def test_only_names_are_known_before_the_topics_are() -> None:
-    assert read_selection(["b", "a", "^c"]).named == ("a", "b")
+    assert parse_subscription(["b", "a", "^c"]).named == ("a", "b")
 
 
 @pytest.mark.parametrize(

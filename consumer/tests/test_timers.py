@@ -58,7 +58,7 @@ def test_a_heartbeat_that_failed_does_not_prolong_the_session() -> None:
     heartbeat.answered(104.0, alive=False)
     assert heartbeat.session_ends == 110.0
 
-    heartbeat.soon(104.1)
+    heartbeat.schedule(104.1)
     assert heartbeat.due(104.1)
     heartbeat.sent(104.1)
     heartbeat.unanswered()
@@ -69,7 +69,7 @@ def test_a_heartbeat_that_failed_does_not_prolong_the_session() -> None:
 def test_soon_is_never_later_than_it_would_have_been() -> None:
     heartbeat = Heartbeat(TIMING)
     heartbeat.start_session(100.0)
-    heartbeat.soon(200.0)
+    heartbeat.schedule(200.0)
 
     assert heartbeat.due(103.0)
 
@@ -101,7 +101,7 @@ def test_a_session_that_starts_after_a_sleep_counts_from_its_beginning() -> None
 def test_where_another_rebalance_is_likely_heartbeats_come_at_doubling_distances() -> None:
     heartbeat = Heartbeat(TIMING)
     heartbeat.start_session(100.0)
-    heartbeat.hasten(100.0)
+    heartbeat.speed_up(100.0)
     sent, now = [], 100.0
     while now < 112.0:
         now = heartbeat.next_at
@@ -115,7 +115,7 @@ def test_where_another_rebalance_is_likely_heartbeats_come_at_doubling_distances
 def test_haste_does_not_press_a_coordinator_that_is_slow() -> None:
     heartbeat = Heartbeat(TIMING)
     heartbeat.start_session(100.0)
-    heartbeat.hasten(100.0)
+    heartbeat.speed_up(100.0)
     heartbeat.sent(100.05)
     heartbeat.answered(101.0, alive=True)
 

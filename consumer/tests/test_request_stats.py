@@ -10,7 +10,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from groupwright.consumer._network.request_stats import Traffic
+from groupwright.consumer._network.request_stats import RequestStats
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 
 def test_requests_are_counted_by_kind_and_others_than_the_groups_are_not() -> None:
-    traffic = Traffic()
+    traffic = RequestStats()
     for request in (HeartbeatRequest(), HeartbeatRequest(), JoinGroupRequest(), MetadataRequest()):
         traffic.sent(request)
 
@@ -29,7 +29,7 @@ def test_requests_are_counted_by_kind_and_others_than_the_groups_are_not() -> No
 
 
 def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None:
-    traffic = Traffic()
+    traffic = RequestStats()
     topic = OffsetCommitResponse.OffsetCommitResponseTopic
     partition = topic.OffsetCommitResponsePartition
     partitions = [
@@ -47,7 +47,7 @@ def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None
 
 def test_what_is_an_error_by_form_alone_is_none() -> None:
     """How a new member gets its id (KIP-394), and how a member hears of a rebalance: an alert must not fire."""
-    traffic = Traffic()
+    traffic = RequestStats()
     traffic.sent(JoinGroupRequest())(JoinGroupResponse(error_code=79))
     traffic.sent(HeartbeatRequest())(HeartbeatResponse(error_code=27))
 
@@ -56,7 +56,7 @@ def test_what_is_an_error_by_form_alone_is_none() -> None:
 
 def test_the_round_trip_is_that_of_answers_that_wait_for_nobody() -> None:
     clock = Clock()
-    traffic = Traffic(clock)
+    traffic = RequestStats(clock)
     heartbeat, join = traffic.sent(HeartbeatRequest()), traffic.sent(JoinGroupRequest())
     clock.now = 10.25
     heartbeat(HeartbeatResponse(error_code=0))
@@ -67,7 +67,7 @@ def test_the_round_trip_is_that_of_answers_that_wait_for_nobody() -> None:
 
 
 def test_what_has_no_answer_is_the_coordinators_error_unless_any_broker_was_asked() -> None:
-    traffic = Traffic()
+    traffic = RequestStats()
     traffic.sent(HeartbeatRequest())(None)
     traffic.sent(FindCoordinatorRequest())(None)
 
@@ -75,7 +75,7 @@ def test_what_has_no_answer_is_the_coordinators_error_unless_any_broker_was_aske
 
 
 def test_another_broker_is_a_change_of_coordinator_and_the_first_is_none() -> None:
-    traffic = Traffic()
+    traffic = RequestStats()
     for node in (1, 1, 2, 2, 1):
         traffic.found_coordinator(node)
 

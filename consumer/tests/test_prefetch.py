@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
 from groupwright.consumer._membership.messages import new_message
-from groupwright.consumer._membership.prefetch import HANDFUL, Ahead
+from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -36,8 +36,10 @@ class Queue:
         return [TopicPartition("t", partition, offset) for partition, offset in self.position.items()]
 
 
-def next_of(ahead: Ahead, consume: Callable[[int, float], list[Message]], now: float) -> Message | None:
-    """Return what `Ahead.next` appends."""
+def next_of(
+    ahead: PrefetchBuffer, consume: Callable[[int, float], list[Message]], now: float
+) -> Message | None:
+    """Return what `PrefetchBuffer.next` appends."""
     messages: list[Message] = []
     ahead.next(messages, consume, now)
     return messages[0] if messages else None
@@ -51,13 +53,13 @@ def offsets(messages: list[Message]) -> list[tuple[int | None, int | None]]:
     return [(message.partition(), message.offset()) for message in messages]
 
 
-def running(ahead: Ahead, queue: Queue) -> Message | None:
+def running(ahead: PrefetchBuffer, queue: Queue) -> Message | None:
     """Take the first two messages as a caller does that keeps up: the second is the first of a handful."""
     next_of(ahead, queue.consume, 100.0)
     return next_of(ahead, queue.consume, 100.01)
 
 
-def taken(ahead: Ahead, most: int = 10) -> list[Message]:
+def taken(ahead: PrefetchBuffer, most: int = 10) -> list[Message]:
     """Take what waits, and nothing of librdkafka."""
     messages: list[Message] = []
     ahead.gather(messages, most, lambda *_: [], 0.0)
@@ -71,17 +73,19 @@ def end_of(partition: int, offset: int) -> Message:
 
 
 def test_a_caller_that_keeps_up_gets_a_handful_at_once() -> None:
-    queue, ahead = Queue(*map(message, range(HANDFUL + 10))), Ahead()
+    queue, ahead = Queue(*map(message, range(BATCH_SIZE + 10))), PrefetchBuffer()
 
-    seen = [next_of(ahead, queue.consume, 100.0 + number / 1000) for number in range(HANDFUL + 2)]
+    seen = [next_of(ahead, queue.consume, 100.0 + number / 1000) for number in range(BATCH_SIZE + 2)]
 
-    assert offsets([one for one in seen if one is not None]) == [(0, offset) for offset in range(HANDFUL + 2)]
-    assert queue.asked == [1, HANDFUL, 1]
+    assert offsets([one for one in seen if one is not None]) == [
+        (0, offset) for offset in range(BATCH_SIZE + 2)
+    ]
+    assert queue.asked == [1, BATCH_SIZE, 1]
 
 
 def test_a_caller_that_takes_its_time_gets_each_message_by_itself() -> None:
     """Else a slow consumer's lag would look smaller than it is, and its handful would grow old."""
-    queue, ahead = Queue(*map(message, range(3))), Ahead()
+    queue, ahead = Queue(*map(message, range(3))), PrefetchBuffer()
 
     for second in range(3):
         next_of(ahead, queue.consume, 100.0 + second)
@@ -90,7 +94,7 @@ def test_a_caller_that_takes_its_time_gets_each_message_by_itself() -> None:
 
 
 def test_without_a_handful_librdkafka_is_left_alone() -> None:
-    queue, ahead = Queue(message(0)), Ahead(0)
+    queue, ahead = Queue(message(0)), PrefetchBuffer(0)
 
     assert next_of(ahead, queue.consume, 100.0) is None
     assert queue.asked == []
@@ -99,7 +103,7 @@ def test_without_a_handful_librdkafka_is_left_alone() -> None:
 def test_a_position_is_that_of_what_was_taken() -> None:
     """A commit of librdkafka's position would skip what the application has not seen, if the process died now."""
     queue = Queue(message(0), message(1), message(7, partition=1), message(2), message(8, partition=1))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
 
     assert [(p.partition, p.offset) for p in queue.positions()] == [(0, 3), (1, 9)]
@@ -110,7 +114,7 @@ def test_a_position_is_that_of_what_was_taken() -> None:
 
 def test_what_is_given_up_is_not_returned() -> None:
     queue = Queue(message(0), message(1), message(7, partition=1), message(2))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
 
     ahead.drop([("t", 0)])
@@ -120,37 +124,37 @@ def test_what_is_given_up_is_not_returned() -> None:
 
 def test_what_is_paused_waits_and_keeps_its_place() -> None:
     queue = Queue(message(0), message(1), message(2), message(7, partition=1), message(3))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
 
     ahead.pause([("t", 0)])
     assert ahead.unsorted
-    ahead.sort_out()
+    ahead.apply_pauses()
     assert offsets(taken(ahead)) == [(1, 7)]
     assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 8)]
 
     ahead.resume([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
     assert offsets(taken(ahead)) == [(0, 2), (0, 3)]
 
 
 def test_what_is_paused_and_given_up_does_not_come_back() -> None:
     queue = Queue(message(0), message(1), message(2))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     ahead.pause([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
 
     ahead.drop([("t", 0)])
     ahead.resume([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
 
     assert taken(ahead) == []
 
 
 def test_an_error_says_nothing_of_a_position() -> None:
     queue = Queue(message(0), message(1), end_of(0, 1))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
 
     assert [(p.partition, p.offset) for p in ahead.positions(lambda: [TopicPartition("t", 0, 2)])] == [(0, 2)]
@@ -161,7 +165,7 @@ def test_an_error_of_a_partition_goes_with_it() -> None:
     """As in librdkafka: the end of a partition that was sought elsewhere since is no longer its end."""
     down = new_message(error=KafkaError(KafkaError._ALL_BROKERS_DOWN))
     queue = Queue(message(0), message(1), end_of(0, 2), end_of(1, 5), down)
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
 
     ahead.drop([("t", 0)])
@@ -171,14 +175,14 @@ def test_an_error_of_a_partition_goes_with_it() -> None:
 
 def test_an_error_of_a_paused_partition_waits_with_it() -> None:
     queue = Queue(message(0), message(1), end_of(0, 2), end_of(1, 5))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     ahead.pause([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
     assert offsets(taken(ahead)) == [(1, 5)]
 
     ahead.resume([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
 
     assert offsets(taken(ahead)) == [(0, 2)]
 
@@ -188,7 +192,7 @@ def test_an_error_of_a_paused_partition_waits_with_it() -> None:
 
 def test_what_is_put_back_is_what_comes_next() -> None:
     queue = Queue(*map(message, range(5)))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     messages = taken(ahead, 2)
 
@@ -201,15 +205,15 @@ def test_what_is_put_back_is_what_comes_next() -> None:
 
 def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> None:
     queue = Queue(*map(message, range(3)))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     messages = taken(ahead)
     ahead.pause([("t", 0)])
-    ahead.sort_out()
+    ahead.apply_pauses()
 
     ahead.put_back(messages)
     assert ahead.unsorted
-    ahead.sort_out()
+    ahead.apply_pauses()
 
     assert taken(ahead) == []
 
@@ -217,7 +221,7 @@ def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> No
 def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_again() -> None:
     """confluent-kafka frees the messages of a call in which a signal handler raises; librdkafka counts them as consumed."""
     queue = Queue(*map(message, range(4)), message(7, partition=1), message(4), message(8, partition=1))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
     for number in range(2):
         next_of(ahead, lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
@@ -234,7 +238,7 @@ def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_aga
 
 def test_what_is_put_back_was_not_lost() -> None:
     queue = Queue(*map(message, range(5)))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     messages = taken(ahead, 2)
     ahead.put_back(messages)
@@ -247,7 +251,7 @@ def test_gaps_between_offsets_lose_nothing() -> None:
     queue = Queue(
         message(0), message(5), message(7, partition=1), message(7), message(8), message(8, partition=1)
     )
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
     next_of(ahead, queue.consume, 100.0)
     next_of(ahead, lambda *_: queue.consume(3, 0.0), 100.01)
@@ -308,11 +312,11 @@ def test_a_commit_amid_a_handful_is_of_what_was_returned(scene: "Scene") -> None
 def test_where_each_partitions_messages_begin_is_told_paused_ones_included() -> None:
     """A scrape asks for it beside a thread that polls: lag must not count as taken what is here."""
     queue = Queue(message(0), message(1), message(7, 1), message(2), message(8, 1))
-    ahead = Ahead()
+    ahead = PrefetchBuffer()
     running(ahead, queue)
     assert ahead.first_offsets() == {("t", 0): 2, ("t", 1): 7}
 
     ahead.pause([("t", 1)])
-    ahead.sort_out()
+    ahead.apply_pauses()
     assert next_of(ahead, queue.consume, 100.02) is not None
     assert ahead.first_offsets() == {("t", 1): 7}

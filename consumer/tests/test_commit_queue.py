@@ -12,10 +12,10 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
     PendingCommit,
 )
-from groupwright.consumer._protocol.model import Identity, Offset, TopicPartitionKey
+from groupwright.consumer._protocol.model import MemberIdentity, Offset, TopicPartitionKey
 
-ME = Identity(1, "m-1", "range")
-LATER_ME = Identity(2, "m-1", "range")
+ME = MemberIdentity(1, "m-1", "range")
+LATER_ME = MemberIdentity(2, "m-1", "range")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Desk:
         name: str,
         offsets: dict[TopicPartitionKey, int],
         *,
-        identity: Identity = ME,
+        identity: MemberIdentity = ME,
         deadline: float = 100.0,
     ) -> None:
         def done(result: CommitResult) -> None:
@@ -39,7 +39,7 @@ class Desk:
         wanted = {key: Offset(offset) for key, offset in offsets.items()}
         self.queue.add(Commit(wanted, identity, deadline, done))
 
-    def next_request(self) -> tuple[Identity, dict[TopicPartitionKey, int]] | None:
+    def next_request(self) -> tuple[MemberIdentity, dict[TopicPartitionKey, int]] | None:
         request = self.queue.next_request()
         return request and (request[0], {key: offset.offset for key, offset in request[1].items()})
 

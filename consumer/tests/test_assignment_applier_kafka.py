@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
 from groupwright.consumer._protocol.events import Assign
-from groupwright.consumer._protocol.model import Identity
+from groupwright.consumer._protocol.model import MemberIdentity
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.kafka
 
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     """Assign a partition as the membership does, of a group that has committed nothing."""
-    handover = scene.member_of(consumer)._handover
+    handover = scene.member_of(consumer)._applier
     partitions = {topic: (0,)}
-    event = Assign(1, partitions, partitions, {}, Identity(3, "m-1", "range"), None)
-    handover.introduce(consumer, event)
+    event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
+    handover.prefetch_metadata(consumer, event)
     handover.assign(consumer, event)
 
 
@@ -100,10 +100,12 @@ def test_a_seek_in_on_assign_goes_where_it_says(scene: "Scene") -> None:
 def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
-    handover = scene.member_of(consumer)._handover
+    handover = scene.member_of(consumer)._applier
     gone = {f"gone-{number}": (0,) for number in range(8)}
-    event = Assign(1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, Identity(3, "m-1", "range"), None)
-    handover.introduce(consumer, event)
+    event = Assign(
+        1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None
+    )
+    handover.prefetch_metadata(consumer, event)
     handover.assign(consumer, event)
 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
