@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka, KafkaContainers
+from groupwright.testing._kafka.settings import Setting
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from groupwright.testing.settings import Setting
 from harness import clusters
 from harness.members import Join, RunningMember
 from harness.wire import wait_until_known

@@ -18,7 +18,7 @@ from groupwright.assignors import (
     TopicPartitions,
     encode_subscription,
 )
-from groupwright.testing.java_programs import compile_java
+from groupwright.testing._java.java_programs import compile_java
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
 

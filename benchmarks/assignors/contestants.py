@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.assignors.cases import AIOKAFKA, FRANZ_GO, GROUPWRIGHT, JAVA, KAFKA_PYTHON, Case
 
+from groupwright.testing._java.java_programs import compile_java
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
-from groupwright.testing.java_programs import compile_java
 
 ROOT = Path(__file__).parents[2]
 """Where commands run: the top folder of the repository."""

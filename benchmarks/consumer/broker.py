@@ -7,7 +7,7 @@ from benchmarks.consumer.plan import INITIAL_REBALANCE_DELAY_MS, MESSAGE_BYTES
 from benchmarks.consumer.processes import programs
 from confluent_kafka import Producer
 
-from groupwright.testing.local_kafka import LocalKafka
+from groupwright.testing._kafka.local_kafka import LocalKafka
 
 _FLUSH_SECONDS = 60.0
 _QUEUE_BYTES_KB = 262_144

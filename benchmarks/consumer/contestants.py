@@ -9,9 +9,9 @@ from pathlib import Path
 import confluent_kafka
 from benchmarks.consumer.plan import AIOKAFKA, CONFLUENT, GROUPWRIGHT, JAVA, KAFKA_PYTHON
 
+from groupwright.testing._java.java_programs import compile_java
+from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
-from groupwright.testing.java_programs import compile_java
-from groupwright.testing.local_kafka import DEFAULT_VERSION
 
 ROOT = Path(__file__).parents[2]
 """Where commands run: the top folder of the repository."""

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import yaml
 
-from groupwright.testing.ports import HOST, free_port
+from groupwright.testing._kafka.ports import HOST, free_port
 
 PATIENCE_SECONDS = 60.0
 

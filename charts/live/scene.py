@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import EventSink, instrumented, to_callback
 from groupwright.testing import LocalKafka
-from groupwright.testing.ports import HOST
+from groupwright.testing._kafka.ports import HOST
 
 BROKER = {"group.min.session.timeout.ms": 1000}
 """The broker's settings: sessions are short, for all to happen soon."""

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 from groupwright.consumer._config.security import Security
 from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
 from groupwright.consumer._protocol.model import DisconnectedError
-from groupwright.testing.certificates import write_certificates
+from groupwright.testing._kafka.certificates import write_certificates
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -22,7 +22,7 @@ from groupwright.consumer import ConfigurationError, Consumer
 from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.oidc import TokenEndpointError, read_oidc
 from groupwright.testing import Listener, LocalKafka, Security
-from groupwright.testing.certificates import write_certificates
+from groupwright.testing._kafka.certificates import write_certificates
 
 PATIENCE = 30.0
 SECRET = "marked-secret"  # noqa: S105 - what no message may show

@@ -17,7 +17,7 @@ from groupwright.consumer._config import tls as tls_module
 from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.security import Security
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
-from groupwright.testing.certificates import Certificates, write_certificates
+from groupwright.testing._kafka.certificates import Certificates, write_certificates
 
 SECRET = "marked-secret"  # noqa: S105 - what nothing may show
 LOG = logging.getLogger("groupwright.consumer.tests")

@@ -4,7 +4,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from groupwright.testing import ContainersUnavailableError, KafkaContainers, engine
+from groupwright.testing import ContainersUnavailableError, KafkaContainers
+from groupwright.testing._kafka import engine
 from harness.tools import REQUIRE_VARIABLE, lacking
 
 

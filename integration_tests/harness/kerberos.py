@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from groupwright.testing import ports
-from groupwright.testing.process import GuardedProcess
+from groupwright.testing._kafka import ports
+from groupwright.testing._kafka.process import GuardedProcess
 from harness.waiting import wait_until
 
 NAME = "GROUPWRIGHT.TEST"

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from groupwright.testing.process import GuardedProcess
+from groupwright.testing._kafka.process import GuardedProcess
 from harness.members import PATIENCE
 
 

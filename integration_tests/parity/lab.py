@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from groupwright.testing import LocalKafka
-from groupwright.testing.proxy import Link
+from groupwright.testing._kafka.proxy import Link
 from parity.aio_client import AIOClient
 from parity.client import Client, record, show
 from parity.trace import Trace

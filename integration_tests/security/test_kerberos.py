@@ -9,7 +9,8 @@ from confluent_kafka import Consumer as NativeConsumer
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer
-from groupwright.testing import LocalKafka, ports
+from groupwright.testing import LocalKafka
+from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import kerberos
 from harness.kerberos import Realm

@@ -15,7 +15,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
-from groupwright.testing.security import Listener, Security
+from groupwright.testing._kafka.security import Listener, Security
 from soak import checker, schedule, stored
 from soak.events import Key, now
 from soak.fleet import PRODUCER, Fleet, Worker, wait_until

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from groupwright.testing.process import GuardedProcess
+from groupwright.testing._kafka.process import GuardedProcess
 from soak import producer, schedule
 from soak.events import HistoryWriter, Struck, now
 from soak.member import Order, Role

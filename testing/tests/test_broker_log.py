@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from groupwright.testing import broker_log
+from groupwright.testing._kafka import broker_log
 
 SHUTDOWN = [f"[kafka-shutdown-hook] INFO SharedServer - Stopping part {part}" for part in range(300)]
 

@@ -18,10 +18,9 @@ from groupwright.testing import (  # noqa: E402 - needs what may be missing
     KafkaNotReadyError,
     Listener,
     Security,
-    containers,
-    engine,
 )
-from groupwright.testing.readiness import QUIET  # noqa: E402 - as above
+from groupwright.testing._kafka import containers, engine  # noqa: E402 - as above
+from groupwright.testing._kafka.readiness import QUIET  # noqa: E402 - as above
 from harness.tools import lacking  # noqa: E402 - as above
 
 TIMEOUT = 20.0

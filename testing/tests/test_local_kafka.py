@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # public, but not said to be
 
-from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError, ports
+from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError
+from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 
 pytestmark = pytest.mark.kafka

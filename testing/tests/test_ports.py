@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupwright.testing import LocalKafkaError, ports
+from groupwright.testing import LocalKafkaError
+from groupwright.testing._kafka import ports
 
 
 @pytest.fixture

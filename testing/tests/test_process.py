@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from groupwright.testing.process import GuardedProcess
+from groupwright.testing._kafka.process import GuardedProcess
 
 Eventually = Callable[[Callable[[], bool]], bool]
 Alive = Callable[[int | None], bool]
@@ -122,7 +122,7 @@ def test_a_ctrl_c_in_the_terminal_does_not_reach_the_program(start: Start) -> No
 PARENT = """
 import sys, time
 from pathlib import Path
-from groupwright.testing.process import GuardedProcess
+from groupwright.testing._kafka.process import GuardedProcess
 
 directory = Path(sys.argv[1])
 process = GuardedProcess(

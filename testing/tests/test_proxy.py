@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import KafkaNotReadyError, Link, LocalKafka, Proxy
-from groupwright.testing.readiness import QUIET
+from groupwright.testing._kafka.readiness import QUIET
 
 Eventually = Callable[[Callable[[], bool]], bool]
 

@@ -38,7 +38,7 @@ def test_loading_the_plugin_loads_no_client_and_no_numpy() -> None:
 
     modules = set(loaded.stdout.split())
     assert "groupwright.testing" in modules
-    assert not modules & {"confluent_kafka", "jgo", "numpy", "groupwright.testing.local_kafka"}
+    assert not modules & {"confluent_kafka", "jgo", "numpy", "groupwright.testing._kafka.local_kafka"}
 
 
 def test_the_fixtures_are_there_and_start_nothing_by_themselves(user: pytest.Pytester) -> None:

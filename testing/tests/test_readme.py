@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.testing import ContainersUnavailableError, KafkaContainers, engine
+from groupwright.testing import ContainersUnavailableError, KafkaContainers
+from groupwright.testing._kafka import engine
 from harness.tools import lacking
 
 pytestmark = pytest.mark.kafka

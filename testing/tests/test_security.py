@@ -13,9 +13,9 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from groupwright.testing import Listener, LocalKafka, Security, SecurityError
-from groupwright.testing.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
-from groupwright.testing.readiness import QUIET
-from groupwright.testing.security import MECHANISMS
+from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
+from groupwright.testing._kafka.readiness import QUIET
+from groupwright.testing._kafka.security import MECHANISMS
 
 TIMEOUT = 20.0
 

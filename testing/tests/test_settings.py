@@ -3,7 +3,7 @@
 import base64
 from pathlib import Path
 
-from groupwright.testing import settings
+from groupwright.testing._kafka import settings
 
 
 def node(**overrides: settings.Setting) -> dict[str, str]:

@@ -9,7 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groupwright.testing.containers import KafkaContainers
+    from groupwright.testing._java.java import JavaRuntime, find_java, resolve_jars
+    from groupwright.testing._java.java_programs import JavaProgram, compile_java
+    from groupwright.testing._kafka.containers import KafkaContainers
+    from groupwright.testing._kafka.kafka import Kafka
+    from groupwright.testing._kafka.local_kafka import LocalKafka
+    from groupwright.testing._kafka.proxy import Conditions, Link, Proxy
+    from groupwright.testing._kafka.security import Listener, Security
     from groupwright.testing.errors import (
         ContainersUnavailableError,
         JarResolutionError,
@@ -20,12 +26,6 @@ if TYPE_CHECKING:
         LocalKafkaError,
         SecurityError,
     )
-    from groupwright.testing.java import JavaRuntime, find_java, resolve_jars
-    from groupwright.testing.java_programs import JavaProgram, compile_java
-    from groupwright.testing.kafka import Kafka
-    from groupwright.testing.local_kafka import LocalKafka
-    from groupwright.testing.proxy import Conditions, Link, Proxy
-    from groupwright.testing.security import Listener, Security
 
 __all__ = [
     "Conditions",
@@ -52,27 +52,27 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Conditions": "proxy",
+    "Conditions": "_kafka.proxy",
     "ContainersUnavailableError": "errors",
     "JarResolutionError": "errors",
     "JavaCompilationError": "errors",
     "JavaNotFoundError": "errors",
-    "JavaProgram": "java_programs",
-    "JavaRuntime": "java",
-    "Kafka": "kafka",
-    "KafkaContainers": "containers",
+    "JavaProgram": "_java.java_programs",
+    "JavaRuntime": "_java.java",
+    "Kafka": "_kafka.kafka",
+    "KafkaContainers": "_kafka.containers",
     "KafkaContainersError": "errors",
     "KafkaNotReadyError": "errors",
-    "Link": "proxy",
-    "Listener": "security",
-    "LocalKafka": "local_kafka",
+    "Link": "_kafka.proxy",
+    "Listener": "_kafka.security",
+    "LocalKafka": "_kafka.local_kafka",
     "LocalKafkaError": "errors",
-    "Proxy": "proxy",
-    "Security": "security",
+    "Proxy": "_kafka.proxy",
+    "Security": "_kafka.security",
     "SecurityError": "errors",
-    "compile_java": "java_programs",
-    "find_java": "java",
-    "resolve_jars": "java",
+    "compile_java": "_java.java_programs",
+    "find_java": "_java.java",
+    "resolve_jars": "_java.java",
 }
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from groupwright.assignors import Assignment, Assignor, Group, check_assignor, encode_assignments
-from groupwright.testing.assignor_groups import UserData, large_group, random_groups
-from groupwright.testing.assignor_trial import FaultyAssignorError, Trial
+from groupwright.testing._assignors.groups import UserData, large_group, random_groups
+from groupwright.testing._assignors.trial import FaultyAssignorError, Trial
 
 __all__ = ["FaultyAssignorError", "Report", "UserData", "check", "large_group", "random_groups"]
 

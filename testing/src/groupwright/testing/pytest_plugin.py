@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from groupwright.testing.local_kafka import LocalKafka
-    from groupwright.testing.settings import Setting
+    from groupwright.testing._kafka.local_kafka import LocalKafka
+    from groupwright.testing._kafka.settings import Setting
 
 _VERSION_INI = "groupwright_kafka_version"
 
@@ -46,7 +46,7 @@ def local_kafka(
 
     Under pytest-xdist each worker has its own.
     """
-    from groupwright.testing.local_kafka import LocalKafka  # noqa: PLC0415 - see the module
+    from groupwright.testing._kafka.local_kafka import LocalKafka  # noqa: PLC0415 - see the module
 
     version = pytestconfig.getini(_VERSION_INI) or None
     with LocalKafka(version=version, config=local_kafka_config) as kafka:
@@ -70,9 +70,9 @@ def new_kafka_topic(local_kafka: "LocalKafka", request: pytest.FixtureRequest) -
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the end of the brokers' logs beside a failed test that used them, by whatever fixture."""
     report = yield
-    if report.failed and "groupwright.testing.kafka" in sys.modules:
+    if report.failed and "groupwright.testing._kafka.kafka" in sys.modules:
         from groupwright.assignors.errors import GroupwrightError  # noqa: PLC0415 - see the module
-        from groupwright.testing.kafka import Kafka  # noqa: PLC0415 - as above
+        from groupwright.testing._kafka.kafka import Kafka  # noqa: PLC0415 - as above
 
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Kafka)]
         for kafka in dict.fromkeys(used):

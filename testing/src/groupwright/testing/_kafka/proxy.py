@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
-from groupwright.testing.ports import HOST
+from groupwright.testing._kafka.ports import HOST
 
 _CHUNK = 64 * 1024
 _UNDER_WAY = 256  # chunks that a connection holds in one direction, before its sender has to wait

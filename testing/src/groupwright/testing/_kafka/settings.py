@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from groupwright.testing.ports import HOST
+from groupwright.testing._kafka.ports import HOST
 
 NODE_ID = 1
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from groupwright.testing._java.java import MINIMUM_JAVA, JavaRuntime, find_java, resolve_jars
 from groupwright.testing.errors import JavaCompilationError
-from groupwright.testing.java import MINIMUM_JAVA, JavaRuntime, find_java, resolve_jars
 
 _COMPILER = "org.eclipse.jdt:ecj:3.42.0"
 _COMPILE_SECONDS = 120.0

@@ -12,14 +12,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from groupwright.testing import broker_log, ports, settings
+from groupwright.testing._kafka import broker_log, ports, settings
+from groupwright.testing._kafka.proxy import Link, Proxy
+from groupwright.testing._kafka.readiness import QUIET, ClientSetting
 from groupwright.testing.errors import KafkaNotReadyError, SecurityError
-from groupwright.testing.proxy import Link, Proxy
-from groupwright.testing.readiness import QUIET, ClientSetting
 
 if TYPE_CHECKING:
-    from groupwright.testing.certificates import Certificates
-    from groupwright.testing.security import Listener, SecuredListeners, Security
+    from groupwright.testing._kafka.certificates import Certificates
+    from groupwright.testing._kafka.security import Listener, SecuredListeners, Security
 
 _ANSWER_SECONDS = 1.0
 _TOPIC_SECONDS = 60.0
@@ -245,6 +245,6 @@ def _partition_of(group: str, partitions: int) -> int:
 def _secured(security: "Security | None") -> "SecuredListeners | None":
     if security is None:
         return None
-    from groupwright.testing.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
+    from groupwright.testing._kafka.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
 
     return SecuredListeners(security)

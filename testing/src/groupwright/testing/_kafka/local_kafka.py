@@ -13,15 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from groupwright.testing import broker_log, ports, settings
+from groupwright.testing._java.java import JavaRuntime, OnDownload, find_java, resolve_jars
+from groupwright.testing._kafka import broker_log, ports, settings
+from groupwright.testing._kafka.kafka import Kafka
+from groupwright.testing._kafka.process import GuardedProcess
+from groupwright.testing._kafka.readiness import ClientSetting, becomes_ready
 from groupwright.testing.errors import LocalKafkaError
-from groupwright.testing.java import JavaRuntime, OnDownload, find_java, resolve_jars
-from groupwright.testing.kafka import Kafka
-from groupwright.testing.process import GuardedProcess
-from groupwright.testing.readiness import ClientSetting, becomes_ready
 
 if TYPE_CHECKING:
-    from groupwright.testing.security import Security
+    from groupwright.testing._kafka.security import Security
 
 DEFAULT_VERSION = "4.3.1"
 VERSION_VARIABLE = "GROUPWRIGHT_KAFKA_VERSION"

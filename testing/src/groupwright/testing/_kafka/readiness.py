@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from groupwright.testing.process import GuardedProcess
-from groupwright.testing.settings import NODE_ID
+from groupwright.testing._kafka.process import GuardedProcess
+from groupwright.testing._kafka.settings import NODE_ID
 
 ClientSetting = str | int | float | bool
 """The value of a librdkafka setting."""

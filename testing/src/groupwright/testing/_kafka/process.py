@@ -15,7 +15,7 @@ class GuardedProcess:
     """A program that runs in a session of its own, until it is stopped or this process ends.
 
     A terminal's Ctrl-C does not reach it, so that its clients can leave first. On POSIX systems it ends with
-    this process even where that is killed outright (`_lifeline.py` says how); on Windows it does not.
+    this process even where that is killed outright (`lifeline.py` says how); on Windows it does not.
     Everything but `start` does nothing where the program does not run.
     """
 
@@ -119,6 +119,6 @@ class GuardedProcess:
     def _guarded_command(self) -> list[str]:
         if os.name != "posix":
             return self._command
-        lifeline = Path(__file__).with_name("_lifeline.py")
+        lifeline = Path(__file__).with_name("lifeline.py")
         directory = str(self._remove_if_orphaned or "")
         return [sys.executable, "-I", "-S", str(lifeline), directory, *self._command]

@@ -1,6 +1,6 @@
 """Becomes the given program, and ends it when the process that started it is gone.
 
-Run as a script: `_lifeline.py DIRECTORY PROGRAM ARGUMENT…`. Standard input is a pipe whose other end the
+Run as a script: `lifeline.py DIRECTORY PROGRAM ARGUMENT…`. Standard input is a pipe whose other end the
 starting process alone holds, so it ends with that process, whatever ended it (SIGKILL too). A forked
 watcher waits for that end; then it kills the program and removes DIRECTORY (unless that is empty). A byte
 through the pipe dismisses the watcher. The program keeps this process's id, so that its parent signals it

@@ -13,11 +13,11 @@ from confluent_kafka.admin._scram import (
     UserScramCredentialUpsertion,
 )
 
-from groupwright.testing import ports
-from groupwright.testing.certificates import Certificates, write_certificates
+from groupwright.testing._kafka import ports
+from groupwright.testing._kafka.certificates import Certificates, write_certificates
+from groupwright.testing._kafka.readiness import QUIET
+from groupwright.testing._kafka.settings import OpenListener
 from groupwright.testing.errors import SecurityError
-from groupwright.testing.readiness import QUIET
-from groupwright.testing.settings import OpenListener
 
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _SCRAM_ITERATIONS = 4096

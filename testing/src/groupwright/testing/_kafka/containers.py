@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupwright.testing import broker_log, engine, ports, settings
+from groupwright.testing._kafka import broker_log, engine, ports, settings
+from groupwright.testing._kafka.kafka import Kafka
 from groupwright.testing.errors import KafkaContainersError, KafkaNotReadyError
-from groupwright.testing.kafka import Kafka
 
 try:
     import docker.errors
@@ -32,7 +32,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import PartitionMetadata
 
-    from groupwright.testing.security import SecuredListeners, Security
+    from groupwright.testing._kafka.security import SecuredListeners, Security
 
 IMAGE_VARIABLE = "GROUPWRIGHT_KAFKA_IMAGE"
 """The environment variable that names the image."""

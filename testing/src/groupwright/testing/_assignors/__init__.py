@@ -1,0 +1,1 @@
+"""Trials of an assignor: groups to assign, and the checks of what comes out."""

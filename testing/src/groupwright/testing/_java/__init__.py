@@ -1,0 +1,1 @@
+"""Java: a runtime, jars, and programs compiled for tests."""
