@@ -357,7 +357,8 @@ class Player:
     def _on_assign_pauses(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._on_assign_assigns(client, partitions)
         self._paused = True
-        client.attempt("pause", partitions[:1])
+        # librdkafka's order is that in which it came to know the topics.
+        client.attempt("pause", sorted(partitions, key=lambda p: (p.topic, p.partition))[:1])
 
     def _on_assign_raises(self, *_: object) -> None:
         raise ValueError("on_assign fails")

@@ -348,6 +348,33 @@ def on_assign_assigns_as_given(lab: Lab) -> None:
 
 
 @scenario()
+def on_assign_commits_and_assigns(lab: Lab) -> None:
+    """What on_assign commits is where `assign` lets its partitions start."""
+    topic = lab.topic(2, messages=10)
+    consumer = _member(lab, "a")
+
+    def commit_and_assign(client: Client, found: list[TopicPartition]) -> None:
+        client.attempt("commit", offsets=partitions(topic, 4, 6), asynchronous=False)
+        client.assign(found)
+
+    consumer.subscribe([topic], on_assign=commit_and_assign, on_revoke=record)
+    consumer.read(10)
+    consumer.close()
+
+
+@scenario()
+def commits_before_the_assignment_is_applied(lab: Lab) -> None:
+    """A commit between the end of a rebalance and the poll that calls on_assign counts for where partitions start."""
+    topic = lab.topic(2, messages=10)
+    consumer = _member(lab, "a")
+    consumer.subscribe([topic], on_assign=record, on_revoke=record)
+    lab.wait(lab.group_is_stable, "the group is stable")
+    consumer.attempt("commit", offsets=partitions(topic, 4, 6), asynchronous=False)
+    consumer.read(10)
+    consumer.close()
+
+
+@scenario()
 def on_assign_assigns_logical_offsets(lab: Lab) -> None:
     """The beginning and the end are offsets too."""
     topic = lab.topic(2, messages=10)

@@ -18,7 +18,14 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode, MemberIdentity, Offsets
+from groupwright.consumer._protocol.model import (
+    DisconnectedError,
+    ErrorCode,
+    MemberIdentity,
+    Offset,
+    Offsets,
+    TopicPartitionKey,
+)
 
 _PAUSE = 0.1  # seconds before a commit is retried
 
@@ -46,6 +53,7 @@ class CommitSender:
         self._submitted: deque[Commit] = deque()
         self._submitting = threading.Lock()
         self._ended: str | None = None
+        self._assigned: dict[TopicPartitionKey, Offset] = {}
 
     def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit as whatever the member is when the loop gets it; after `end`, fail at once."""
@@ -68,6 +76,14 @@ class CommitSender:
         self._queue.expire(math.inf, reason, DESTROYED)
         for commit in (*held, *late):
             commit.fail(reason, DESTROYED)
+
+    def on_assignment(self, offsets: dict[TopicPartitionKey, Offset]) -> None:
+        """Update these offsets with each commit that succeeds.
+
+        They were fetched before the polling thread applies the assignment. A commit that the application makes in between, or in
+        on_assign, would otherwise have no effect on where its partitions start.
+        """
+        self._assigned = offsets
 
     def _admit(self) -> None:
         """Queue what was submitted; a member that may not commit is refused at once."""
@@ -152,6 +168,9 @@ class CommitSender:
             again = self._queue.unanswered(str(error), time.monotonic())
             self._feed(self._membership.commit_unanswered)
         else:
+            for key, code in answer.errors.items():
+                if code == ErrorCode.NONE and key in self._assigned:
+                    self._assigned[key] = offsets[key]
             again = self._queue.answered(answer.errors, time.monotonic())
             # One partition may be refused for its topic's sake, and the others for the member's.
             for code in set(answer.errors.values()):

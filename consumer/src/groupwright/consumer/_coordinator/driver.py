@@ -22,7 +22,7 @@ from groupwright.consumer._network.connections import AccessError, Network, Time
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
-from groupwright.consumer._protocol.events import Closed
+from groupwright.consumer._protocol.events import Assign, Closed
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
@@ -186,7 +186,9 @@ class Driver:
     def _do(self, action: act.Action) -> None:
         match action:
             case act.DeliverEvent(event):
-                if isinstance(event, Closed):
+                if isinstance(event, Assign):
+                    self._commits.on_assignment(event.offsets)
+                elif isinstance(event, Closed):
                     self._commits.end(_CLOSED)
                     self._network.end()
                 self._inbox.put(event)

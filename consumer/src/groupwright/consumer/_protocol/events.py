@@ -7,7 +7,7 @@ confluent-kafka expect). So the membership touches neither: it returns events, t
 
 from dataclasses import dataclass, field
 
-from groupwright.consumer._protocol.model import MemberIdentity, Offsets, Partitions
+from groupwright.consumer._protocol.model import MemberIdentity, Offset, Partitions, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Timeline
 
 
@@ -35,7 +35,8 @@ class Assign:
     gained: Partitions
     owned: Partitions
     """All that is owned with it; in an eager rebalance nothing else."""
-    offsets: Offsets
+    offsets: dict[TopicPartitionKey, Offset]
+    """The committed offsets. Commits that succeed before the event is applied update them in place."""
     identity: MemberIdentity
     timeline: Timeline | None
     """That of the rebalance which this ends; None if it goes on in another round (KIP-429)."""

@@ -18,8 +18,9 @@ from groupwright.consumer._protocol.model import (
     JoinGroupPayload,
     JoinGroupResponse,
     MemberIdentity,
-    Offsets,
+    Offset,
     Partitions,
+    TopicPartitionKey,
     without,
 )
 from groupwright.consumer._protocol.rebalance import Phase
@@ -218,7 +219,7 @@ class Rounds(MembershipState):
         self._start_step(Step.OFFSETS)
         self._out.append(act.FetchOffsets(self._attempt, self._gained))
 
-    def _deliver_assignment(self, offsets: Offsets, now: float) -> None:
+    def _deliver_assignment(self, offsets: dict[TopicPartitionKey, Offset], now: float) -> None:
         timeline, owned = self._timeline_at(now), self._incoming or {}
         self._incoming = None
         self._prepared = False
