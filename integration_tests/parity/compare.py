@@ -40,7 +40,7 @@ def differences(original: Trace, ours: Trace) -> list[Difference]:
 def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Difference]:
     left, right = [line.text for line in original], [line.text for line in ours]
     found: list[Difference] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in _opcodes(left, right):
         if tag == "equal":
             found += _slower(name, original[a:b], ours[c:d])
         elif b - a == d - c:
@@ -49,6 +49,19 @@ def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Diff
         else:
             found.append(Difference(name, tuple(left[a:b]), tuple(right[c:d])))
     return found
+
+
+def _opcodes(left: list[str], right: list[str]) -> list[tuple[str, int, int, int, int]]:
+    """Return the steps from one to the other; line by line, if that takes no more of them.
+
+    Where a line differs and its successor repeats what stands there, difflib finds a removal here and an addition elsewhere.
+    """
+    steps = difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    changed = sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal")
+    if len(left) != len(right) or sum(map(str.__ne__, left, right)) > changed:
+        return steps
+    pairs = enumerate(zip(left, right, strict=True))
+    return [("equal" if one == other else "replace", i, i + 1, i, i + 1) for i, (one, other) in pairs]
 
 
 def _slower(name: str, original: Sequence[Line], ours: Sequence[Line]) -> list[Difference]:

@@ -21,6 +21,12 @@ def test_a_line_that_is_missing_is_a_difference() -> None:
     assert (found.original, found.ours) == (("b",), ())
 
 
+def test_a_line_that_differs_stands_against_the_one_in_its_place() -> None:
+    """Also where what differs is the same as the line after it, which difflib would take for an addition there."""
+    (found,) = differences(trace("a", "failed", "stored"), trace("a", "stored", "stored"))
+    assert (found.original, found.ours) == (("failed",), ("stored",))
+
+
 def test_a_call_may_take_a_while_longer() -> None:
     assert differences(trace("a", seconds=0.1), trace("a", seconds=1.5)) == []
 
