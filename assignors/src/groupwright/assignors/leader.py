@@ -8,9 +8,9 @@ import numpy as np
 from groupwright.assignors._algorithms.check import assign, unassigned
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor
-from groupwright.assignors._model.columns import PartitionLists
+from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import Group, JoinedMember, Member, Topic
-from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire.group_codec import decode_topics, encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def subscribed_topics(joined: Iterable[JoinedMember]) -> frozenset[str]:
     return frozenset().union(*{id(topics): topics for topics in decode_topics(_metadata(joined))}.values())
 
 
-def lead(
+def perform_assignment(
     assignor: Assignor, joined: Sequence[JoinedMember], topics: Mapping[str, int | Topic]
 ) -> dict[str, bytes]:
     """Do what the group's leader does between JoinGroup and SyncGroup.
@@ -81,7 +81,7 @@ def _warn_of_orphans(assignor: Assignor, group: Group, assignment: Assignment) -
         )
 
 
-def _orphans(group: Group, assignment: Assignment) -> TopicPartitions:
+def _orphans(group: Group, assignment: Assignment) -> PartitionsByTopic:
     """Return the partitions that nobody is given and nobody says it owns.
 
     A partition that somebody says it owns may be withheld until that member has given it up (KIP-429).
@@ -89,8 +89,8 @@ def _orphans(group: Group, assignment: Assignment) -> TopicPartitions:
     free = unassigned(group, assignment)
     if not free:
         return free
-    claimed = PartitionLists.of([member.owned for member in group.members]).keys(free.topics)
-    orphaned = np.setdiff1d(PartitionLists.of([free]).keys(free.topics), claimed)
+    claimed = PartitionColumns.of([member.owned for member in group.members]).keys(free.topics)
+    orphaned = np.setdiff1d(PartitionColumns.of([free]).keys(free.topics), claimed)
     bounds = np.searchsorted(orphaned, np.arange(len(free) + 1) << 32)
     by_topic = np.split((orphaned & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
-    return TopicPartitions(dict(zip(free.topics, by_topic, strict=True)))
+    return PartitionsByTopic(dict(zip(free.topics, by_topic, strict=True)))

@@ -4,13 +4,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from groupwright.assignors._algorithms.indexed_group import NOT_THERE, PairTable, distinct_subscriptions
+from groupwright.assignors._algorithms.indexed_group import NOT_FOUND, PairTable, distinct_subscriptions
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor, check_assignor
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import TopicPartitions
-from groupwright.assignors._wire.interning import places_in
+from groupwright.assignors._model.partitions import PartitionsByTopic
+from groupwright.assignors._wire.interning import topic_indexes
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
 
@@ -48,7 +48,7 @@ def check_assignment(group: Group, assignment: Assignment) -> None:
     _check_subscriptions(group, assignment)
 
 
-def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
+def unassigned(group: Group, assignment: Assignment) -> PartitionsByTopic:
     """Return the partitions of subscribed topics that the assignment gives to nobody.
 
     An eager assignor has a reason to leave one out only if it should not be consumed. A cooperative one also
@@ -59,19 +59,19 @@ def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
         assignment: An assignment that `check_assignment` lets pass.
     """
     if assignment.count == sum(topic.partitions for topic in group.topics.values()):
-        return TopicPartitions()
+        return PartitionsByTopic()
     subscriptions, _ = distinct_subscriptions(group.members)
     subscribed = frozenset().union(*subscriptions)
     topics = sorted_names(name for name in group.topics if name in subscribed)
     starts = np.cumsum([0, *(group.topics[name].partitions for name in topics)])
     if assignment.count == starts[-1]:
-        return TopicPartitions()
+        return PartitionsByTopic()
     start_of = dict(zip(topics, starts.tolist(), strict=False))
     run_starts = np.array([start_of[name] for name in assignment.topics], np.int64)[assignment.run_topics]
     free = np.ones(starts[-1], np.bool_)
     free[np.repeat(run_starts, np.diff(assignment.run_starts)) + assignment.partitions] = False
     by_topic = zip(topics, np.split(free, starts[1:-1]), strict=True)
-    return TopicPartitions({name: np.flatnonzero(is_free) for name, is_free in by_topic})
+    return PartitionsByTopic({name: np.flatnonzero(is_free) for name, is_free in by_topic})
 
 
 def _check_names(given: tuple[str, ...], known: Collection[str], what: str) -> None:
@@ -97,14 +97,14 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     members = {member.id: member for member in group.members}
     subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
-    places = list(places_in(assignment.topics, subscriptions))
+    places = list(topic_indexes(assignment.topics, subscriptions))
     wanted = PairTable(
         np.repeat(np.arange(len(places)), [listed.size for listed in places]),
         np.concatenate([np.empty(0, np.int32), *places]),
         len(assignment.topics) + 1,
     )
     member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
-    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_THERE)
+    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_FOUND)
     if strange.size:
         run = strange[0]
         raise AssignorError(

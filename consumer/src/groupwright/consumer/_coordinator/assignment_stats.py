@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from groupwright.assignors import Assignment, Assignor, AssignorError, Group, measure
+from groupwright.assignors import Assignment, Assignor, AssignorError, Group, evaluate
 from groupwright.consumer._protocol.rebalance import Leadership
 
 _LARGEST = 500_000
@@ -63,7 +63,7 @@ class MeasuredAssignor(Assignor):
         if len(group.members) * len(group.topics) + _partitions(group) > _LARGEST:
             return None
         claimed = any(member.owned for member in group.members)
-        measures = measure(group, plan, None if claimed or self._before is None else self._before.assignment)
+        measures = evaluate(group, plan, None if claimed or self._before is None else self._before.assignment)
         return Leadership(
             members=len(group.members),
             moved=measures.moved,

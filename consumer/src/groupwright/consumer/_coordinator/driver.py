@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from groupwright.assignors import Assignor, TopicPartitions
+from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox
@@ -201,7 +201,7 @@ class Driver:
                 self._network.spawn(self._guarded(self._requests[type(action)], action))
 
     def _notify_assignor(self, action: act.NotifyAssignor) -> None:
-        assignment = TopicPartitions.of_ints(action.assignment)
+        assignment = PartitionsByTopic.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
         except Exception:  # noqa: BLE001 - a user's code; the membership goes on

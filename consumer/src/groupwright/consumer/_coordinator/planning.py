@@ -12,7 +12,7 @@ from groupwright.assignors import (
     Group,
     JoinedMember,
     Topic,
-    lead,
+    perform_assignment,
     subscribed_topics,
     withhold_claimed,
 )
@@ -57,7 +57,7 @@ def make_plan(
     if cooperative and not isinstance(assignor, CooperativeStickyAssignor):
         assignor = _Checked(assignor)
     weighed = MeasuredAssignor(assignor, before, log)
-    assignments = lead(weighed, members, topics)
+    assignments = perform_assignment(weighed, members, topics)
     made = (
         None
         if weighed.assignment is None
