@@ -19,8 +19,10 @@ from groupwright.assignors import (
     Plan,
     RangeAssignor,
     Subscription,
+    assign,
     check_assignment,
     decode_assignment,
+    decode_members,
     encode_subscription,
     leader,
     perform_assignment,
@@ -101,12 +103,12 @@ def test_an_assignment_that_leaves_members_out_is_completed() -> None:
 
 def test_the_topics_to_know_are_those_that_anybody_subscribes_to() -> None:
     joined = [joining("c-1", "a", "b"), joining("c-2", "b", "c"), joining("c-3")]
-    assert subscribed_topics(joined) == {"a", "b", "c"}
+    assert subscribed_topics(decode_members(joined)) == {"a", "b", "c"}
     assert subscribed_topics([]) == frozenset()
 
 
 @pytest.mark.parametrize(
-    "use", [subscribed_topics, lambda joined: perform_assignment(RangeAssignor(), joined, {})]
+    "use", [decode_members, lambda joined: perform_assignment(RangeAssignor(), joined, {})]
 )
 def test_a_subscription_that_cannot_be_read_is_blamed_on_its_member(
     use: Callable[[list[JoinedMember]], object],
@@ -160,7 +162,7 @@ def test_partitions_that_nobody_consumes_are_logged(caplog: pytest.LogCaptureFix
             Planned({"c-1": {"t": [1]}}), [joining("c-1", "t", "u")], {"t": 3, "u": 1, "unwanted": 1}
         )
     (message,) = caplog.messages
-    assert message.startswith("Assignor 'planned' gives 3 partitions of subscribed topics to no member")
+    assert message.startswith("Assignor 'planned' assigns 3 partitions of subscribed topics to no member")
     assert message.endswith("{'t': [0, 2], 'u': [0]}")
 
 
@@ -195,12 +197,31 @@ def test_partitions_that_nobody_consumes_are_those_that_nobody_is_given_or_claim
             for topic, partitions in member.owned.items()
             for partition in partitions.tolist()
         }
-        orphans = leader._orphans(group, Assignment(plan))
+        unconsumed = leader._unconsumed(group, Assignment(plan))
         assert {
-            (topic, partition) for topic, partitions in orphans.items() for partition in partitions.tolist()
+            (topic, partition)
+            for topic, partitions in unconsumed.items()
+            for partition in partitions.tolist()
         } == wanted - given - claimed
-        found += orphans.count
+        found += unconsumed.count
     assert found > 500
+
+
+def test_a_cooperative_group_gets_no_partition_that_another_member_still_owns() -> None:
+    members = [Member("c-1", ["t"], owned={"t": [0, 1]}, generation=3), Member("c-2", ["t"])]
+    group = Group(members, {"t": 3})
+    assert assign(Planned({"c-1": {"t": [0]}, "c-2": {"t": [2]}}), group, cooperative=True)["c-2"] == {
+        "t": [2]
+    }
+    hasty = Planned({"c-1": {"t": [0]}, "c-2": {"t": [1, 2]}})
+    assert assign(hasty, group)["c-2"] == {"t": [1, 2]}
+    with pytest.raises(AssignorError) as caught:
+        assign(hasty, group, cooperative=True)
+    assert str(caught.value) == (
+        "assignor 'planned': it rebalances cooperatively, but gives 't' [1] to 'c-2' while another member owns it: "
+        "return withhold_claimed(group, plan) instead of the plan"
+    )
+    assert assign(Planned({}), Group([Member("c-1", ["t"])], {}), cooperative=True) == {"c-1": {}}
 
 
 def test_checks_tell_what_is_wrong_without_a_leader() -> None:

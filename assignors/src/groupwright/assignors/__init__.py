@@ -52,7 +52,12 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
     from groupwright.assignors.builtin import builtin_assignors, by_name
-    from groupwright.assignors.leader import perform_assignment, subscribed_topics
+    from groupwright.assignors.leader import (
+        assign_members,
+        decode_members,
+        perform_assignment,
+        subscribed_topics,
+    )
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
@@ -71,6 +76,8 @@ _HOMES = {
     "unassigned": "_algorithms.check",
     "withhold_claimed": "_algorithms.cooperative",
     "JoinedMember": "_model.group",
+    "assign_members": "leader",
+    "decode_members": "leader",
     "perform_assignment": "leader",
     "subscribed_topics": "leader",
     "AssignmentQuality": "_algorithms.quality",
@@ -123,11 +130,13 @@ __all__ = [
     "Subscription",
     "Topic",
     "assign",
+    "assign_members",
     "builtin_assignors",
     "by_name",
     "check_assignment",
     "check_assignor",
     "decode_assignment",
+    "decode_members",
     "decode_subscription",
     "decode_subscriptions",
     "encode_assignment",

@@ -9,7 +9,6 @@ from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
-from groupwright.assignors._wire.user_data import Owned
 
 
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
@@ -41,8 +40,6 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
-    members = {member.id: member for member in group.members}
-    owned = [Owned(members[id_].owned, members[id_].generation) for id_ in indexed.members]
-    claims = resolve_claims(indexed, OwnedColumns.of(owned))
+    claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
     owners = indexed.owners_of(wanted)
     return indexed.assignment_of(np.where(claims.claimed & (owners != claims.owner), UNASSIGNED, owners))

@@ -1,4 +1,4 @@
-"""How good an assignment is, in numbers, and how good the best one would be."""
+"""Quality of an assignment, and of the best possible assignment of the same group."""
 
 import math
 from collections.abc import Mapping
@@ -22,30 +22,29 @@ from groupwright.assignors._wire.user_data import Owned
 
 @dataclass(frozen=True, slots=True)
 class AssignmentQuality:
-    """How good an assignment is. Every number is the better the smaller it is, apart from the first.
+    """Quality of an assignment, in numbers of partitions. Except for `partitions`, smaller is better.
 
-    The best of three of them is one and the same assignment's: of all assignments of the group to members that
-    subscribe, it is one with the smallest sum of squares; of those, with the fewest partitions far from their
-    owners; of those, with the fewest moved. It gives every partition to somebody. So one that leaves some out can
-    have a smaller sum of squares, and one that is less even can have fewer far or moved than the best.
+    The fields that begin with `min_` describe one and the same best assignment. Of all assignments of the group to
+    subscribed members it has the smallest sum of squared loads; of those, the fewest rack mismatches; of those, the
+    fewest moves. It leaves no partition unassigned. An assignment that leaves some unassigned can therefore have a
+    smaller sum of squares, and a less balanced one fewer rack mismatches or moves than the best.
 
     Attributes:
-        partitions: How many partitions somebody subscribes to.
-        unassigned: How many of them nobody is given.
-        imbalance: How many partitions more the member with the most has than the one with the fewest.
-        best_imbalance: The imbalance of every assignment with the smallest sum of squares; more than 1 only if
+        partitions: Partitions of subscribed topics.
+        unassigned: Those of them that no member is assigned.
+        imbalance: The largest number of partitions of a member minus the smallest.
+        min_imbalance: The imbalance of every assignment with the smallest sum of squares. It exceeds 1 only if
             members subscribe to different topics.
         deviation: The standard deviation of the members' numbers of partitions.
-        squares: The sum over all members of the square of their number of partitions.
-        best_squares: The smallest that there is.
-        far: How many partitions have an owner in a rack where they have no replica. A member without a rack, or a
-            partition whose racks are not known, is not far (KIP-881).
-        best_far: The fewest of the assignments with `min_sum_of_squares`.
-        moved: How many partitions leave a member that owned them and could have kept them: it is still there, and
-            still subscribes to the topic. Partitions withheld for now are among them.
-        best_moved: The fewest of the assignments with `min_sum_of_squares` and `min_rack_mismatches`: so many had to.
-        spreads: For each topic that somebody subscribes to, how many of its partitions more the subscriber with the
-            most has than the one with the fewest.
+        sum_of_squares: The sum of the squares of the members' numbers of partitions.
+        min_sum_of_squares: The smallest possible sum.
+        rack_mismatches: Partitions whose owner is in a rack without a replica of them (KIP-881). A member without a
+            rack matches every partition, and a partition with unknown racks every member.
+        min_rack_mismatches: The fewest of all assignments with `min_sum_of_squares`.
+        moves: Partitions taken from an owner that could have kept them: it is still a member, and still subscribes
+            to the topic. Partitions that are withheld for now count.
+        min_moves: The fewest of all assignments with `min_sum_of_squares` and `min_rack_mismatches`.
+        spreads: By subscribed topic, the largest number of its partitions of a subscriber minus the smallest.
     """
 
     partitions: int
@@ -63,20 +62,25 @@ class AssignmentQuality:
 
     @property
     def max_spread(self) -> int:
-        """The largest of `spreads`."""
+        """The largest value in `spreads`; 0 without any."""
         return max(self.spreads.values(), default=0)
 
 
 def evaluate(
-    group: Group, assignment: Assignment | Plan, before: Mapping[str, PartitionsByTopic] | None = None
+    group: Group,
+    assignment: Assignment | Plan,
+    before: Mapping[str, PartitionsByTopic] | None = None,
+    *,
+    is_checked: bool = False,
 ) -> AssignmentQuality:
-    """Measure an assignment of a group.
+    """Evaluate an assignment of a group.
 
     Args:
         group: The group.
-        assignment: What the members are given; one that is left out is given nothing.
-        before: By member id, what members owned before, such as the last assignment. By default it is what they
-            claim to own in their subscriptions, as far as the claims hold (see `StickyAssignor`).
+        assignment: The members' partitions; a member that is left out is assigned none.
+        before: By member id, the partitions that members owned before, such as the last assignment. By default, the
+            claims in their subscriptions, as far as they hold (see `StickyAssignor`).
+        is_checked: Whether `check_assignment` has accepted the assignment already.
 
     Raises:
         AssignorError: It is not an assignment of this group.
@@ -84,7 +88,8 @@ def evaluate(
     """
     if not isinstance(assignment, Assignment):
         assignment = Assignment(assignment)
-    check_assignment(group, assignment)
+    if not is_checked:
+        check_assignment(group, assignment)
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return AssignmentQuality(0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, {})
@@ -113,16 +118,13 @@ def evaluate(
 def _claims(
     group: Group, indexed: IndexedGroup, before: Mapping[str, PartitionsByTopic] | None
 ) -> OwnedColumns:
-    members = {member.id: member for member in group.members}
     if before is None:
-        return OwnedColumns.of(
-            [Owned(members[id_].owned, members[id_].generation) for id_ in indexed.members]
-        )
+        return OwnedColumns.of_members(group, indexed.members)
     return OwnedColumns.of([Owned(before.get(id_, NO_PARTITIONS)) for id_ in indexed.members])
 
 
 def _spreads(indexed: IndexedGroup, given: Int32Array) -> dict[str, int]:
-    """Return, by topic, the difference between the subscribers with the most and the fewest of its partitions."""
+    """Return, by topic, the largest number of its partitions of a subscriber minus the smallest."""
     members = len(indexed.members)
     keys = (indexed.topic.astype(np.int64) * members + given)[given != UNASSIGNED]
     shares, sizes = np.unique(keys, return_counts=True)
@@ -136,7 +138,7 @@ def _spreads(indexed: IndexedGroup, given: Int32Array) -> dict[str, int]:
 
 
 def _deviation(loads: Int64Array) -> float:
-    """Return the standard deviation, from whole numbers, so that it does not depend on the members' order."""
+    """Return the standard deviation. It is computed in integers, so that the members' order cannot change it."""
     members, total = loads.size, int(loads.sum())
     return math.sqrt(members * _squares(loads) - total * total) / members
 

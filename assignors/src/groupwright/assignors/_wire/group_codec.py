@@ -83,27 +83,6 @@ def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscri
     return subscriptions
 
 
-def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]]:
-    """Return the topics of each member's subscription, and look at nothing else.
-
-    Args:
-        metadata: As in `decode_subscriptions`.
-
-    Raises:
-        MalformedBytesError: A version or topics cannot be read; the message names the member.
-    """
-    ids, data = _columns(metadata)
-    names: dict[bytes, str] = {}
-    reader = bulk.BatchReader(data, names)
-    _read_versions(reader)
-    topics = _read_topics(reader, data)
-    for number in np.flatnonzero(~reader.valid).tolist():
-        member_reader = _member_reader(ids[number], data[number], names)
-        wire.read_version(member_reader)
-        topics[number] = member_reader.strings(wire.TOPICS)
-    return topics
-
-
 def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSION) -> dict[str, bytes]:
     """Return, by member id, what `encode_assignment` does for each member, in a fraction of the time.
 

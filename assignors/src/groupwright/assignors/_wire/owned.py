@@ -7,7 +7,7 @@ import numpy as np
 
 from groupwright.assignors._model.arrays import Int64Array
 from groupwright.assignors._model.columns import PartitionColumns
-from groupwright.assignors._model.group import NO_GENERATION
+from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._wire import batch_decoder as bulk
 from groupwright.assignors._wire import primitives
 from groupwright.assignors._wire.user_data import Owned
@@ -35,6 +35,12 @@ class OwnedColumns(NamedTuple):
         """Return what these members own."""
         generations = np.array([of_member.generation for of_member in owned], np.int64)
         return cls(PartitionColumns.of([of_member.partitions for of_member in owned]), generations)
+
+    @classmethod
+    def of_members(cls, group: Group, ids: Sequence[str]) -> "OwnedColumns":
+        """Return the claims in the subscriptions of the members with these ids."""
+        members = {member.id: member for member in group.members}
+        return cls.of([Owned(members[id_].owned, members[id_].generation) for id_ in ids])
 
 
 def decode_owned(data: Sequence[bytes | None]) -> OwnedColumns:

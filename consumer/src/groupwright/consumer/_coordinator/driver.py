@@ -80,7 +80,7 @@ class Driver:
         self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             act.FindCoordinator: self._look_up,
             act.SendJoinGroup: self._join,
-            act.PerformAssignment: self._plan,
+            act.PerformAssignment: self._perform_assignment,
             act.FetchMetadata: self._fetch_topics,
             act.SendSyncGroup: self._sync,
             act.FetchOffsets: self._fetch_offsets,
@@ -291,10 +291,10 @@ class Driver:
             self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
             self._feed(self._membership.joined, action.attempt, answer)
 
-    async def _plan(self, action: act.PerformAssignment) -> None:
+    async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership
         try:
-            plan = await self._leader.plan(
+            assignment = await self._leader.perform_assignment(
                 action.protocol,
                 action.members,
                 lambda: member.awaits(action.attempt),
@@ -308,10 +308,14 @@ class Driver:
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
             self._feed(member.assignment_failed, action.attempt, ErrorCode.NONE, detail)
         else:
-            if plan is not None:
-                self._feed(member.on_leader_elected, action.attempt, plan.leadership, plan.change)
+            if assignment is not None:
+                self._feed(member.on_leader_elected, action.attempt, assignment.change)
                 self._feed(
-                    member.assignment_computed, action.attempt, plan.assignments, plan.asked, plan.topics
+                    member.assignment_computed,
+                    action.attempt,
+                    assignment.assignments,
+                    assignment.subscribed,
+                    assignment.topics,
                 )
 
     async def _fetch_topics(self, action: act.FetchMetadata) -> None:
@@ -336,6 +340,11 @@ class Driver:
             self._feed(self._membership.disconnected, action.attempt)
         else:
             self._log.debug("SyncGroup answered: error %d", answer.error)
+            if answer.error == ErrorCode.NONE:
+                # Not before SyncGroup: the whole group would wait for the leader's statistics.
+                leadership = await self._leader.evaluate(action.identity.generation)
+                if leadership is not None:
+                    self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
             self._feed(self._membership.synced, action.attempt, answer)
 
     async def _fetch_offsets(self, action: act.FetchOffsets) -> None:
