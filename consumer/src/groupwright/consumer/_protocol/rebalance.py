@@ -100,15 +100,18 @@ class Timeline:
             self.phases[phase] = self.phases.get(phase, 0.0) + now - self._start_step[1]
             self._start_step = None
 
-    def on_leader_elected(self, leadership: Leadership | None, change: str | None) -> None:
-        """Note what this member knows as the leader: of its assignment, and how the group's members have changed."""
-        if leadership is not None and self.leadership is not None:
+    def on_leader_elected(self, change: str | None) -> None:
+        """Record which members joined and left, which only the leader knows."""
+        if change is not None and self.reason == OTHERS:
+            self.reason = change
+
+    def assignment_evaluated(self, leadership: Leadership) -> None:
+        """Record the quality of the leader's assignment; the moves of a rebalance's rounds add up."""
+        if self.leadership is not None:
             moved = self.leadership.moved + leadership.moved
             needed = self.leadership.moves_needed + leadership.moves_needed
             leadership = replace(leadership, moved=moved, moves_needed=needed)
         self.leadership = leadership
-        if change is not None and self.reason == OTHERS:
-            self.reason = change
 
 
 @dataclass(frozen=True, slots=True)

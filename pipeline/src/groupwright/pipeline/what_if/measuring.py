@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors import NOBODY
+from groupwright.assignors import UNASSIGNED
 from groupwright.pipeline.what_if.planning import Planner
 from groupwright.pipeline.what_if.structure import Owners, Structure
 
@@ -13,7 +13,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class Measured(NamedTuple):
-    """The measures, one a row; of `groupwright.assignors.Measures` those with the same names.
+    """The measures, one a row; of `groupwright.assignors.AssignmentQuality` those with the same names.
 
     Attributes:
         moved: Partitions taken from a member that could have kept them.
@@ -41,7 +41,7 @@ def measure_rows(planner: Planner, structure: Structure, owned: Owners, given: O
     """
     rows = len(given)
     return Measured(
-        moved=((owned != NOBODY) & (owned != given)).sum(axis=1).tolist(),
+        moved=((owned != UNASSIGNED) & (owned != given)).sum(axis=1).tolist(),
         fewest_moves=_fewest_moves(planner, structure, owned),
         imbalance=np.ptp(_loads(structure, given), axis=1).tolist(),
         topic_spread=_topic_spread(structure, given).tolist(),

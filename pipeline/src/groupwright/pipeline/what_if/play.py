@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from groupwright.assignors import NOBODY
+from groupwright.assignors import UNASSIGNED
 from groupwright.pipeline.what_if.history import (
     History,
     KnownTopic,
@@ -114,10 +114,10 @@ def play_group(
 def _play(
     group_id: str, history: History, names: Sequence[str], players: Sequence[_Player], planner: Planner
 ) -> Iterator[list[tuple[Any, ...]]]:
-    held = np.full((len(players), int(history.starts[-1])), NOBODY, np.int64)
+    held = np.full((len(players), int(history.starts[-1])), UNASSIGNED, np.int64)
     for past in history.generations:
         if past.key is None:
-            held[:] = NOBODY
+            held[:] = UNASSIGNED
             continue
         structure = planner.structure(past.key)
         owned = _owned(history, past, structure, held)
@@ -139,12 +139,12 @@ def _play(
 def _owned(
     history: History, past: PastGeneration, structure: Structure, held: np.ndarray[Any, Any]
 ) -> Owners:
-    """Return, by player and partition, the place of who has it and may keep it, or `NOBODY`."""
-    place_of = np.full(history.identities + 1, NOBODY, np.int32)  # the last one is NOBODY's
+    """Return, by player and partition, the place of who has it and may keep it, or `UNASSIGNED`."""
+    place_of = np.full(history.identities + 1, UNASSIGNED, np.int32)  # the last one is UNASSIGNED's
     place_of[past.identities] = np.arange(structure.members)
     owned: Owners = place_of[held[:, past.places]]
     if not structure.is_uniform:
-        owned[~structure.subscribes[structure.layout.topic, owned]] = NOBODY
+        owned[~structure.subscribes[structure.layout.topic, owned]] = UNASSIGNED
     return owned
 
 
@@ -167,10 +167,10 @@ def _outcome(
 def _hand_over(
     past: PastGeneration, held: np.ndarray[Any, Any], given: Owners, played: Sequence[bool]
 ) -> None:
-    identity = np.append(past.identities, NOBODY)
+    identity = np.append(past.identities, UNASSIGNED)
     for row, is_played in enumerate(played):
         if is_played:
-            held[row] = NOBODY
+            held[row] = UNASSIGNED
             held[row, past.places] = identity[given[row]]
 
 

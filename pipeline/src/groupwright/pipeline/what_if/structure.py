@@ -14,7 +14,7 @@ from groupwright.assignors import Group, Member, Topic
 from groupwright.assignors.indexed import IndexedGroup
 
 Owners = npt.NDArray[np.int32]
-"""For each partition, topics on end, its owner's place among the members, or `NOBODY`."""
+"""For each partition, topics on end, its owner's place among the members, or `UNASSIGNED`."""
 
 Racks = tuple[tuple[str, ...], ...]
 """For each partition of a topic the racks of its replicas."""
@@ -79,8 +79,8 @@ class Structure:
     def subscribes(self) -> npt.NDArray[np.bool_]:
         """By topic and member, whether the member subscribes to the topic."""
         table = np.zeros((self.topics, self.members), np.bool_)
-        for topic, audience in enumerate(self.layout.audience_of.tolist()):
-            table[topic, self.layout.audiences[audience]] = True
+        for topic, subscriber_set in enumerate(self.layout.subscriber_set_of.tolist()):
+            table[topic, self.layout.subscriber_sets[subscriber_set]] = True
         return table
 
     @cached_property
