@@ -13,7 +13,7 @@ from groupwright.consumer._coordinator.assignment_stats import (
     PreviousAssignment,
     change_of_members,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline
+from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline, Trigger
 
 LOG = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
 
@@ -117,3 +117,4 @@ def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_
 
     assert timeline.leadership == Leadership(members=2, moved=3, moves_needed=2, imbalance=1)
     assert timeline.reason == "a member joined"
+    assert timeline.trigger is Trigger.GROUP

@@ -3,6 +3,7 @@
 import math
 import queue
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, 
     assert (told.partitions_before, told.partitions) == ({}, {"orders": [0, 1]})
     assert told.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
     assert rounds.settles_at == math.inf
+
+
+def test_a_leaders_second_round_belongs_to_it_though_it_knows_more_than_that_the_group_rebalances(
+    first: Rebalance, second: Rebalance
+) -> None:
+    rounds = Rounds(6.0)
+    rounds.add(first, now=50.0)
+
+    (told,) = rounds.add(replace(second, reason="a member joined"), now=51.0)
+
+    assert (told.reason, told.generation) == ("the consumer subscribed", 8)
 
 
 def test_a_round_that_no_other_follows_counts_when_it_has_settled(first: Rebalance) -> None:

@@ -77,7 +77,7 @@ class Timeline:
             needed = self.leadership.moves_needed + leadership.moves_needed
             leadership = replace(leadership, moved=moved, moves_needed=needed)
         self.leadership = leadership
-        if change is not None and self.trigger is Trigger.GROUP:
+        if change is not None and self.reason is OTHERS:
             self.reason = change
 
 
