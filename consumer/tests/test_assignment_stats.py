@@ -11,7 +11,7 @@ from groupwright.consumer._coordinator.assignment_stats import (
     change_of_members,
     evaluate_assignment,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline
+from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline, Trigger
 
 
 def group(members: Mapping[str, Mapping[str, tuple[int, ...]]], partitions: int = 4) -> Group:
@@ -94,3 +94,4 @@ def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_
 
     assert timeline.leadership == Leadership(members=2, moved=3, moves_needed=2, imbalance=1)
     assert timeline.reason == "a member joined"
+    assert timeline.trigger is Trigger.GROUP

@@ -14,8 +14,8 @@ MUTATIONS = (
     Mutation(
         "transactions carry neither generation nor member",
         f"{CONSUMER}/_protocol/group_metadata.py",
-        "    generation = _GENERATION.pack(identity.generation)\n",
-        "    identity = MemberIdentity()\n    generation = _GENERATION.pack(identity.generation)\n",
+        "    return GroupMetadata(group_id, identity.generation,",
+        "    identity = MemberIdentity()\n    return GroupMetadata(group_id, identity.generation,",
         "integration_tests/exactly_once/test_fencing.py::test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen",
     ),
     Mutation(
