@@ -12,6 +12,7 @@ from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
+from groupwright.consumer._protocol.membership_state import Step
 from groupwright.consumer._protocol.model import (
     ErrorCode,
     JoinGroupResponse,
@@ -175,7 +176,7 @@ class World:
             case act.PerformAssignment():
                 topics = MetadataResponse({name: Topic(count) for name, count in self.topics.items()})
                 plan = lead(self.assignors[id(player)][action.protocol], action.members, topics.topics)
-                player.feed(member.assignment_computed, action.attempt, plan, self.topics, topics)
+                player.feed(action.answered, member, act.ComputedAssignment(plan, self.topics, topics))
             case act.SendSyncGroup() if member.awaits(action.attempt):
                 coordinator.sync(player, action)
             case act.FetchOffsets():
@@ -203,8 +204,8 @@ class World:
         }
         quiet = all(
             player.member.state.name == "STABLE"
-            and player.member._rejoin is None
-            and player.member._step is None
+            and player.member.facts.rejoin_reason is None
+            and player.member.facts.step is Step.IDLE
             and not player.inbox
             for player in self.players
         )
@@ -258,7 +259,7 @@ def test_a_group_changes_from_eager_to_cooperative_member_by_member(
         world.settle()
 
     assert world.coordinator.protocol == "cooperative-sticky"
-    assert all(player.member._cooperative for player in world.players)
+    assert all(player.member.facts.cooperative for player in world.players)
 
 
 @pytest.mark.parametrize("seed", range(8))
