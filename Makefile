@@ -39,6 +39,7 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 
 docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, references, dashboards
 	$(BIN)/python docs/file_map.py
+	$(BIN)/python docs/membership_states.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python charts/tools/values_table.py

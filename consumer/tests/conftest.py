@@ -23,8 +23,8 @@ from groupwright.consumer._membership.classic_membership import ClassicMembershi
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership import Membership, State
-from groupwright.consumer._protocol.membership_state import SubscriptionEncoder
+from groupwright.consumer._protocol.membership import Membership, SubscriptionEncoder
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     JoinGroupResponse,
     MemberIdentity,
@@ -103,7 +103,9 @@ class Player:
     def feed(self, method: Callable[..., list[act.Action]], *args: Any) -> None:
         """Call an input, do what it asks for, and what follows at once from that."""
         self.member.runs(self.now)
-        for action in method(*args, self.now):
+        actions = method(*args, self.now)
+        self.member.facts.check_invariants()
+        for action in actions:
             self._do(action)
         while self._later:
             later, with_args = self._later.popleft()
@@ -124,8 +126,8 @@ class Player:
                 self.refused.append(action)
             case act.NotifyAssignor():
                 self.noted.append(action)
-            case act.SendOffsetCommits(attempt) if self.commits_end:
-                self._later.append((self.member.committed, (attempt,)))
+            case act.SendOffsetCommits() if self.commits_end:
+                self._later.append((action.answered, (self.member, None)))
             case act.FetchMetadata():
                 self.looks.append(action)
             case _:
@@ -135,20 +137,14 @@ class Player:
         for event in self.inbox:
             if isinstance(event, Assign | Revoke) and event.ticket == ticket:
                 self.inbox.remove(event)
-                self._later.append((self.member.withdrawn, (ticket,)))
+                self._later.append((act.WithdrawEvent(ticket).withdrawn, (self.member,)))
                 return
 
     def _fail_requests(self) -> None:
         for action in list(self.asked):
-            if isinstance(action, act.SendJoinGroup | act.SendSyncGroup | act.FetchOffsets):
-                self._later.append((self.member.disconnected, (action.attempt,)))
-            elif isinstance(action, act.SendHeartbeat):
-                self._later.append((self.member.heartbeat_unanswered, ()))
-            elif isinstance(action, act.SendLeaveGroup):
-                self._later.append((self.member.left, (action.attempt,)))
-            else:
-                continue
-            self.asked.remove(action)
+            if isinstance(action, act.Request) and action.to_coordinator:
+                self._later.append((action.disconnected, (self.member,)))
+                self.asked.remove(action)
 
     def take(self, kind: type[_Action]) -> _Action:
         """Return the one request of this kind that waits for its answer, to answer it."""
@@ -184,8 +180,7 @@ class Player:
 
     def find(self) -> None:
         """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
-        self.take(act.FindCoordinator)
-        self.feed(self.member.coordinator_found)
+        self.feed(self.take(act.FindCoordinator).answered, self.member, None)
         if any(look.topics for look in self.looks):
             self.see()
 
@@ -210,23 +205,21 @@ class Player:
                 "members": (JoinedMember(member_id, None, b""),) if leads else (),
             }
             fields = usual | fields
-        self.feed(self.member.joined, sent.attempt, JoinGroupResponse(error=error, **fields))
+        self.feed(sent.answered, self.member, JoinGroupResponse(error=error, **fields))
 
     def answer_sync(self, partitions: Partitions | bytes = b"", error: int = 0, **fields: Any) -> None:
         """Answer SyncGroup with an assignment."""
         sent = self.take(act.SendSyncGroup)
         data = partitions if isinstance(partitions, bytes) else encode_assignment(partitions)
         usual = {"protocol_type": "consumer", "protocol": "range", "assignment": data if error == 0 else b""}
-        self.feed(self.member.synced, sent.attempt, SyncGroupResponse(error=error, **(usual | fields)))
+        self.feed(sent.answered, self.member, SyncGroupResponse(error=error, **(usual | fields)))
 
     def answer_offsets(self, committed: int = 7, error: int = 0, **fields: Any) -> None:
         """Answer OffsetFetch with the same committed offset for every partition."""
         sent = self.take(act.FetchOffsets)
         offsets = dict.fromkeys(keys(sent.partitions), Offset(committed))
         usual: dict[str, Any] = {"offsets": offsets, "errors": dict.fromkeys(offsets, 0)}
-        self.feed(
-            self.member.offsets_fetched, sent.attempt, OffsetFetchResponse(error=error, **(usual | fields))
-        )
+        self.feed(sent.answered, self.member, OffsetFetchResponse(error=error, **(usual | fields)))
 
     def answer_heartbeat(self, error: int = 0, identity: MemberIdentity | None = None) -> None:
         """Answer a heartbeat, sent by this member now or by the one of a former `identity`."""
@@ -238,13 +231,13 @@ class Player:
         plan = self.take(act.PerformAssignment)
         asked = {*topics, *absent}
         assignments = {} if plan.skip else {"m-1": b"t:0"}
-        self.feed(self.member.assignment_computed, plan.attempt, assignments, asked, topics_answer(topics))
+        computed = act.GroupAssignment(assignments, frozenset(asked), topics_answer(topics))
+        self.feed(plan.answered, self.member, computed)
 
     def answer_look(self, topics: Mapping[str, int], **fields: Any) -> None:
         """Answer Metadata: these topics exist, with so many partitions."""
         assert len(self.looks) == 1, self.looks
-        self.looks.clear()
-        self.feed(self.member.topics_found, topics_answer(topics, **fields))
+        self.feed(self.looks.pop().answered, self.member, topics_answer(topics, **fields))
 
     def see(self) -> None:
         """Answer Metadata: all topics that were asked for by name exist."""
@@ -252,7 +245,7 @@ class Player:
 
     def answer_leave(self) -> None:
         """Answer LeaveGroup."""
-        self.feed(self.member.left, self.take(act.SendLeaveGroup).attempt)
+        self.feed(self.take(act.SendLeaveGroup).answered, self.member, 0)
 
     # --- The application
 

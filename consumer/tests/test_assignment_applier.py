@@ -602,7 +602,7 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
     stage.handover.on_revoke, stage.handover.on_lost = stage.notify("revoked"), stage.notify("lost")
     member = stage.consumer._member
     assert isinstance(member, ClassicMembership)
-    monkeypatch.setattr(member._membership, "identity", ME)
+    monkeypatch.setattr(member._membership.facts, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
     member._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
 

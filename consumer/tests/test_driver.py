@@ -26,7 +26,8 @@ from groupwright.consumer._coordinator.leader import Leader
 from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign
-from groupwright.consumer._protocol.membership import Membership, State
+from groupwright.consumer._protocol.membership import Membership
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     JoinGroupPayload,
@@ -127,7 +128,7 @@ def test_a_join_that_was_given_up_while_it_waited_for_the_commits_is_not_sent(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Sent after LeaveGroup, it would bring the member back."""
-    join = rig.driver._join(act.SendJoinGroup(99, JoinGroupPayload("m-1", ())))
+    join = rig.driver._exchange(act.SendJoinGroup(99, JoinGroupPayload("m-1", ())))
     with pytest.raises(StopIteration):
         join.send(None)
 
@@ -324,7 +325,7 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 88, ("t", 1): 0}))
     with caplog.at_level(logging.WARNING, "groupwright.consumer"):
         rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
-        eventually(lambda: rig.member._attempt >= 5, "some tries")
+        eventually(lambda: rig.member.facts.attempt >= 5, "some tries")
     script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 0, ("t", 1): 0}))
     eventually(lambda: bool(rig.inbox), "the assignment")
 

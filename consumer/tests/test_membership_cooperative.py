@@ -9,7 +9,8 @@ import pytest
 from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
-from groupwright.consumer._protocol.membership import PATIENCE, State
+from groupwright.consumer._protocol.membership import PATIENCE
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, Partitions
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupwright.assignors import Assignor, JoinedMember, Topic, by_name, lead
+from groupwright.assignors import Assignor, JoinedMember, Topic, by_name, perform_assignment
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
+from groupwright.consumer._protocol.membership_state import Step
 from groupwright.consumer._protocol.model import (
     ErrorCode,
     JoinGroupResponse,
@@ -174,8 +175,12 @@ class World:
                 coordinator.join(player, action)
             case act.PerformAssignment():
                 topics = MetadataResponse({name: Topic(count) for name, count in self.topics.items()})
-                plan = lead(self.assignors[id(player)][action.protocol], action.members, topics.topics)
-                player.feed(member.assignment_computed, action.attempt, plan, self.topics, topics)
+                plan = perform_assignment(
+                    self.assignors[id(player)][action.protocol], action.members, topics.topics
+                )
+                player.feed(
+                    action.answered, member, act.GroupAssignment(plan, frozenset(self.topics), topics)
+                )
             case act.SendSyncGroup() if member.awaits(action.attempt):
                 coordinator.sync(player, action)
             case act.FetchOffsets():
@@ -203,8 +208,8 @@ class World:
         }
         quiet = all(
             player.member.state.name == "STABLE"
-            and player.member._rejoin is None
-            and player.member._step is None
+            and player.member.facts.rejoin_reason is None
+            and player.member.facts.step is Step.IDLE
             and not player.inbox
             for player in self.players
         )
@@ -258,7 +263,7 @@ def test_a_group_changes_from_eager_to_cooperative_member_by_member(
         world.settle()
 
     assert world.coordinator.protocol == "cooperative-sticky"
-    assert all(player.member._cooperative for player in world.players)
+    assert all(player.member.facts.cooperative for player in world.players)
 
 
 @pytest.mark.parametrize("seed", range(8))

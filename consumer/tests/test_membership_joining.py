@@ -9,7 +9,7 @@ from groupwright.assignors import JoinedMember
 from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, MetadataResponse, Offset
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:
     assert (plan.protocol, [member.id for member in plan.members]) == ("range", ["m-1"])
     assert not player.asks(act.SendSyncGroup)
 
-    player.feed(player.member.assignment_computed, plan.attempt, {"m-1": b"t:0"}, {"t"}, MetadataResponse())
+    computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse())
+    player.feed(plan.answered, player.member, computed)
     assert player.take(act.SendSyncGroup).assignments == {"m-1": b"t:0"}
 
 
@@ -141,7 +142,7 @@ def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one
     player.answer_join(leads=True, skip_assignment=True)
 
     assert player.asked[0] == act.PerformAssignment(
-        player.member._attempt, "range", (JoinedMember("m-1", None, b""),), skip=True
+        player.member.facts.attempt, "range", (JoinedMember("m-1", None, b""),), skip=True
     )
     player.answer_plan({"t": 2})
     assert player.take(act.SendSyncGroup).assignments == {}
@@ -277,8 +278,8 @@ def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) 
 def test_a_broker_that_is_too_old_to_be_asked_is_told_and_not_asked_in_a_loop(stable: "Player") -> None:
     """The client knows it before it sends anything: it was taken for a broken connection, and tried for ever."""
     rejoining(stable)
-    attempt = stable.take(act.SendJoinGroup).attempt
-    stable.feed(stable.member.denied, attempt, 35, "the broker is too old")
+    sent = stable.take(act.SendJoinGroup)
+    stable.feed(sent.refused, stable.member, 35, "the broker is too old")
 
     assert [(refusal.error, refusal.detail) for refusal in stable.refused] == [(35, "the broker is too old")]
     stable.wait(60, polling=False)
@@ -301,7 +302,7 @@ def test_a_step_that_a_defect_cut_short_does_not_stay_open(
         player.answer_join(leads=kind is act.PerformAssignment)
     if kind is act.FetchOffsets:
         player.answer_sync({"t": (0,)})
-    player.feed(player.member.broken, player.take(kind).attempt)
+    player.feed(player.take(kind).broken, player.member)
     assert not player.asks(act.SendJoinGroup)
 
     player.feed(player.member.resume)

@@ -7,7 +7,7 @@ import pytest
 
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
-from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ def test_a_leader_that_closes_drops_its_plan(player: "Player") -> None:
     player.plan()
     plan = player.take(act.PerformAssignment)
     player.feed(player.member.close)
-    player.feed(player.member.assignment_computed, plan.attempt, {"m-1": b""}, {"t"}, MetadataResponse())
+    computed = act.GroupAssignment({"m-1": b""}, frozenset({"t"}), MetadataResponse())
+    player.feed(plan.answered, player.member, computed)
 
     assert [type(action) for action in player.asked] == [act.SendLeaveGroup]
 
@@ -393,6 +394,6 @@ def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "
 def test_a_leaving_that_a_defect_cut_short_ends(stable: "Player") -> None:
     stable.feed(stable.member.close)
     stable.serve()
-    stable.feed(stable.member.broken, stable.take(act.SendLeaveGroup).attempt)
+    stable.feed(stable.take(act.SendLeaveGroup).broken, stable.member)
 
     assert closed(stable)

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from groupwright.assignors import Topic
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Event, PollExceeded, Revoke
-from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.membership_state import State, Step
 from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse, keys
 from groupwright.consumer._protocol.subscription import parse_subscription
 
@@ -64,7 +64,7 @@ class World(RuleBasedStateMachine):
         if not self.abandoned:
             self.feed(self.member.unsubscribe)
 
-    @precondition(lambda self: not self.member._closing)
+    @precondition(lambda self: not self.member.facts.closing)
     @rule(abandon=st.booleans(), sure=st.integers(0, 5))
     def close(self, *, abandon: bool, sure: int) -> None:
         if sure == 0 and abandon:
@@ -108,12 +108,14 @@ class World(RuleBasedStateMachine):
     def commit(self) -> None:
         identity = self.member.commit_identity()
         if isinstance(identity, MemberIdentity):
-            if self.member.state is State.STABLE or (self.member._leaving and self.member._has_joined):
+            if self.member.state is State.STABLE or (
+                self.member.facts.leaving and self.member.facts.has_joined
+            ):
                 assert identity == self.member.identity
                 assert identity.valid
             else:
                 assert identity == MemberIdentity()
-                assert self.member.subscription is None or not self.member._has_joined
+                assert self.member.subscription is None or not self.member.facts.has_joined
             self.commits.append(identity)
             self.feed(self.member.want_coordinator)
 
@@ -149,7 +151,7 @@ class World(RuleBasedStateMachine):
                 self.player.answer_heartbeat(data.draw(CODES))
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
-                self.feed(self.member.left, action.attempt)
+                self.feed(action.answered, self.member, 0)
         self.check()
 
     @precondition(lambda self: self.player.looks)
@@ -158,27 +160,33 @@ class World(RuleBasedStateMachine):
         if found:
             self.player.answer_look(topics)
         else:
-            self.player.looks.clear()
-            self.feed(self.member.topics_missing, refusal, "no answer")
+            look = self.player.looks.pop()
+            if refusal is None:
+                self.feed(look.disconnected, self.member)
+            else:
+                self.feed(look.refused, self.member, refusal, "no answer")
         self.check()
 
     def odd_join(self, data: st.DataObject) -> dict[str, Any]:
         return data.draw(st.sampled_from([{}, {}, {"protocol_type": "connect"}, {"skip_assignment": True}]))
 
     def end_look_up(self, how: str) -> None:
-        self.player.take(act.FindCoordinator)
+        action = self.player.take(act.FindCoordinator)
         if how == "found":
-            self.feed(self.member.coordinator_found)
+            self.feed(action.answered, self.member, None)
+        elif how == "refused":
+            self.feed(action.refused, self.member, 30, how)
         else:
-            self.feed(self.member.coordinator_missing, 30 if how == "refused" else None, how)
+            self.feed(action.disconnected, self.member)
 
     def end_plan(self, plan: act.PerformAssignment, *, works: bool) -> None:
         self.player.asked.remove(plan)
         if works:
             answer = MetadataResponse({"t": Topic(2)})
-            self.feed(self.member.assignment_computed, plan.attempt, {"m-1": b"t:0"}, {"t", "u"}, answer)
+            computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t", "u"}), answer)
+            self.feed(plan.answered, self.member, computed)
         else:
-            self.feed(self.member.assignment_failed, plan.attempt, 0, "it failed")
+            self.feed(plan.refused, self.member, 0, "it failed")
 
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data(), defect=st.booleans())
@@ -189,10 +197,10 @@ class World(RuleBasedStateMachine):
             return
         self.player.asked.remove(action)
         if defect:
-            self.feed(self.member.broken, action.attempt)
+            self.feed(action.broken, self.member)
             self.feed(self.member.resume)
         else:
-            self.feed(self.member.denied, action.attempt, 35, "too old")
+            self.feed(action.refused, self.member, 35, "too old")
 
     @rule()
     def the_connection_breaks(self) -> None:
@@ -203,13 +211,13 @@ class World(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_old_answer_comes_late(self, data: st.DataObject) -> None:
         """Such as one to an attempt that was given up: it must change nothing."""
-        old = data.draw(st.integers(0, max(0, self.member._attempt - 1)))
+        old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
         before = (self.member.identity, self.member.state, self.member.owned)
         self.feed(self.member.disconnected, old)
         self.feed(self.member.left, old)
         self.feed(self.member.applied, old)
         self.feed(self.member.assignment_failed, old, 0, "late")
-        self.feed(self.member.denied, old, 35, "late")
+        self.feed(self.member.refused, old, 35, "late")
         self.feed(self.member.broken, old)
         assert before == (self.member.identity, self.member.state, self.member.owned)
 
@@ -293,7 +301,7 @@ class World(RuleBasedStateMachine):
                 return
             self.let_go_well()
         pytest.fail(
-            f"no peace: {self.member.state}, {self.member._step}, {self.player.asked}, {self.player.inbox}"
+            f"no peace: {self.member.state}, {self.member.facts.step}, {self.player.asked}, {self.player.inbox}"
         )
 
     def at_peace(self) -> bool:
@@ -302,14 +310,14 @@ class World(RuleBasedStateMachine):
             return isinstance(player.inbox[0], Closed)
         if self.under_way is not None or player.refused:
             return False
-        if member._closing:
+        if member.facts.closing:
             return member.closed
-        if member.subscription is None or member._fenced:
-            return member.state is State.UNJOINED and not member._leaving and member.owned == {}
+        if member.subscription is None or member.facts.fenced:
+            return member.state is State.UNJOINED and not member.facts.leaving and member.owned == {}
         return (
             member.state is State.STABLE
-            and member._step is None
-            and member._rejoin is None
+            and member.facts.step is Step.IDLE
+            and member.facts.rejoin_reason is None
             and isinstance(self.told[-1], Assign)
             and self.told[-1].timeline is not None
         )
@@ -329,7 +337,7 @@ class World(RuleBasedStateMachine):
             player.answer_look({"t": 1, "u": 1})
         else:
             due = self.member.next_tick(player.now)
-            assert due is not None, f"stuck: {self.member.state}, {self.member._step}"
+            assert due is not None, f"stuck: {self.member.state}, {self.member.facts.step}"
             player.wait_until(due)
         self.check()
 
@@ -342,7 +350,7 @@ class World(RuleBasedStateMachine):
             case act.PerformAssignment():
                 self.end_plan(action, works=True)
             case act.SendSyncGroup():
-                topics = self.member._joining
+                topics = self.member.facts.joined_subscription
                 self.player.answer_sync(dict.fromkeys(topics, (0,)) if topics else b"")
             case act.FetchOffsets():
                 self.player.answer_offsets()

@@ -7,7 +7,7 @@ import pytest
 
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, PollExceeded, Revoke
-from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
 
 if TYPE_CHECKING:
@@ -157,11 +157,9 @@ def test_a_leader_that_is_expelled_while_it_plans_joins_again(
     assert player.take(act.SendJoinGroup).request.member_id == member_id
 
     player.feed(
-        player.member.assignment_computed,
-        player.take(act.PerformAssignment).attempt,
-        {"m-1": b"t:0"},
-        {"t"},
-        MetadataResponse(),
+        player.take(act.PerformAssignment).answered,
+        player.member,
+        act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse()),
     )
     assert not player.asks(act.SendSyncGroup)
 
@@ -368,11 +366,9 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(player: "Player"
     assert player.asks(act.SendLeaveGroup)
 
     player.feed(
-        player.member.assignment_computed,
-        player.take(act.PerformAssignment).attempt,
-        {},
-        {"t"},
-        MetadataResponse(),
+        player.take(act.PerformAssignment).answered,
+        player.member,
+        act.GroupAssignment({}, frozenset({"t"}), MetadataResponse()),
     )
     assert not player.asks(act.SendSyncGroup)
 

@@ -7,7 +7,7 @@ import pytest
 
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.membership import State
+from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.timers import Timing
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ MENDED = (
     ),
     Mutation(
         "asynchronous commits are dropped by a close that sends no LeaveGroup",
-        f"{CONSUMER}/_protocol/rounds.py",
-        "elif self._closing and not self._commits_sent:",
-        "elif False:",
+        f"{CONSUMER}/_protocol/membership.py",
+        "            self._out.append(act.SendOffsetCommits(facts.attempt))\n",
+        "            self._end_step()\n            self._leave(now)\n",
         f"{_TESTS}/test_membership_leaving.py::test_closing_outside_of_any_group_waits_for_the_commits_too",
         "close_loses_no_asynchronous_commit",
         in_fuzzing=True,
@@ -140,9 +140,9 @@ MENDED = (
     ),
     Mutation(
         "a member that was in no generation yet may not commit",
-        f"{CONSUMER}/_protocol/membership.py",
-        "if self.state is State.UNJOINED and not self._has_joined:",
-        "if False:",
+        f"{CONSUMER}/_protocol/membership_state.py",
+        "",
+        "MembershipState.has_joined = property(lambda self: True, lambda self, value: None)\n",
         f"{_TESTS}/test_membership_staying.py::test_who_commits_in_which_state",
         "a_commit_before_the_first_join",
     ),
@@ -256,8 +256,8 @@ MENDED = (
     Mutation(
         "a member that subscribes alone to a topic does not get it when it is made",
         f"{CONSUMER}/_protocol/membership.py",
-        "if topics != self.subscription:",
-        "if selection.patterns and topics != self.subscription:",
+        "if topics != facts.subscription:",
+        "if selection.patterns and topics != facts.subscription:",
         f"{_TESTS}/test_membership_topics.py::test_a_topic_that_becomes_available_is_joined_with",
         "a_topic_that_is_made_later_for_a_follower_alone",
     ),
@@ -332,8 +332,8 @@ MENDED = (
     Mutation(
         "an eager member that subscribes to the same topics again does not rebalance",
         f"{CONSUMER}/_protocol/membership.py",
-        "if not self._closing and not (again and self._cooperative):",
-        "if not self._closing and not again:",
+        "if not facts.closing and not (again and facts.cooperative):",
+        "if not facts.closing and not again:",
         f"{_TESTS}/test_membership_joining.py"
         "::test_the_same_subscription_again_is_another_rebalance_of_an_eager_member",
         "subscribing_to_the_same_topics_again_rebalances_an_eager_member",
@@ -342,7 +342,7 @@ MENDED = (
     Mutation(
         "a refused look-up of the coordinator is told at every poll",
         f"{CONSUMER}/_protocol/membership.py",
-        "repeated, self._refused_lookup = refusal == self._refused_lookup, refusal",
+        "repeated, facts.refused_lookup = refusal == facts.refused_lookup, refusal",
         "repeated = False",
         f"{_TESTS}/test_membership_topics.py"
         "::test_a_refused_look_up_is_told_once_until_the_coordinator_is_found",

@@ -16,7 +16,7 @@ class Mutation:
     file: str
     """Which file, from the repository's root."""
     old: str
-    """What stands in it, once."""
+    """What stands in it, once. Empty where `new` is appended, and patches a function or an attribute by its name."""
     new: str
     """What takes its place."""
     caught_by: str

@@ -115,6 +115,8 @@ def broken(text: str, mutation: Mutation) -> str:
     Raises:
         RunnerError: What it replaces is not there, or more than once.
     """
+    if not mutation.old:
+        return text + mutation.new
     count = text.count(mutation.old)
     if count != 1:
         raise RunnerError(

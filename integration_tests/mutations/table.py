@@ -41,9 +41,12 @@ MUTATIONS = (
     ),
     Mutation(
         "the subscription does not say what is owned",
-        f"{CONSUMER}/_protocol/rounds.py",
-        "self._encode_subscription(self.subscription, self.owned, generation)",
-        "self._encode_subscription(self.subscription, {}, generation)",
+        f"{CONSUMER}/_protocol/consumer_protocol.py",
+        "",
+        "_encoder = subscription_encoder\n"
+        "def subscription_encoder(*arguments):\n"
+        "    encode = _encoder(*arguments)\n"
+        "    return lambda topics, owned, generation: encode(topics, {}, generation)\n",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(
@@ -55,23 +58,23 @@ MUTATIONS = (
     ),
     Mutation(
         "after giving something up a cooperative member does not join again",
-        f"{CONSUMER}/_protocol/rounds.py",
-        "self._another_round = bool(given_up)",
-        "self._another_round = False",
+        f"{CONSUMER}/_protocol/membership.py",
+        "",
+        "_Incoming = Incoming\nIncoming = lambda partitions, another_round=False: _Incoming(partitions)\n",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(
         "no heartbeat is sent",
-        f"{CONSUMER}/_coordinator/driver.py",
-        "error = await self._network.heartbeat(action.identity)",
-        "error = 0",
+        f"{CONSUMER}/_network/connections.py",
+        "",
+        "async def _heartbeat(self, identity):\n    return 0\nNetwork.heartbeat = _heartbeat\n",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[range]",
     ),
     Mutation(
         "LeaveGroup is not sent",
-        f"{CONSUMER}/_coordinator/driver.py",
-        "error = await self._network.leave(action.identity, action.reason)",
-        "error = 0",
+        f"{CONSUMER}/_network/connections.py",
+        "",
+        "async def _leave(self, identity, reason):\n    return 0\nNetwork.leave = _leave\n",
         "integration_tests/triggers/test_members.py::test_what_a_member_had_that_leaves_is_given_to_the_others[range]",
     ),
     Mutation(
@@ -104,9 +107,10 @@ MUTATIONS = (
     ),
     Mutation(
         "the committed offsets are not used",
-        f"{CONSUMER}/_protocol/rounds.py",
-        "                offsets,\n",
-        "                {},\n",
+        f"{CONSUMER}/_protocol/membership.py",
+        "",
+        "_deliver_assignment = Membership._deliver_assignment\n"
+        "Membership._deliver_assignment = lambda self, offsets, now: _deliver_assignment(self, {}, now)\n",
         "integration_tests/offsets/test_reset.py::test_an_empty_group_goes_on_where_it_is_told_to[back]",
     ),
     Mutation(
@@ -139,16 +143,16 @@ MUTATIONS = (
     ),
     Mutation(
         "the leader does not watch its group's topics",
-        f"{CONSUMER}/_protocol/membership.py",
-        "            self._topic_monitor.on_leader(asked, topics, now)\n",
+        f"{CONSUMER}/_protocol/topic_monitor.py",
         "",
+        "TopicMonitor.on_leader = lambda self, asked, answer, now: None\n",
         "integration_tests/triggers/test_topics.py::test_partitions_that_a_topic_gains_are_assigned[range]",
     ),
     Mutation(
         "max.poll.interval.ms is not kept",
-        f"{CONSUMER}/_protocol/membership.py",
-        "if self._must_poll and now >= self._poll_deadline:",
-        "if False:",
+        f"{CONSUMER}/_protocol/membership_state.py",
+        "",
+        "MembershipState.must_poll = property(lambda self: False)\n",
         "integration_tests/triggers/test_members.py::test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back[cooperative-sticky]",
     ),
     *MENDED,

@@ -51,7 +51,7 @@ def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Diff
     return found
 
 
-def _opcodes(left: list[str], right: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _opcodes(left: list[str], right: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """Return the steps from one to the other; line by line, if that takes no more of them.
 
     Where a line differs and its successor repeats what stands there, difflib finds a removal here and an addition elsewhere.

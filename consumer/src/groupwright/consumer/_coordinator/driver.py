@@ -28,8 +28,10 @@ from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     ErrorCode,
+    JoinGroupResponse,
     OffsetFetchResponse,
     Offsets,
+    SyncGroupResponse,
     error_name,
 )
 from groupwright.consumer._protocol.timers import PollClock
@@ -38,6 +40,10 @@ from groupwright.consumer.errors import GroupError
 _CLOSED = "the consumer is closed"
 _CALL_TIMEOUT = 1.0
 """Seconds that `Driver.call_and_wait` waits for the loop's thread, at most."""
+
+
+class _UnwantedError(Exception):
+    """The membership no longer waits for this request: it is not sent, and gets no reply."""
 
 
 class Driver:
@@ -74,21 +80,19 @@ class Driver:
         self._session_timeout = session_timeout
         self._due = math.inf
         """When the timer should fire."""
-        self._told_of_transaction = False
+        self._warned_of_transaction = False
         self._failures: set[str] = set()
-        """Why look-ups of the coordinator failed, as logged since it was last found."""
-        self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
-            act.FindCoordinator: self._look_up,
-            act.SendJoinGroup: self._join,
-            act.PerformAssignment: self._perform_assignment,
-            act.FetchMetadata: self._fetch_topics,
-            act.SendSyncGroup: self._sync,
-            act.FetchOffsets: self._fetch_offsets,
-            act.SendHeartbeat: self._heartbeat,
-            act.SendOffsetCommits: self._send_commits,
-            act.SendLeaveGroup: self._leave,
-            act.ReportError: self._report_error,
+        """The reasons why look-ups of the coordinator failed, as logged since it was last found."""
+        self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
+            act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
+            act.SendJoinGroup: ("JoinGroup", self._send_join),
+            act.SendSyncGroup: ("SyncGroup", self._send_sync),
+            act.FetchOffsets: ("OffsetFetch", self._fetch_offsets),
+            act.SendHeartbeat: ("Heartbeat", lambda action: network.heartbeat(action.identity)),
+            act.SendOffsetCommits: ("OffsetCommit", lambda _: self._commits.drained()),
+            act.SendLeaveGroup: ("LeaveGroup", self._send_leave),
         }
+        """Each request's name in the log, and the coroutine that returns its response."""
 
     # --- From any thread ----------------------------------------------------------------------------
 
@@ -194,13 +198,13 @@ class Driver:
                 self._inbox.put(event)
             case act.WithdrawEvent(ticket):
                 if self._inbox.withdraw(ticket):
-                    self.call(self._membership.withdrawn, ticket)
+                    self.call(action.withdrawn, self._membership)
             case act.DropConnection():
                 self._network.drop_connection()
             case act.NotifyAssignor():
                 self._notify_assignor(action)
             case _:
-                self._network.spawn(self._guarded(self._requests[type(action)], action))
+                self._network.spawn(self._guarded(action))
 
     def _notify_assignor(self, action: act.NotifyAssignor) -> None:
         assignment = PartitionsByTopic.of_ints(action.assignment)
@@ -211,33 +215,6 @@ class Driver:
                 "on_assignment of the assignor %r raised; going on without it", action.protocol
             )
 
-    async def _guarded(self, request: Callable[[Any], Coroutine[Any, Any, None]], action: act.Action) -> None:
-        try:
-            await request(action)
-        except Exception as error:  # noqa: BLE001 - see `_fail`
-            self._fail(error)
-            self._cancel_requests(action)
-
-    def _cancel_requests(self, action: act.Action) -> None:
-        """End what a defect has cut short, so that nothing waits for its answer for ever."""
-        member = self._membership
-        match action:
-            case act.FindCoordinator():
-                self._feed(member.coordinator_missing, None, "")
-            case act.FetchMetadata():
-                self._feed(member.topics_missing, None, "")
-            case act.SendHeartbeat():
-                self._feed(member.heartbeat_unanswered)
-            case (
-                act.SendJoinGroup()
-                | act.PerformAssignment()
-                | act.SendSyncGroup()
-                | act.FetchOffsets()
-                | act.SendOffsetCommits()
-                | act.SendLeaveGroup()
-            ):
-                self._feed(member.broken, action.attempt)
-
     def _fail(self, error: Exception) -> None:
         """Make a defect of ours an error that the application sees, not a silent stop."""
         self._log.error("the membership failed unexpectedly", exc_info=error)
@@ -246,52 +223,80 @@ class Driver:
 
     # --- Requests -----------------------------------------------------------------------------------
 
-    async def _look_up(self, _action: act.FindCoordinator) -> None:
+    async def _guarded(self, action: act.Action) -> None:
+        try:
+            match action:
+                case act.FindCoordinator():
+                    await self._look_up(action)
+                case act.PerformAssignment():
+                    await self._perform_assignment(action)
+                case act.ReportError():
+                    self._inbox.put(await explain(action, self._assignors, self._network))
+                case act.Request():
+                    await self._exchange(action)
+        except Exception as error:  # noqa: BLE001 - see `_fail`
+            self._fail(error)
+            if isinstance(action, act.Request):
+                # Else the membership would wait for the reply forever.
+                self._feed(action.broken, self._membership)
+
+    async def _exchange(self, action: act.Request[Any]) -> None:
+        """Send a request, and feed the membership the reply that fits the result."""
+        name, send = self._exchanges[type(action)]
+        member = self._membership
+        try:
+            response = await send(action)
+        except AccessError as error:
+            if not isinstance(action, act.StepRequest):  # a step's refusal is reported to the application
+                self._warn(f"{name} was refused", error)
+            self._feed(action.refused, member, error.code, str(error))
+        except DisconnectedError as error:
+            self._warn(f"{name} had no answer", error)
+            self._feed(action.disconnected, member)
+        except _UnwantedError:
+            pass
+        else:
+            self._feed(action.answered, member, response)
+
+    def _warn(self, message: str, reason: DisconnectedError) -> None:
+        """Log a request that failed, unless it failed because this member closes its connections."""
+        if not self._network.ended:
+            self._log.warning("%s: %s", message, reason)
+
+    async def _look_up(self, action: act.FindCoordinator) -> None:
         member = self._membership
         try:
             code, message = await self._network.find_coordinator()
         except AccessError as error:
             self._commits.refuse(str(error), WAIT_COORDINATOR)
-            self._feed(member.coordinator_missing, error.code, str(error))
+            self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
             if str(error) not in self._failures:  # an outage brings several failed look-ups a second
                 self._failures.add(str(error))
                 self._warn("the group's coordinator could not be looked up", error)
-            self._feed(member.coordinator_missing, None, "")
+            self._feed(action.disconnected, member)
         else:
             if code == ErrorCode.NONE:
                 if self._failures:
                     self._log.info("the group's coordinator was found")
                     self._failures.clear()
-                self._feed(member.coordinator_found)
+                self._feed(action.answered, member, None)
                 self._found()
-            else:
-                refused = classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL
+            elif classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL:
+                self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
-                if refused:
-                    self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
-                self._feed(member.coordinator_missing, code if refused else None, detail)
+                self._feed(action.refused, member, code, detail)
+            else:
+                self._feed(action.disconnected, member)
 
-    def _warn(self, message: str, reason: DisconnectedError) -> None:
-        """Log a request that failed, unless it failed because this member ends its connections."""
-        if not self._network.ended:
-            self._log.warning("%s: %s", message, reason)
-
-    async def _join(self, action: act.SendJoinGroup) -> None:
-        # The coordinator would answer a commit sent behind a parked JoinGroup only after the rebalance.
+    async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
+        # Behind a parked JoinGroup the coordinator would answer a commit only after the rebalance.
         await self._commits.drained()
         if not self._membership.awaits(action.attempt):
-            return  # given up meanwhile: sent now, it would bring a member back that is about to leave
-        try:
-            answer = await self._network.join(action.request)
-        except AccessError as error:
-            self._feed(self._membership.denied, action.attempt, error.code, str(error))
-        except DisconnectedError as error:
-            self._warn("JoinGroup had no answer", error)
-            self._feed(self._membership.disconnected, action.attempt)
-        else:
-            self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
-            self._feed(self._membership.joined, action.attempt, answer)
+            raise _UnwantedError  # abandoned meanwhile: JoinGroup would bring a member back that is about to leave
+        answer = await self._network.join(action.request)
+        self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
+        return answer
 
     async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership
@@ -304,67 +309,34 @@ class Driver:
                 skip=action.skip,
             )
         except AccessError as error:
-            self._feed(member.assignment_failed, action.attempt, error.code, str(error))
-        except Exception as error:  # noqa: BLE001 - a user's code; the error goes to who polls
+            self._feed(action.refused, member, error.code, str(error))
+        except Exception as error:  # noqa: BLE001 - a user's code; `poll` raises the error
             self._log.exception("the assignor %r failed", action.protocol)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
-            self._feed(member.assignment_failed, action.attempt, ErrorCode.NONE, detail)
+            self._feed(action.refused, member, ErrorCode.NONE, detail)
         else:
             if assignment is not None:
-                self._feed(member.on_leader_elected, action.attempt, assignment.change)
-                self._feed(
-                    member.assignment_computed,
-                    action.attempt,
-                    assignment.assignments,
-                    assignment.subscribed,
-                    assignment.topics,
-                )
+                self._feed(action.answered, member, assignment)
 
-    async def _fetch_topics(self, action: act.FetchMetadata) -> None:
-        try:
-            topics = await self._network.fetch_topics(action.topics)
-        except AccessError as error:
-            self._log.warning("the topics could not be looked at: %s", error)
-            self._feed(self._membership.topics_missing, error.code, str(error))
-        except DisconnectedError as error:
-            self._warn("the topics' metadata had no answer", error)
-            self._feed(self._membership.topics_missing, None, "")
-        else:
-            self._feed(self._membership.topics_found, topics)
+    async def _send_sync(self, action: act.SendSyncGroup) -> SyncGroupResponse:
+        answer = await self._network.sync(action.identity, action.assignments)
+        self._log.debug("SyncGroup answered: error %d", answer.error)
+        if answer.error == ErrorCode.NONE:
+            # Not before SyncGroup: the whole group would wait for the leader's statistics.
+            leadership = await self._leader.evaluate(action.identity.generation)
+            if leadership is not None:
+                self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
+        return answer
 
-    async def _sync(self, action: act.SendSyncGroup) -> None:
-        try:
-            answer = await self._network.sync(action.identity, action.assignments)
-        except AccessError as error:
-            self._feed(self._membership.denied, action.attempt, error.code, str(error))
-        except DisconnectedError as error:
-            self._warn("SyncGroup had no answer", error)
-            self._feed(self._membership.disconnected, action.attempt)
-        else:
-            self._log.debug("SyncGroup answered: error %d", answer.error)
-            if answer.error == ErrorCode.NONE:
-                # Not before SyncGroup: the whole group would wait for the leader's statistics.
-                leadership = await self._leader.evaluate(action.identity.generation)
-                if leadership is not None:
-                    self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
-            self._feed(self._membership.synced, action.attempt, answer)
+    async def _fetch_offsets(self, action: act.FetchOffsets) -> OffsetFetchResponse:
+        answer = await self._network.fetch_offsets(action.partitions)
+        self._warn_of_open_transaction(answer)
+        return answer
 
-    async def _fetch_offsets(self, action: act.FetchOffsets) -> None:
-        try:
-            answer = await self._network.fetch_offsets(action.partitions)
-        except AccessError as error:
-            self._feed(self._membership.denied, action.attempt, error.code, str(error))
-        except DisconnectedError as error:
-            self._warn("OffsetFetch had no answer", error)
-            self._feed(self._membership.disconnected, action.attempt)
-        else:
-            self._notify_open_transaction(answer)
-            self._feed(self._membership.offsets_fetched, action.attempt, answer)
-
-    def _notify_open_transaction(self, answer: OffsetFetchResponse) -> None:
-        """Say once for each time that an open transaction holds an assignment up: else nobody knows what it waits for."""
+    def _warn_of_open_transaction(self, answer: OffsetFetchResponse) -> None:
+        """Log once, each time, that an assignment waits for an open transaction: nothing else says so."""
         unstable = [key for key, code in answer.errors.items() if code == ErrorCode.UNSTABLE_OFFSET_COMMIT]
-        if unstable and not self._told_of_transaction:
+        if unstable and not self._warned_of_transaction:
             topic, number = unstable[0]
             self._log.warning(
                 "%d assigned partitions, such as %s [%d], wait for a transaction that may still change their committed "
@@ -373,30 +345,10 @@ class Driver:
                 topic,
                 number,
             )
-        self._told_of_transaction = bool(unstable)
+        self._warned_of_transaction = bool(unstable)
 
-    async def _heartbeat(self, action: act.SendHeartbeat) -> None:
-        try:
-            error = await self._network.heartbeat(action.identity)
-        except DisconnectedError as failure:
-            self._warn("Heartbeat had no answer", failure)
-            self._feed(self._membership.heartbeat_unanswered)
-        else:
-            self._feed(self._membership.heartbeat_answered, action.identity, error)
-
-    async def _send_commits(self, action: act.SendOffsetCommits) -> None:
+    async def _send_leave(self, action: act.SendLeaveGroup) -> int:
         await self._commits.drained()
-        self._feed(self._membership.committed, action.attempt)
-
-    async def _leave(self, action: act.SendLeaveGroup) -> None:
-        await self._commits.drained()
-        try:
-            error = await self._network.leave(action.identity, action.reason)
-        except DisconnectedError as failure:
-            self._warn("LeaveGroup had no answer", failure)
-        else:
-            self._log.info("left the group: %s (error %d)", action.reason, error)
-        self._feed(self._membership.left, action.attempt)
-
-    async def _report_error(self, action: act.ReportError) -> None:
-        self._inbox.put(await explain(action, self._assignors, self._network))
+        error = await self._network.leave(action.identity, action.reason)
+        self._log.info("left the group: %s (error %d)", action.reason, error)
+        return error

@@ -8,13 +8,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupwright import assignors as assigning
 from groupwright.assignors import Assignor, AssignorError, CooperativeStickyAssignor, JoinedMember
 from groupwright.consumer._coordinator.fork_safety import not_while_forking
 from groupwright.consumer._network.connections import AccessError, Network
+from groupwright.consumer._protocol.actions import GroupAssignment
 from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
 from groupwright.consumer._protocol.rebalance import Leadership
 
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _RETRY_INTERVAL = 0.1  # seconds between two attempts to fetch metadata
-
-
-@dataclass(frozen=True, slots=True)
-class GroupAssignment:
-    """An assignment of the whole group, ready for SyncGroup.
-
-    Attributes:
-        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps the one that it has.
-        subscribed: All topics that members subscribe to.
-        topics: The metadata that the assignment is based on.
-        change: The members that joined and left since the previous generation, in words; None if that is unknown.
-    """
-
-    assignments: Mapping[str, bytes]
-    subscribed: frozenset[str]
-    topics: MetadataResponse
-    change: str | None = None
 
 
 class Leader:

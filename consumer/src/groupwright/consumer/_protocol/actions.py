@@ -1,62 +1,189 @@
-"""What the membership asks its driver to do. Each is a value; doing it is `driver`'s part."""
+"""Actions that the membership asks its driver for, as values, each with the replies that it may get.
 
+A reply is a method of the action: it calls the `Membership` input that the reply belongs to, with whatever identifies the
+action. So the driver and the tests need not know which inputs those are. A reply takes the time last, as an input does, and
+returns the next actions. A `Request` gets exactly one of its replies.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer._protocol.events import Event
-from groupwright.consumer._protocol.model import JoinGroupPayload, MemberIdentity, Partitions
+from groupwright.consumer._protocol.model import (
+    JoinGroupPayload,
+    JoinGroupResponse,
+    MemberIdentity,
+    MetadataResponse,
+    OffsetFetchResponse,
+    Partitions,
+    SyncGroupResponse,
+)
 from groupwright.consumer._protocol.rebalance import Timeline
+
+if TYPE_CHECKING:
+    from groupwright.consumer._protocol.membership import Membership
+
+_ResponseT = TypeVar("_ResponseT")
+
+
+class Request(ABC, Generic[_ResponseT]):
+    """An action that takes time: a request to a broker, or work that ends with a response like one."""
+
+    __slots__ = ()
+
+    to_coordinator: ClassVar[bool] = False
+    """Whether it is under way on the coordinator's connection, and is lost with that."""
+
+    @abstractmethod
+    def answered(self, member: "Membership", response: _ResponseT, now: float) -> "list[Action]":
+        """Reply with the response."""
+
+    @abstractmethod
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """Reply that no response will come: the connection was lost, or the request timed out."""
+
+    def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
+        """Reply that trying again will not help, such as with a wrong password or a broker that is too old."""
+        return self.disconnected(member, now)
+
+    def broken(self, member: "Membership", now: float) -> "list[Action]":
+        """Reply that a defect ended it."""
+        return self.disconnected(member, now)
 
 
 @dataclass(frozen=True, slots=True)
-class FindCoordinator:
-    """Find the group's coordinator; answer with `coordinator_found` or `coordinator_missing`."""
+class StepRequest(Request[_ResponseT]):
+    """A request that is a `Step`. A reply to an attempt that was abandoned has no effect."""
+
+    attempt: int
+
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.disconnected(self.attempt, now)
+
+    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.refused(self.attempt, error, detail, now)
+
+    def broken(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.broken(self.attempt, now)
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinator(Request[None]):
+    """Find the group's coordinator and connect to it."""
+
+    def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
+        """Reply that the coordinator was found."""
+        return member.coordinator_found(now)
+
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.coordinator_missing(None, "", now)
+
+    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.coordinator_missing(error, detail, now)
 
 
 @dataclass(frozen=True, slots=True)
 class DropConnection:
-    """Close the connection to the coordinator, and with it whatever is under way on it."""
+    """Close the connection to the coordinator, and with it all requests under way on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class SendJoinGroup:
-    """Send JoinGroup; answer with `joined`, `disconnected` or `denied`."""
+class SendJoinGroup(StepRequest[JoinGroupResponse]):
+    """Send JoinGroup."""
 
-    attempt: int
     request: JoinGroupPayload
 
+    to_coordinator = True
+
+    def answered(self, member: "Membership", response: JoinGroupResponse, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.joined(self.attempt, response, now)
+
 
 @dataclass(frozen=True, slots=True)
-class PerformAssignment:
-    """This member leads: look at the group's topics, run the assignor; answer with `assigned` or `assignment_failed`."""
+class GroupAssignment:
+    """The leader's assignment for the whole group, ready for SyncGroup.
 
-    attempt: int
+    Attributes:
+        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps the one that it has.
+        subscribed: All topics that members subscribe to.
+        topics: The metadata that the assignment is based on.
+        change: The members that joined and left since the previous generation, in words; None if that is unknown.
+    """
+
+    assignments: Mapping[str, bytes]
+    subscribed: frozenset[str]
+    topics: MetadataResponse
+    change: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerformAssignment(StepRequest[GroupAssignment]):
+    """Assign the group's partitions, since this member leads: fetch the topics' metadata and run the assignor.
+
+    Attributes:
+        protocol: The assignor's name.
+        members: All members, with their subscriptions.
+        skip: Whether the group keeps the assignment that it has (KIP-814), so that only metadata is wanted.
+    """
+
     protocol: str
     members: tuple[JoinedMember, ...]
     skip: bool = False
-    """The group keeps the plan that it has (KIP-814): only the topics are wanted."""
+
+    def answered(self, member: "Membership", response: GroupAssignment, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.assignment_computed(self.attempt, response, now)
+
+    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
+        """Reply that the metadata was refused; or, with an `error` of 0, that the assignor failed."""
+        return member.assignment_failed(self.attempt, error, detail, now)
 
 
 @dataclass(frozen=True, slots=True)
-class FetchMetadata:
-    """Send Metadata for these topics (None: for all); answer with `topics_found` or `topics_missing`."""
+class FetchMetadata(Request[MetadataResponse]):
+    """Send Metadata for these topics (None: for all)."""
 
     topics: tuple[str, ...] | None
 
+    def answered(self, member: "Membership", response: MetadataResponse, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.topics_found(response, now)
+
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.topics_missing(None, "", now)
+
+    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.topics_missing(error, detail, now)
+
 
 @dataclass(frozen=True, slots=True)
-class SendSyncGroup:
-    """Send SyncGroup; answer with `synced`, `disconnected` or `denied`."""
+class SendSyncGroup(StepRequest[SyncGroupResponse]):
+    """Send SyncGroup. Only the leader's carries assignments."""
 
-    attempt: int
     identity: MemberIdentity
     assignments: Mapping[str, bytes]
+
+    to_coordinator = True
+
+    def answered(self, member: "Membership", response: SyncGroupResponse, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.synced(self.attempt, response, now)
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyAssignor:
-    """Tell the assignor what this member was assigned in which generation."""
+    """Call the assignor's `on_assignment` with this member's assignment."""
 
     protocol: str
     assignment: Partitions
@@ -64,59 +191,105 @@ class NotifyAssignor:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchOffsets:
-    """Send OffsetFetch; answer with `offsets_fetched`, `disconnected` or `denied`."""
+class FetchOffsets(StepRequest[OffsetFetchResponse]):
+    """Send OffsetFetch."""
 
-    attempt: int
     partitions: Partitions
+
+    to_coordinator = True
+
+    def answered(self, member: "Membership", response: OffsetFetchResponse, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.offsets_fetched(self.attempt, response, now)
 
 
 @dataclass(frozen=True, slots=True)
-class SendHeartbeat:
-    """Send Heartbeat; answer with `heartbeat_answered` or `heartbeat_unanswered`."""
+class SendHeartbeat(Request[int]):
+    """Send Heartbeat; its response is an error code."""
 
     identity: MemberIdentity
 
+    to_coordinator = True
+
+    def answered(self, member: "Membership", response: int, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.heartbeat_answered(self.identity, response, now)
+
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.heartbeat_unanswered(now)
+
 
 @dataclass(frozen=True, slots=True)
-class SendLeaveGroup:
-    """Send LeaveGroup once; answer with `left`, whatever came of it."""
+class SendLeaveGroup(StepRequest[int]):
+    """Send LeaveGroup once; its response, an error code, changes nothing.
 
-    attempt: int
+    The attempt is 0 where nothing waits for the end of the request.
+    """
+
     identity: MemberIdentity
     reason: str
 
+    to_coordinator = True
+
+    def answered(self, member: "Membership", _response: int, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.left(self.attempt, now)
+
+    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.left(self.attempt, now)
+
+    def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.left(self.attempt, now)
+
 
 @dataclass(frozen=True, slots=True)
-class SendOffsetCommits:
-    """Send all commits that wait; answer with `committed`, whatever came of them."""
+class SendOffsetCommits(StepRequest[None]):
+    """Send all commits that wait. The reply says that none waits any more, whatever came of them."""
 
-    attempt: int
+    def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
+        """See `Request`."""
+        return member.committed(self.attempt, now)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverEvent:
-    """Put an event into the application's inbox."""
+    """Put an event into the application's inbox.
+
+    `Assign` and `Revoke` are replied to with `Membership.applied`, once their callbacks have returned.
+    """
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawEvent:
-    """Take an event back if the application has not taken it; answer with `withdrawn` if so."""
+    """Take an event back, if the application has not taken it yet; the reply says that this succeeded."""
 
     ticket: int
+
+    def withdrawn(self, member: "Membership", now: float) -> "list[Action]":
+        """Reply that the application never saw the event."""
+        return member.withdrawn(self.ticket, now)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportError:
-    """Tell the application why it cannot be a member; the driver words it, and delivers `Reported` or `Failed`."""
+    """Tell the application why it cannot be a member; the driver words it, and delivers `Reported` or `Failed`.
+
+    Attributes:
+        error: Kafka's error code, or 0 for an assignor's failure.
+        detail: What happened, in words.
+        timeline: The rebalance that the error ended, if one was under way.
+        repeated: Whether the application has been told the same already.
+    """
 
     error: int
     detail: str
     timeline: Timeline | None
     repeated: bool = False
-    """Whether the application has been told the same already."""
 
 
 Action = (

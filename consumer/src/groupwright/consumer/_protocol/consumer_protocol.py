@@ -10,7 +10,7 @@ from groupwright.assignors import (
     decode_assignment,
     encode_subscription,
 )
-from groupwright.consumer._protocol.membership_state import SubscriptionEncoder
+from groupwright.consumer._protocol.membership import SubscriptionEncoder
 from groupwright.consumer._protocol.model import Partitions
 
 

@@ -1,54 +1,186 @@
 """The client side of the classic group protocol: a state machine without I/O, clock or threads.
 
-Every input is a method that takes the time and returns the `Action`s to do; every answer comes back as
-another input. An input only records a fact; `Rounds._advance` then derives what follows from all facts, so that no
-order of events needs a case of its own. What an error code means is `verdicts`' part, and the facts are `MembershipState`'s.
+Every input is a method that takes the time and returns the `Action`s to do; every reply to an action is another
+input. An input only records facts in `MembershipState`. `Membership._advance` then derives what follows from all facts
+together, so that no order of inputs needs a case of its own. `error_policy` says what an error code means.
 
-Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-800, KIP-814; Kafka's AbstractCoordinator and
+An eager member revokes all its partitions before JoinGroup, and is assigned everything anew. A cooperative one (KIP-429)
+keeps its partitions and claims them in JoinGroup; SyncGroup's response says which of them to revoke and which are new.
+After a revocation it joins again at once, so that other members can be assigned the revoked partitions: a rebalance may take
+two rounds, and is complete when a round revokes nothing.
+
+Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator and
 ConsumerCoordinator.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Callable
 
+from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
-from groupwright.consumer._protocol.events import Assign, PollExceeded, TopicUnavailable
-from groupwright.consumer._protocol.membership_state import PARKED, ROUND, State, Step
+from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.membership_state import (
+    PARKED,
+    ROUND,
+    Incoming,
+    Lifecycle,
+    MembershipState,
+    State,
+    Step,
+    Trigger,
+)
 from groupwright.consumer._protocol.model import (
+    PROTOCOL_TYPE,
     UNREADABLE,
     ErrorCode,
     GroupMembershipOperation,
+    JoinGroupPayload,
     JoinGroupResponse,
     MemberIdentity,
     MetadataResponse,
+    Offset,
     OffsetFetchResponse,
+    Partitions,
     SyncGroupResponse,
+    TopicPartitionKey,
     error_name,
     without,
 )
-from groupwright.consumer._protocol.rebalance import Leadership, Phase
-from groupwright.consumer._protocol.rounds import Rounds
+from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Phase, Timeline
 from groupwright.consumer._protocol.subscription import TopicSubscription
-
-__all__ = ["PATIENCE", "Membership", "State", "Step"]
+from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
+from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 
 PATIENCE = 3.0
-"""Seconds for which a member that leaves waits for others to join: they hear of a rebalance by their next heartbeat."""
+"""Seconds for which a member that leaves waits for others to join: they learn of a rebalance by their next heartbeat."""
+
+SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[str, bytes], ...]]
+"""(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
 
 
-class Membership(Rounds):
+class Membership:
     """One consumer's membership in one group. Not thread-safe: one thread feeds it."""
 
-    # --- The application's wishes -------------------------------------------------------------------
+    def __init__(
+        self,
+        timing: Timing,
+        encode_subscription: SubscriptionEncoder,
+        decode_assignment: Callable[[bytes], Partitions],
+        *,
+        cooperative: bool = False,
+        static: bool = False,
+        racks: bool = False,
+        jitter: Jitter = random.random,
+    ) -> None:
+        """Start outside any group.
+
+        Args:
+            timing: The member's timings.
+            encode_subscription: Makes JoinGroup's list of assignors with their subscription bytes.
+            decode_assignment: Reads SyncGroup's bytes; may raise `MalformedBytesError`.
+            cooperative: Whether the member keeps its partitions while it rebalances (KIP-429).
+            static: Whether it has a ``group.instance.id``. Closing does not make it leave then (KIP-345).
+            racks: Whether it has a ``client.rack``. As leader it then monitors the replicas' racks, too (KIP-881).
+            jitter: Returns a random number in [0, 1) for each backoff.
+        """
+        self.facts = MembershipState(cooperative, static)
+        self.coordinator = CoordinatorLookup(timing, jitter)
+        self._timing = timing
+        self._encode_subscription = encode_subscription
+        self._decode_assignment = decode_assignment
+        self._heartbeat = Heartbeat(timing)
+        self._topic_monitor = TopicMonitor(timing, jitter, racks=racks)
+        self._topic_errors = TopicErrors()
+        self._backoff = Backoff(timing, jitter)
+        self._out: list[act.Action] = []
+
+    # --- Facts for other modules; any thread may read them ------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """The member's state in the group protocol."""
+        return self.facts.state
+
+    @property
+    def identity(self) -> MemberIdentity:
+        """The generation, the member id and the assignor."""
+        return self.facts.identity
+
+    @property
+    def subscription(self) -> tuple[str, ...] | None:
+        """The topics subscribed to that were available when metadata was last fetched; None without a subscription."""
+        return self.facts.subscription
+
+    @property
+    def owned(self) -> Partitions:
+        """The partitions that the application owns."""
+        return self.facts.owned
+
+    @property
+    def closed(self) -> bool:
+        """Whether the membership is over."""
+        return self.facts.closed
+
+    @property
+    def fenced(self) -> int:
+        """How often another member took this one's ``group.instance.id``."""
+        return self.facts.fenced
+
+    @property
+    def poll_timeouts(self) -> int:
+        """How often the application exceeded ``max.poll.interval.ms``."""
+        return self.facts.poll_timeouts
+
+    @property
+    def keeps_partitions(self) -> bool:
+        """Whether partitions stay owned over the rebalance under way, so that a commit of them may wait for its end."""
+        return self.facts.keeps_partitions
+
+    @property
+    def lookup_refused(self) -> bool:
+        """Whether the last look-up of the coordinator was refused, such as for a wrong password."""
+        return self.facts.refused_lookup is not None
+
+    @property
+    def lost(self) -> bool:
+        """Whether other members may own the application's partitions, and the application was not notified yet."""
+        return bool(self.facts.owned) and not self.facts.identity.valid
+
+    @property
+    def owned_until(self) -> float:
+        """When other members may own the application's partitions, unless a heartbeat is answered before."""
+        if not self.facts.owned:
+            return math.inf
+        return 0.0 if self.lost else self.session_until
+
+    @property
+    def session_until(self) -> float:
+        """When the coordinator may expel this member, unless a heartbeat is answered before."""
+        if self.facts.session_runs:
+            return self._heartbeat.session_ends
+        # The coordinator does not expel a member whose request it holds back; but that ends with its response.
+        return self._heartbeat.parked_until if self.facts.step in PARKED else math.inf
+
+    def commit_identity(self) -> MemberIdentity | ErrorCode:
+        """Return the identity that a commit must carry now, or the reason why none may be sent."""
+        return self.facts.commit_identity()
+
+    def awaits(self, attempt: int) -> bool:
+        """Whether a reply to this attempt would have an effect."""
+        return attempt == self.facts.attempt and not self.facts.closed
+
+    # --- Inputs: the application --------------------------------------------------------------------
 
     def subscribe(self, selection: TopicSubscription, now: float) -> list[act.Action]:
         """Be a member that subscribes to these topics; an eager one rebalances even if they are the same as before."""
-        again = selection == self._topic_subscription
-        if not self._closing and not (again and self._cooperative):
-            first = self.subscription is None
-            self._topic_subscription = selection
-            self.subscription = selection.among(self._topic_monitor.seen, self.subscription or ())
+        facts = self.facts
+        again = selection == facts.topic_subscription
+        if not facts.closing and not (again and facts.cooperative):
+            first = facts.subscription is None
+            facts.topic_subscription = selection
+            facts.subscription = selection.among(self._topic_monitor.seen, facts.subscription or ())
             self._topic_monitor.subscribed(now)
             if not again:
                 self._topic_errors.subscribed()
@@ -56,16 +188,16 @@ class Membership(Rounds):
         return self._advance(now)
 
     def unsubscribe(self, now: float) -> list[act.Action]:
-        """Give everything up and leave the group."""
-        self.subscription = None
-        # As with librdkafka, one that has never joined commits outside any generation, as before its subscription.
-        self._departed = bool(self.identity.member_id or self.owned) or self._departed
-        self._start_leaving(PATIENCE, now)
+        """Revoke all partitions and leave the group."""
+        facts = self.facts
+        # As with librdkafka, a member that has never joined commits outside any generation, as before its subscription.
+        facts.departed = bool(facts.identity.member_id or facts.owned) or facts.departed
+        self._start_leaving(Trigger.UNSUBSCRIBE, PATIENCE, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
-        """Join again, and give the coordinator this reason (KIP-568, KIP-800); nothing happens out of the group."""
-        if self.subscription is not None:
+        """Join again, and give the coordinator this reason (KIP-568, KIP-800); nothing happens outside a group."""
+        if self.facts.subscription is not None:
             self._request_rejoin(reason, now)
         return self._advance(now)
 
@@ -76,354 +208,335 @@ class Membership(Rounds):
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
         patience: float = PATIENCE,
     ) -> list[act.Action]:
-        """Give everything up, leave the group or stay in it until the session ends, and deliver `Closed`.
+        """Revoke all partitions, leave the group or stay in it until the session expires, and deliver `Closed`.
 
         A cooperative member first finishes the round under way, for `patience` seconds at most.
         """
-        self.subscription = None
-        self._closing = True
-        self._operation = operation
-        self._start_leaving(patience, now)
+        self.facts.operation = operation
+        self._start_leaving(Trigger.CLOSE, patience, now)
         return self._advance(now)
 
     def abandon(self, now: float) -> list[act.Action]:
-        """Leave the group without the application, which is gone."""
-        self.owned = {}
-        if self._step is Step.APPLICATION:
-            self._step = self._event = None
+        """Leave the group without the application, which no longer exists."""
+        self.facts.owned = {}
+        if self.facts.step is Step.APPLICATION:
+            self._end_step()
         return self.close(now)
 
     def applied(self, ticket: int, now: float) -> list[act.Action]:
-        """Note that the application has dealt with the event of this ticket, callbacks included."""
+        """Reply that the application has applied the event of this ticket, callbacks included."""
+        facts = self.facts
         if self._is_waiting_for(Step.APPLICATION, ticket):
             phase = Phase.ASSIGN
-            if isinstance(self._event, Assign):
-                self.owned = self._event.owned
-            elif self._event is not None:
-                self.owned = without(self.owned, self._event.partitions)
+            if isinstance(facts.event, Assign):
+                facts.owned = facts.event.owned
+            elif facts.event is not None:
+                facts.owned = without(facts.owned, facts.event.partitions)
                 phase = Phase.REVOKE
-            if self._timeline is not None:
-                self._timeline.end(phase, now)
-            self._step = self._event = None
+            if facts.timeline is not None:
+                facts.timeline.end(phase, now)
+            self._end_step()
         return self._advance(now)
 
     def withdrawn(self, ticket: int, now: float) -> list[act.Action]:
-        """Note that the application never saw the event of this ticket."""
+        """Reply that the application never saw the event of this ticket."""
+        facts = self.facts
         if self._is_waiting_for(Step.APPLICATION, ticket):
-            if isinstance(self._event, Assign):
-                self._prepared = True
-                self._timeline = self._timeline or self._event.timeline
+            if isinstance(facts.event, Assign):
+                facts.revoke_due = False
+                facts.timeline = facts.timeline or facts.event.timeline
             else:
-                self._prepared = False
-            self._step = self._event = None
+                facts.revoke_due = True
+            self._end_step()
         return self._advance(now)
 
     def resume(self, now: float) -> list[act.Action]:
-        """Join again: the application polls, and knows of the error or the expiry that stopped it."""
-        self._blocked = False
+        """Join again: the application polls, and knows of the error or the timeout that stopped the member."""
+        self.facts.awaits_poll = False
         return self._advance(now)
 
     def assigned_by_hand(self, now: float) -> list[act.Action]:
-        """Note that the application has partitions of its own choice, and commits them outside any generation."""
-        self._departed = False
+        """Record that the application has assigned partitions itself, and commits them outside any generation."""
+        self.facts.departed = False
         return self._advance(now)
 
     def want_coordinator(self, now: float) -> list[act.Action]:
-        """Look the coordinator up even though there is no subscription: there is something to commit."""
-        self._wants_coordinator = True
+        """Look the coordinator up even without a subscription: there is something to commit."""
+        self.facts.wants_coordinator = True
         return self._advance(now)
 
-    # --- Time ---------------------------------------------------------------------------------------
+    # --- Inputs: time -------------------------------------------------------------------------------
+
+    def runs(self, now: float) -> None:
+        """Record that the member's thread runs; to be called before each input."""
+        self._heartbeat.runs(now)
 
     def tick(self, now: float, last_poll: float) -> list[act.Action]:
         """Let time pass; `last_poll` is when the application last polled."""
-        self._last_poll = max(self._last_poll, last_poll)
-        if self._must_poll and now >= self._poll_deadline:
+        facts = self.facts
+        facts.last_poll = max(facts.last_poll, last_poll)
+        if facts.must_poll and now >= self._poll_deadline:
             self._leave_for_poll_timeout(now)
-        if self._session_runs and now >= self._heartbeat.session_ends:
-            # The coordinator has given the partitions to others by now, or is about to.
+        if facts.session_runs and now >= self._heartbeat.session_ends:
+            # The coordinator has given the partitions to other members by now, or is about to.
             self._lose_coordinator(now)
-            self._reset(MemberIdentity(member_id=self.identity.member_id))
-            self._lose(f"no heartbeat was answered for {self._timing.session_timeout:.0f} s", now)
+            self._lose_generation(
+                MemberIdentity(member_id=facts.identity.member_id),
+                f"no heartbeat was answered for {self._timing.session_timeout:.0f} s",
+                now,
+            )
         return self._advance(now)
-
-    @property
-    def owned_until(self) -> float:
-        """When others may own what this member does, unless a heartbeat is answered before; any thread may ask."""
-        if not self.owned:
-            return math.inf
-        return 0.0 if self.lost else self.session_until
-
-    @property
-    def lost(self) -> bool:
-        """Whether others may own what the application does, which has not been told yet; any thread may ask."""
-        return bool(self.owned) and not self.identity.valid
-
-    @property
-    def session_until(self) -> float:
-        """When the coordinator may expel this member, unless a heartbeat is answered before; any thread may ask."""
-        if self._session_runs:
-            return self._heartbeat.session_ends
-        # The coordinator waits for one whose request it holds; but only until it answers.
-        return self._heartbeat.parked_until if self._step in PARKED else math.inf
-
-    def runs(self, now: float) -> None:
-        """Note that the member's thread runs: to be told before each input."""
-        self._heartbeat.runs(now)
 
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
+        facts = self.facts
         limits = []
-        if self._must_poll:
+        if facts.must_poll:
             limits.append(self._poll_deadline)
-        if self._session_runs:
+        if facts.session_runs:
             limits.append(self._heartbeat.session_ends)
         plans = []
-        if self._may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
+        if facts.may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
             plans.append(self._heartbeat.next_at)
-        if self._needs_coordinator and self.coordinator.wanted:
+        if facts.needs_coordinator and self.coordinator.wanted:
             plans.append(self.coordinator.next_at)
-        if self._monitors_topics and self.coordinator.known and self._topic_monitor.idle:
+        if facts.monitors_topics and self.coordinator.known and self._topic_monitor.idle:
             plans.append(self._topic_monitor.next_at)
-        if self._rejoin is not None and self._needs_metadata and self._topic_monitor.idle:
+        if facts.rejoin_reason is not None and facts.needs_metadata and self._topic_monitor.idle:
             plans.append(self._topic_monitor.retry_at)
-        if self._rejoin is not None or self._step is Step.OFFSETS:
-            plans.append(self._retry_at)
-        if self._leaving and self._step in ROUND:
-            plans.append(self._leave_at)
-        # A limit that has passed is `tick`'s to judge. A plan that is due waits for something else than the time, or
+        if facts.rejoin_reason is not None or facts.step is Step.OFFSETS:
+            plans.append(facts.retry_at)
+        if facts.leaving and facts.step in ROUND:
+            plans.append(facts.leave_at)
+        # A limit that has passed is for `tick` to judge. A plan that is due waits for something other than the time, or
         # `_advance` would have carried it out.
         times = limits + [time for time in plans if now < time < math.inf]
-        return None if self.closed or not times else max(now, min(times))
-
-    def _leave_for_poll_timeout(self, now: float) -> None:
-        self.poll_timeouts += 1
-        limit = self._timing.max_poll_interval
-        message = (
-            f"the application did not poll for {now - self._last_poll:.1f} s, which is more than max.poll.interval.ms "
-            f"({limit * 1000:.0f}); the consumer has left the group, and joins again now that it polls. Process "
-            "fewer messages between polls, or raise max.poll.interval.ms"
-        )
-        self._out.append(act.DeliverEvent(PollExceeded(message)))
-        if self._step is Step.SYNC:
-            self._out.append(act.DropConnection())
-        if not self._static and self.coordinator.known:
-            self._out.append(act.SendLeaveGroup(0, self.identity, "the application stopped polling"))
-        self._reset(MemberIdentity())
-        self._blocked = True
-        self._lose("the application polls again after max.poll.interval.ms", now)
-
-    # --- The coordinator ----------------------------------------------------------------------------
+        return None if facts.closed or not times else max(now, min(times))
 
     @property
-    def lookup_refused(self) -> bool:
-        """Whether the last look-up of the coordinator was refused, such as for a wrong password."""
-        return self._refused_lookup is not None
+    def _poll_deadline(self) -> float:
+        return self.facts.last_poll + self._timing.max_poll_interval
+
+    def _leave_for_poll_timeout(self, now: float) -> None:
+        facts = self.facts
+        facts.poll_timeouts += 1
+        limit = self._timing.max_poll_interval
+        message = (
+            f"the application did not poll for {now - facts.last_poll:.1f} s, which is more than "
+            f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer has left the group, and joins again now that it "
+            "polls. Process fewer messages between polls, or raise max.poll.interval.ms"
+        )
+        self._out.append(act.DeliverEvent(PollExceeded(message)))
+        if facts.step is Step.SYNC:
+            self._out.append(act.DropConnection())
+        if not facts.static and self.coordinator.known:
+            self._out.append(act.SendLeaveGroup(0, facts.identity, "the application stopped polling"))
+        facts.awaits_poll = True
+        self._lose_generation(MemberIdentity(), "the application polls again after max.poll.interval.ms", now)
+
+    # --- Inputs: the coordinator --------------------------------------------------------------------
 
     def coordinator_found(self, now: float) -> list[act.Action]:
-        """Note that the coordinator is known and can be reached."""
+        """Reply that the coordinator is known and connected."""
         self.coordinator.found()
-        self._refused_lookup = None
+        self.facts.refused_lookup = None
         # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in a loop.
-        self._heartbeat.schedule(max(now, self._retry_at))
+        self._heartbeat.schedule(max(now, self.facts.retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Note that the look-up failed; with a `refusal` (an error code), trying again will not mend it.
+        """Reply that the look-up failed; with a `refusal` (an error code), trying again will not help.
 
-        As in librdkafka, the application is told of a refusal once, until the coordinator was found or the error is another.
+        As in librdkafka, the application is told of a refusal once, until the coordinator is found or the error differs.
         """
+        facts = self.facts
         self.coordinator.missing(now)
         if refusal is not None:
-            # A password that is wrong locks its user out if it is tried too often.
+            # A wrong password locks its user out if it is tried too often.
             self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
-            repeated, self._refused_lookup = refusal == self._refused_lookup, refusal
-            self._wants_coordinator = False
-            if self.state is State.STABLE and self._rejoin is None:
-                # What it owns is its own until the session ends. It asks again when the application polls again.
-                self._blocked = True
+            repeated, facts.refused_lookup = refusal == facts.refused_lookup, refusal
+            facts.wants_coordinator = False
+            if facts.state is State.STABLE and facts.rejoin_reason is None:
+                # The member owns its partitions until the session expires. It tries again when the application polls.
+                facts.awaits_poll = True
                 self._out.append(act.ReportError(refusal, detail, None, repeated))
             else:
                 self._report_error(refusal, detail, now, repeated=repeated)
         return self._advance(now)
 
     def disconnected(self, attempt: int, now: float) -> list[act.Action]:
-        """Note that a step's request went unanswered. Ids are kept: the coordinator may still hold them."""
+        """Reply that a step's request has no response. Ids are kept: the coordinator may still know them."""
         if self._awaits_coordinator(attempt):
-            if self._step in PARKED:
-                self._step = None
-                self._heartbeat.start_session(
-                    now
-                )  # until now the coordinator held the request, and the session with it
+            if self.facts.step in PARKED:
+                self._end_step()
+                # Until now the coordinator held the request back, and did not expel the member.
+                self._heartbeat.start_session(now)
             else:
                 self._request_another_round(now)
-            self._apply(
-                ErrorAction.REDISCOVER, "the connection to the coordinator was lost", ErrorCode.NONE, now
-            )
+            self._lose_coordinator(now)
         return self._advance(now)
 
-    def denied(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Note that a step's request cannot be sent at all, such as to a broker that is too old."""
+    def refused(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
+        """Reply that a step's request cannot be sent at all, such as to a broker that is too old."""
         if self._awaits_coordinator(attempt):
-            self._step = None
+            self._end_step()
             self._report_error(error, detail, now)
         return self._advance(now)
 
     def broken(self, attempt: int, now: float) -> list[act.Action]:
-        """Note that a step ended by a defect, of which the application hears; it is tried again when that polls."""
-        if attempt == self._attempt and self._step not in {None, Step.APPLICATION}:
-            leaving = self._step in {Step.COMMITS, Step.LEAVE}
-            self._step = None
-            if not leaving:
+        """Reply that a defect ended a step. The driver reports it, and the step is retried when the application polls."""
+        facts = self.facts
+        if attempt == facts.attempt and facts.step not in {Step.IDLE, Step.APPLICATION}:
+            retried = facts.step not in {Step.COMMITS, Step.LEAVE}
+            self._end_step()
+            if retried:
                 self._block_joining(now)
         return self._advance(now)
 
     def _awaits_coordinator(self, attempt: int) -> bool:
-        return attempt == self._attempt and self._step in {Step.JOIN, Step.SYNC, Step.OFFSETS}
+        facts = self.facts
+        return attempt == facts.attempt and facts.step in {Step.JOIN, Step.SYNC, Step.OFFSETS}
 
-    # --- Topics -------------------------------------------------------------------------------------
+    # --- Inputs: topics -----------------------------------------------------------------------------
 
     def topics_found(self, answer: MetadataResponse, now: float) -> list[act.Action]:
-        """Take a look at the topics: those that match, and those that this member leads the group of."""
+        """Reply with metadata: of the topics subscribed to, and of those that the group has if this member leads it."""
+        facts = self.facts
         self._topic_monitor.found(answer, now)
-        if self._topic_subscription is not None and not self._topic_monitor.covers(self._topic_subscription):
-            self._topic_monitor.subscribed(now)  # the look was at the topics of the subscription before
-        elif self._topic_subscription is not None:
-            self._update_topics(self._topic_subscription, now)
+        if facts.topic_subscription is not None:
+            if self._topic_monitor.covers(facts.topic_subscription):
+                self._update_topics(facts.topic_subscription, now)
+            else:
+                self._topic_monitor.subscribed(now)  # the metadata is that of an earlier subscription
         if self._rejoins_on_topic_changes:
             change = self._topic_monitor.change()
             if change is not None:
                 self._request_rejoin(change, now)
         return self._advance(now)
 
-    def _update_topics(self, selection: TopicSubscription, now: float) -> None:
-        for topic, error in self._topic_errors.found(selection, self._topic_monitor.seen):
-            self._out.append(act.DeliverEvent(TopicUnavailable(topic, error)))
-        topics = selection.among(self._topic_monitor.seen, self.subscription or ())
-        if topics != self.subscription:
-            self.subscription = topics
-            self._request_rejoin("other topics of the subscription are available now", now)
-
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Note that a look failed; with a `refusal` (an error code), trying again will not mend it."""
+        """Reply that there is no metadata; with a `refusal` (an error code), trying again will not help."""
         self._topic_monitor.missing(now)
-        if refusal is not None and self._rejoin is not None and self._step is None:
+        if refusal is not None and self.facts.rejoin_reason is not None and self.facts.step is Step.IDLE:
             self._report_error(refusal, detail, now)
         return self._advance(now)
 
-    # --- Joining ------------------------------------------------------------------------------------
+    @property
+    def _rejoins_on_topic_changes(self) -> bool:
+        facts = self.facts
+        settled = facts.state is State.STABLE and facts.rejoin_reason is None and not facts.leaving
+        return settled and (facts.matches_topics or self._topic_monitor.planned_for is not None)
+
+    def _update_topics(self, selection: TopicSubscription, now: float) -> None:
+        facts = self.facts
+        for topic, error in self._topic_errors.found(selection, self._topic_monitor.seen):
+            self._out.append(act.DeliverEvent(TopicUnavailable(topic, error)))
+        topics = selection.among(self._topic_monitor.seen, facts.subscription or ())
+        if topics != facts.subscription:
+            facts.subscription = topics
+            self._request_rejoin("other topics of the subscription are available now", now)
+
+    # --- Inputs: joining ----------------------------------------------------------------------------
 
     def joined(self, attempt: int, answer: JoinGroupResponse, now: float) -> list[act.Action]:
-        """Take JoinGroup's answer."""
+        """Reply with JoinGroup's response."""
+        facts = self.facts
         if self._is_waiting_for(Step.JOIN, attempt):
-            self._step = None
+            self._end_step()
             self._heartbeat.start_session(now)
             if now >= self.session_until:
-                return self.tick(now, self._last_poll)  # others may own what was kept
+                return self.tick(now, facts.last_poll)  # other members may own the partitions that were kept
             if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
-                # KIP-394: the id is given first, so that a lost answer leaves no ghost member behind.
-                self.identity = MemberIdentity(member_id=answer.member_id)
+                # KIP-394: the id is given first, so that a lost response leaves no member behind that nobody is.
+                facts.identity = MemberIdentity(member_id=answer.member_id)
             elif answer.error != ErrorCode.NONE:
                 self._handle_error(Api.JOIN_GROUP, answer.error, now)
             elif self._is_consumer_group(answer.protocol_type, now):
                 self._enter_generation(answer, now)
         return self._advance(now)
 
-    def on_leader_elected(self, attempt: int, change: str | None, now: float) -> list[act.Action]:
-        """Record which members joined and left, which only the leader knows."""
-        if self._is_waiting_for(Step.PLAN, attempt):
-            self._timeline_at(now).on_leader_elected(change)
-        return self._advance(now)
-
-    def assignment_evaluated(
-        self, attempt: int, leadership: Leadership, now: float
-    ) -> list[act.Action]:
+    def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
         """Record the quality of the assignment that this member made as the leader."""
         if self._is_waiting_for(Step.SYNC, attempt):
             self._timeline_at(now).assignment_evaluated(leadership)
         return self._advance(now)
 
     def assignment_computed(
-        self,
-        attempt: int,
-        assignments: Mapping[str, bytes],
-        asked: Iterable[str],
-        topics: MetadataResponse,
-        now: float,
+        self, attempt: int, assignment: act.GroupAssignment, now: float
     ) -> list[act.Action]:
-        """Take the leader's plan, made from what was answered of the topics `asked` for; send it with SyncGroup."""
+        """Reply with the leader's assignment for the group; SyncGroup sends it."""
         if self._is_waiting_for(Step.PLAN, attempt):
-            self._topic_monitor.on_leader(asked, topics, now)
-            self._start_step(Step.SYNC)
-            self._out.append(act.SendSyncGroup(self._attempt, self.identity, assignments))
+            self._timeline_at(now).on_leader_elected(assignment.change)
+            self._topic_monitor.on_leader(assignment.subscribed, assignment.topics, now)
+            self._start_step(Trigger.SEND_SYNC_GROUP)
+            self._out.append(
+                act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment.assignments)
+            )
         return self._advance(now)
 
     def assignment_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Note that there is no plan: the assignor failed, or with an `error`, its topics may not be seen."""
+        """Reply that there is no assignment: the assignor failed or, with an `error`, metadata was refused."""
         if self._is_waiting_for(Step.PLAN, attempt):
-            self._step = None
+            self._end_step()
             self._report_error(error, detail, now)
         return self._advance(now)
 
     def synced(self, attempt: int, answer: SyncGroupResponse, now: float) -> list[act.Action]:
-        """Take SyncGroup's answer."""
+        """Reply with SyncGroup's response."""
+        facts = self.facts
         if self._is_waiting_for(Step.SYNC, attempt):
-            self._step = None
+            self._end_step()
             self._heartbeat.start_session(now)
             if now >= self.session_until:
-                return self.tick(now, self._last_poll)  # others may have been assigned this since
+                return self.tick(now, facts.last_poll)  # other members may have been assigned this since
             if answer.error != ErrorCode.NONE:
                 self._handle_error(Api.SYNC_GROUP, answer.error, now)
-            elif answer.protocol not in {None, self.identity.protocol}:
-                detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {self.identity.protocol!r}"
+            elif answer.protocol not in {None, facts.identity.protocol}:
+                detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
                 self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
             elif self._is_consumer_group(answer.protocol_type, now):
-                self._stored_id, self._unconfirmed_id = self.identity.member_id, ""
+                facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
                 self._receive_assignment(answer.assignment, now)
         return self._advance(now)
 
     def offsets_fetched(self, attempt: int, answer: OffsetFetchResponse, now: float) -> list[act.Action]:
-        """Take the committed offsets of what was assigned; if one is missing, all are fetched again."""
+        """Reply with the committed offsets of the assigned partitions; if one is missing, all are fetched again."""
         if self._is_waiting_for(Step.OFFSETS, attempt):
             if now >= self.session_until:
-                return self.tick(now, self._last_poll)
+                return self.tick(now, self.facts.last_poll)
             of_partitions = {key: classify(Api.OFFSET_FETCH, code) for key, code in answer.errors.items()}
             # As in librdkafka, a partition whose offset may not be read stops no other one.
             refused = {key for key, found in of_partitions.items() if found is ErrorAction.FATAL}
             codes = [answer.error, *(code for key, code in answer.errors.items() if key not in refused)]
-            verdicts = {classify(Api.OFFSET_FETCH, code): code for code in codes}
-            if verdicts.keys() <= {ErrorAction.NONE}:
+            code_of = {classify(Api.OFFSET_FETCH, code): code for code in codes}
+            if code_of.keys() <= {ErrorAction.NONE}:
                 self._deliver_assignment({**answer.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
             else:
                 self._request_another_round(now)
-                worst = max(verdicts, key=lambda found: found.value)
+                worst = max(code_of, key=lambda found: found.value)
                 if worst is ErrorAction.FATAL:
-                    self._step = None
-                code = verdicts[worst]
+                    self._end_step()
+                code = code_of[worst]
                 self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
         return self._advance(now)
 
     def committed(self, attempt: int, now: float) -> list[act.Action]:
-        """Note that no commit waits any more."""
+        """Reply that no commit waits any more."""
         if self._is_waiting_for(Step.COMMITS, attempt):
-            self._step = None
+            self._end_step()
         return self._advance(now)
 
     def left(self, attempt: int, now: float) -> list[act.Action]:
-        """Take LeaveGroup's end, whatever it was."""
+        """Reply that LeaveGroup has ended, with whatever result."""
         if self._is_waiting_for(Step.LEAVE, attempt):
-            self._step = None
+            self._end_step()
         return self._advance(now)
 
-    def awaits(self, attempt: int) -> bool:
-        """Whether the answer to this attempt is still wanted."""
-        return attempt == self._attempt and not self.closed
-
-    # --- Staying ------------------------------------------------------------------------------------
+    # --- Inputs: heartbeats and commits -------------------------------------------------------------
 
     def heartbeat_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Take Heartbeat's answer; one to a former identity says nothing about this one."""
-        same = identity == self.identity
+        """Reply with Heartbeat's response; one to a former identity says nothing about the present one."""
+        same = identity == self.facts.identity
         alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
         self._heartbeat.answered(now, alive=alive)
         if alive:
@@ -433,36 +546,439 @@ class Membership(Rounds):
         return self._advance(now)
 
     def heartbeat_unanswered(self, now: float) -> list[act.Action]:
-        """Note that a heartbeat's connection broke."""
+        """Reply that a heartbeat's connection was lost."""
         self._heartbeat.unanswered()
         self._lose_coordinator(now)
         return self._advance(now)
 
     def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Take what a commit's answer says about the membership."""
+        """Take what a commit's response says about the membership."""
         if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._topic_monitor.schedule(now)
-        if identity == self.identity and identity.valid:
+        if identity == self.facts.identity and identity.valid:
             self._handle_async_error(Api.OFFSET_COMMIT, error, now)
         elif classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
             self._lose_coordinator(now)
         return self._advance(now)
 
     def commit_unanswered(self, now: float) -> list[act.Action]:
-        """Note that a commit's connection broke."""
+        """Record that a commit's connection was lost."""
         self._lose_coordinator(now)
         return self._advance(now)
 
-    def commit_identity(self) -> MemberIdentity | ErrorCode:
-        """Return the identity that a commit must carry now, or why none may be sent."""
-        leaves = self._leaving and self._step not in ROUND
-        if self.state is State.STABLE or (leaves and self.identity.valid):
-            # Also of one that has given a join up: the coordinator takes it until the join is complete.
-            return self.identity
-        if self.subscription is None and not self._leaving and not self._departed:
-            return MemberIdentity()  # partitions assigned by hand: a commit outside any generation
-        if self.state is State.UNJOINED and not self._has_joined:
-            return MemberIdentity()  # as librdkafka; the coordinator takes it if the group has no members
-        if self.state is State.UNJOINED and not self.keeps_partitions:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.REBALANCE_IN_PROGRESS
+    # --- Advancing ----------------------------------------------------------------------------------
+
+    def _advance(self, now: float) -> list[act.Action]:
+        """Return the actions that follow from the facts, now that an input has changed them."""
+        facts = self.facts
+        if facts.closed:
+            self._out.clear()  # late responses do not matter to a member that has left
+        else:
+            if facts.needs_coordinator and self.coordinator.start(now):
+                self._out.append(act.FindCoordinator())
+            if facts.may_heartbeat and self.coordinator.known and self._heartbeat.due(now):
+                self._heartbeat.sent(now)
+                self._out.append(act.SendHeartbeat(facts.identity))
+            if facts.monitors_topics and self.coordinator.known and now >= self._topic_monitor.next_at:
+                self._fetch_metadata(now)
+            self._start_next_step(now)
+        out, self._out = self._out, []
+        return out
+
+    def _start_next_step(self, now: float) -> None:
+        facts = self.facts
+        if facts.step is Step.OFFSETS:
+            if facts.rejoin_reason is not None:
+                self._end_step()  # the assignment was never delivered, so there is nothing to revoke
+            elif facts.retry_at and now >= facts.retry_at and self.coordinator.known:
+                self._fetch_offsets()
+        if facts.leaving and facts.step in ROUND and not self._waits_for_round(now):
+            self._abandon_round(now)
+        if facts.leaving and facts.step is Step.IDLE:
+            self._leave(now)
+        if facts.step is not Step.IDLE or facts.leaving:
+            return
+        if facts.rejoin_reason is not None or facts.fenced:
+            facts.incoming = None
+            if not self._prepare_join(now):
+                self._join(now)
+        elif facts.incoming is not None:
+            self._add_partitions(facts.incoming, now)
+
+    def _fetch_metadata(self, now: float) -> None:
+        facts = self.facts
+        own = facts.topic_subscription.names if facts.topic_subscription is not None else frozenset()
+        group = self._topic_monitor.planned_for or own
+        wanted = None if facts.matches_topics else tuple(sorted(own | group))
+        if self._topic_monitor.start(wanted, now):
+            self._out.append(act.FetchMetadata(wanted))
+
+    # --- Steps --------------------------------------------------------------------------------------
+
+    def _is_waiting_for(self, step: Step, attempt: int) -> bool:
+        return self.facts.step is step and self.facts.attempt == attempt
+
+    def _start_step(self, trigger: Trigger) -> None:
+        self.facts.move(trigger)
+        self.facts.attempt += 1
+        if self.facts.step in PARKED:
+            self._heartbeat.asked()
+
+    def _end_step(self) -> None:
+        self.facts.event = None
+        self.facts.move(Trigger.STEP_ENDED)
+
+    def _abandon_step(self) -> None:
+        """Stop waiting for the step under way. An event is withdrawn, if the application has not taken it."""
+        facts = self.facts
+        facts.incoming = None
+        if facts.step is Step.APPLICATION:
+            self._out.append(act.WithdrawEvent(facts.attempt))
+        else:
+            facts.attempt += 1
+            if facts.step is not Step.IDLE:
+                facts.move(Trigger.STEP_ABANDONED)
+
+    def _deliver(self, event: Assign | Revoke) -> None:
+        self._start_step(Trigger.DELIVER_EVENT)
+        self.facts.event = event
+        self._out.append(act.DeliverEvent(event))
+
+    def _deliver_revoke(self, partitions: Partitions, *, lost: bool = False) -> None:
+        facts = self.facts
+        self._deliver(Revoke(facts.attempt + 1, partitions, lost, facts.identity, facts.cooperative))
+
+    # --- Joining ------------------------------------------------------------------------------------
+
+    def _prepare_join(self, now: float) -> bool:
+        """Deliver a revocation of what may not be kept over the rebalance; return whether there is one."""
+        facts = self.facts
+        first, facts.revoke_due = facts.revoke_due, False
+        lost = not facts.identity.valid
+        if facts.cooperative and not lost:
+            # As in librdkafka: topics that this client may no longer see come first, and as lost: no commit of them
+            # can succeed.
+            refused = self._refused()
+            partitions = refused or self._unsubscribed()
+            due, lost = bool(partitions), bool(refused)
+        else:
+            partitions = facts.owned
+            # Eager: revoked even when nothing is owned, so that every on_assign has its on_revoke.
+            due = bool(partitions) if lost else first
+        if due:
+            timeline = self._timeline_at(now)
+            timeline.lost |= not facts.identity.valid
+            timeline.begin(Phase.REVOKE, now)
+            self._deliver_revoke(partitions, lost=lost)
+        return due
+
+    def _unsubscribed(self) -> Partitions:
+        selection = self.facts.topic_subscription
+        return {
+            topic: numbers
+            for topic, numbers in self.facts.owned.items()
+            if selection is None or not selection.covers(topic)
+        }
+
+    def _refused(self) -> Partitions:
+        """Return the owned partitions of topics that this client may no longer see."""
+        refused = self._topic_monitor.seen.refused
+        return {topic: numbers for topic, numbers in self.facts.owned.items() if topic in refused}
+
+    def _join(self, now: float) -> None:
+        facts = self.facts
+        if facts.subscription is None or facts.awaits_poll or facts.fenced:
+            return
+        if not self.coordinator.known or now < facts.retry_at:
+            return
+        if facts.needs_metadata and not self._topic_monitor.is_fresh(now):
+            # Else each member would ask for a rebalance of its own when it learns of a new topic (KAFKA-7126).
+            self._fetch_metadata(now)
+            return
+        self._timeline_at(now).begin(Phase.JOIN, now)
+        facts.joined_subscription = facts.subscription
+        # Claims are as old as the assignment that they come from. With the number of a generation that this member joined
+        # without receiving an assignment, they would look newer than those of the members that were assigned its
+        # partitions (KAFKA-14639).
+        generation = facts.owned_since if facts.owned else facts.identity.generation
+        protocols = self._encode_subscription(facts.subscription, facts.owned, generation)
+        self._start_step(Trigger.SEND_JOIN_GROUP)
+        request = JoinGroupPayload(facts.identity.member_id, protocols, facts.rejoin_reason or "")
+        self._out.append(act.SendJoinGroup(facts.attempt, request))
+
+    def _enter_generation(self, answer: JoinGroupResponse, now: float) -> None:
+        facts = self.facts
+        facts.identity = MemberIdentity(answer.generation, answer.member_id, answer.protocol)
+        facts.has_joined = True
+        facts.move(Trigger.GENERATION_JOINED)
+        self._backoff.reset()
+        facts.last_poll = max(
+            facts.last_poll, now
+        )  # the application is not to blame for the wait for other members
+        timeline = self._timeline_at(now)
+        timeline.end(Phase.JOIN, now)
+        timeline.begin(Phase.SYNC, now)
+        if answer.leader == answer.member_id:
+            self._start_step(Trigger.ELECTED_LEADER)
+            self._out.append(
+                act.PerformAssignment(
+                    facts.attempt, answer.protocol or "", answer.members, answer.skip_assignment
+                )
+            )
+        else:
+            self._topic_monitor.on_follower(now)
+            if facts.misses_topics:
+                # The missing topic may be about to be created, and the leader monitors only topics that members have.
+                self._topic_monitor.schedule(now)
+            self._start_step(Trigger.SEND_SYNC_GROUP)
+            self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
+
+    def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
+        """Return whether a response's protocol type is ours (old brokers name none); report it if not (KIP-559)."""
+        if protocol_type in {None, PROTOCOL_TYPE}:
+            return True
+        detail = f"the group's protocol type is {protocol_type!r}, not {PROTOCOL_TYPE!r}"
+        self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
+        return False
+
+    # --- Being assigned -----------------------------------------------------------------------------
+
+    def _receive_assignment(self, data: bytes, now: float) -> None:
+        facts = self.facts
+        try:
+            # A leader that left this member out sends no bytes at all: nothing is assigned.
+            assigned = self._decode_assignment(data) if data else {}
+        except MalformedBytesError as error:
+            self._report_error(
+                ErrorCode.NONE, f"the leader sent an assignment that cannot be read: {error}", now
+            )
+            return
+        facts.move(Trigger.ASSIGNMENT_RECEIVED)
+        self._timeline_at(now).end(Phase.SYNC, now)
+        if facts.leaving:
+            return  # with the partitions that it owns, whose commits the new generation accepts
+        if not self._accepts_topics(assigned):
+            self._back_off(now)
+            return
+        facts.rejoin_reason = None
+        if facts.joined_subscription != facts.subscription:
+            self._request_rejoin("the subscription changed", now)
+            return
+        facts.owned_since = facts.identity.generation
+        revoked = without(facts.owned, assigned)
+        facts.incoming = Incoming(assigned, another_round=bool(revoked))
+        if revoked:
+            self._timeline_at(now).begin(Phase.REVOKE, now)
+            self._deliver_revoke(revoked)
+        elif facts.cooperative:
+            # A member that revoked partitions joins again, and the others learn of it by their heartbeats: those that
+            # wait for the partitions would wait for a whole interval.
+            self._heartbeat.speed_up(now)
+
+    def _accepts_topics(self, assigned: Partitions) -> bool:
+        """Return whether all topics are subscribed to; those that match and were not seen here yet are adopted."""
+        facts = self.facts
+        unknown = set(assigned).difference(facts.joined_subscription)
+        if facts.topic_subscription is None or not all(map(facts.topic_subscription.matches, unknown)):
+            return not unknown
+        facts.joined_subscription = tuple(sorted({*facts.joined_subscription, *unknown}))
+        facts.subscription = tuple(sorted({*(facts.subscription or ()), *unknown}))
+        return True
+
+    def _add_partitions(self, incoming: Incoming, now: float) -> None:
+        self._timeline_at(now).begin(Phase.ASSIGN, now)
+        identity = self.facts.identity
+        if identity.protocol is not None:
+            self._out.append(act.NotifyAssignor(identity.protocol, incoming.partitions, identity.generation))
+        incoming.gained = without(incoming.partitions, self.facts.owned)
+        if incoming.gained:
+            self._fetch_offsets()
+        else:
+            self._deliver_assignment({}, now)
+
+    def _fetch_offsets(self) -> None:
+        facts = self.facts
+        if facts.incoming is not None:
+            facts.retry_at = 0.0
+            self._start_step(Trigger.FETCH_OFFSETS)
+            self._out.append(act.FetchOffsets(facts.attempt, facts.incoming.gained))
+
+    def _deliver_assignment(self, offsets: dict[TopicPartitionKey, Offset], now: float) -> None:
+        facts = self.facts
+        timeline, incoming = self._timeline_at(now), facts.incoming or Incoming({})
+        settled = not incoming.another_round
+        if settled:
+            facts.timeline = None
+        else:
+            self._request_another_round(now)
+        facts.incoming = None
+        facts.revoke_due = True
+        self._deliver(
+            Assign(
+                facts.attempt + 1,
+                incoming.gained,
+                incoming.partitions,
+                offsets,
+                facts.identity,
+                timeline if settled else None,
+                facts.cooperative,
+            )
+        )
+
+    def _request_another_round(self, now: float) -> None:
+        incoming = self.facts.incoming
+        if incoming is not None and incoming.another_round:
+            incoming.another_round = False
+            self._request_rejoin("partitions were given up, for others to take", now)
+
+    # --- Leaving ------------------------------------------------------------------------------------
+
+    def _start_leaving(self, trigger: Trigger, patience: float, now: float) -> None:
+        facts = self.facts
+        if not facts.leaving:
+            facts.leave_at = now + patience
+        facts.move(trigger)
+        facts.subscription = facts.topic_subscription = None
+        facts.rejoin_reason = facts.timeline = None
+        self._topic_monitor.stop()
+        if facts.step not in {*ROUND, Step.LEAVE}:
+            self._abandon_step()
+
+    def _waits_for_round(self, now: float) -> bool:
+        """Return whether a member that leaves waits for the end of its round.
+
+        JoinGroup's response ends the generation that a commit carries, and the coordinator accepts no commit of the next
+        one until SyncGroup's. So a member that has kept partitions commits them after the round, unless other members
+        delay it.
+        """
+        return self.facts.keeps_partitions and now < self.facts.leave_at
+
+    def _abandon_round(self, now: float) -> None:
+        if self.facts.step in PARKED:
+            # The coordinator responds in order: commits and LeaveGroup would wait until the group has joined.
+            self._out.append(act.DropConnection())
+            self._heartbeat.start_session(now)
+        self._abandon_step()
+
+    def _leave(self, now: float) -> None:
+        facts = self.facts
+        if facts.owned:
+            self._deliver_revoke(facts.owned, lost=not facts.identity.valid)
+        elif facts.lifecycle is Lifecycle.CLOSING:
+            # Also where no LeaveGroup follows: no commit may be left in the queue when the consumer is closed.
+            facts.awaits_poll = False  # so that the coordinator is looked up
+            self._start_step(Trigger.SEND_OFFSET_COMMITS)
+            self._out.append(act.SendOffsetCommits(facts.attempt))
+        elif facts.identity.member_id and facts.sends_leave and self.coordinator.known:
+            self._start_step(Trigger.SEND_LEAVE_GROUP)
+            reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
+            self._out.append(act.SendLeaveGroup(facts.attempt, facts.identity, reason))
+            self._reset(MemberIdentity())
+        else:
+            self._finish_leaving(now)
+
+    def _finish_leaving(self, now: float) -> None:
+        facts = self.facts
+        facts.move(Trigger.LEFT)
+        facts.awaits_poll = facts.revoke_due = False
+        facts.rejoin_reason = facts.timeline = None
+        self._reset(MemberIdentity())
+        if facts.closed:
+            self._out.append(act.DeliverEvent(Closed()))
+        elif facts.subscription is not None:
+            self._request_rejoin("the consumer subscribed", now)
+
+    # --- Errors -------------------------------------------------------------------------------------
+
+    def _handle_error(self, api: Api, error: int, now: float) -> None:
+        found = classify(api, error)
+        fatal = found is ErrorAction.FATAL
+        reason = f"{api.value} failed" if fatal else f"{api.value} was answered with {error_name(error)}"
+        self._apply(found, reason, error, now)
+
+    def _handle_async_error(self, api: Api, error: int, now: float) -> None:
+        """Handle the response to a request that is no step."""
+        if self.facts.step in PARKED:
+            return  # it was sent before the step's request, on the same connection, and that one's response decides
+        found = classify(api, error)
+        if found is ErrorAction.RETRY:
+            self._heartbeat.schedule(now + self._timing.retry_backoff)
+        elif found is not ErrorAction.NONE:
+            self._handle_error(api, error, now)
+
+    def _apply(self, found: ErrorAction, reason: str, error: int, now: float) -> None:
+        """Do what an error calls for. The request carried the member's present identity."""
+        facts = self.facts
+        if found is ErrorAction.FENCED and facts.unconfirmed_id == facts.identity.member_id != "":
+            # Fenced by its own former id, which the coordinator has found in its log.
+            found = ErrorAction.NEW_MEMBER
+        match found:
+            case ErrorAction.NONE:
+                pass
+            case ErrorAction.REJOIN:
+                self._request_rejoin(OTHERS, now)
+            case ErrorAction.RETRY:
+                self._back_off(now)
+            case ErrorAction.REDISCOVER:
+                self._lose_coordinator(now)
+            case ErrorAction.NEW_GENERATION:
+                self._lose_generation(MemberIdentity(member_id=facts.identity.member_id), reason, now)
+            case ErrorAction.NEW_MEMBER:
+                self._lose_generation(MemberIdentity(), reason, now)
+            case ErrorAction.FENCED:
+                facts.fenced += 1
+                self._lose_generation(MemberIdentity(), reason, now)
+                self._report_error(error, reason, now)
+            case ErrorAction.FATAL:
+                self._report_error(error, reason, now)
+
+    def _reset(self, identity: MemberIdentity) -> None:
+        self.facts.identity = identity
+        self.facts.move(Trigger.GENERATION_LOST)
+
+    def _lose_generation(self, identity: MemberIdentity, reason: str, now: float) -> None:
+        """Join again as this new identity: owned partitions are lost, and an undelivered assignment is dropped."""
+        self._reset(identity)
+        self.facts.revoke_due = True
+        self._abandon_step()
+        self._request_rejoin(reason, now)
+
+    def _report_error(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
+        """Report an error to the application; join again only when it polls after that."""
+        timeline = self._block_joining(now)
+        self._out.append(act.ReportError(error, detail, timeline, repeated))
+
+    def _block_joining(self, now: float) -> Timeline | None:
+        """Wait for a poll before joining again; return the timeline of the rebalance that this ends."""
+        facts = self.facts
+        timeline, facts.timeline = facts.timeline, None
+        facts.move(Trigger.JOINING_BLOCKED)
+        facts.rejoin_reason = facts.rejoin_reason or "the last attempt failed"
+        self._back_off(now)
+        facts.awaits_poll = True
+        return timeline
+
+    def _request_rejoin(self, reason: str, now: float) -> None:
+        facts = self.facts
+        if not facts.leaving:
+            facts.rejoin_reason = facts.rejoin_reason or reason
+            self._timeline_at(now)
+
+    def _timeline_at(self, now: float) -> Timeline:
+        facts = self.facts
+        if facts.timeline is None:
+            facts.timeline = Timeline(facts.rejoin_reason or "", now, before=facts.owned)
+        return facts.timeline
+
+    def _lose_coordinator(self, now: float) -> None:
+        facts = self.facts
+        if facts.identity.member_id != facts.stored_id:
+            # A coordinator stores a group once its leader has synced. A broker that becomes the coordinator before that
+            # knows a static member by its id of the generation before.
+            facts.unconfirmed_id = facts.identity.member_id
+        if self.coordinator.lost(now):
+            self._out.append(act.DropConnection())
+            self._back_off(now)
+
+    def _back_off(self, now: float) -> None:
+        self.facts.retry_at = now + self._backoff.pause()

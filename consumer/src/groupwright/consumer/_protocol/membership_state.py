@@ -1,351 +1,554 @@
-"""Where a member stands in its group, at any moment, and what a verdict does to that. The first of three layers.
+"""The state of one membership: its data, its transitions and its invariants.
 
-`MembershipState` holds the facts: who the member is, what is owned, what is wanted, which step is under way.
-`rounds.Rounds` derives from them what to do next, and `membership.Membership` takes the inputs.
+Theory of operation
+===================
 
-A member moves through the protocol's states:
+`MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Three small state machines
+run side by side in it:
 
-- UNJOINED: in no generation. Nothing is sent but JoinGroup.
-- PREPARING_REBALANCE: JoinGroup is sent. The coordinator answers when all members have joined; until then it
-  serves nothing else on that connection, so no heartbeat or commit is sent.
-- COMPLETING_REBALANCE: a generation is held; the leader's plan or SyncGroup is awaited.
-- STABLE: an assignment is held. A rebalance that is called for leaves the state STABLE until JoinGroup is
-  sent, so that heartbeats and commits go on while the application gives its partitions up.
+- `State` is the protocol's own: which part of a rebalance the member is in, by the names that Kafka's
+  `AbstractCoordinator.MemberState` has for it.
+- `Step` is the work under way for that: a request, the assignor, or an event that the application must apply. There
+  is one at most. Each has an attempt number, and a response with an old number is ignored.
+- `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
 
-Within them one `Step` at most is open: a request, the assignor, or an event that the application has to
-apply. Answers to a step that was given up meanwhile carry an old attempt number, and are ignored.
+They change only by `MembershipState.move`, which takes a `Trigger` and looks it up in `TRANSITIONS`. A trigger may
+move several machines: `SEND_JOIN_GROUP` moves both the state and the step. A trigger that a machine's current value has
+no row for raises `IllegalTransitionError`, and then nothing has moved. `docs/membership-states.md` shows the three
+diagrams; `diagram` makes them from the table.
+
+Everything else in `MembershipState` is data that these machines do not determine, such as the partitions owned.
+`STEPS_IN_STATE` and `check_invariants` say which combinations are legal. The tests check them after every input.
+
+Transitions that need an explanation:
+
+- A rebalance that the coordinator or the application asks for does not change the state. A member stays STABLE, and
+  heartbeats and commits go on, until the application has revoked its partitions and JoinGroup is sent.
+- A generation that is lost (the session expired, or the coordinator does not know the member) leads to UNJOINED from
+  anywhere.
+- An error that must reach the application first (JOINING_BLOCKED) leads to UNJOINED, unless the member is STABLE: it
+  owns its partitions until its session expires. A round under way goes on if a look-up of the coordinator is refused
+  meanwhile, so UNJOINED has rows for its end.
+- A member that unsubscribes or closes goes on with its `State`: it may commit while its generation lasts.
 """
 
-import math
-import random
-from collections.abc import Callable
-from enum import Enum, auto
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeVar
 
-from groupwright.consumer._protocol import actions as act
-from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import (
+    ErrorCode,
     GroupMembershipOperation,
     MemberIdentity,
     Partitions,
-    error_name,
+    count,
+    without,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Timeline
-from groupwright.consumer._protocol.subscription import TopicSubscription  # noqa: TC001 - as all imports here
-from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
-from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
+from groupwright.consumer._protocol.rebalance import Timeline
+from groupwright.consumer._protocol.subscription import TopicSubscription
 
 
 class State(Enum):
-    """A member's state, by the protocol's names."""
+    """A member's state, by the names of Kafka's `AbstractCoordinator.MemberState`."""
 
-    UNJOINED = auto()
-    PREPARING_REBALANCE = auto()
-    COMPLETING_REBALANCE = auto()
-    STABLE = auto()
+    UNJOINED = "unjoined"
+    """In no generation. No request but JoinGroup is sent for the membership."""
+    PREPARING_REBALANCE = "preparing_rebalance"
+    """JoinGroup was sent. The coordinator responds once all members have joined. Until then it serves nothing else on that
+    connection, so neither heartbeats nor commits are sent."""
+    COMPLETING_REBALANCE = "completing_rebalance"
+    """In a generation, but without its assignment: the leader computes it, or SyncGroup waits for it."""
+    STABLE = "stable"
+    """In a generation, with an assignment."""
 
 
 class Step(Enum):
-    """What is under way; one at most."""
+    """The work under way; one at a time."""
 
-    JOIN = auto()
-    PLAN = auto()
-    SYNC = auto()
-    OFFSETS = auto()
-    APPLICATION = auto()
-    COMMITS = auto()
-    LEAVE = auto()
+    IDLE = "idle"
+    """None."""
+    JOIN = "join"
+    """JoinGroup."""
+    PLAN = "plan"
+    """The assignor, in the group's leader."""
+    SYNC = "sync"
+    """SyncGroup."""
+    OFFSETS = "offsets"
+    """OffsetFetch for newly assigned partitions; also the pause before it is retried."""
+    APPLICATION = "application"
+    """The application applies an event: callbacks run in `poll`."""
+    COMMITS = "commits"
+    """The last commits, before a consumer that closes leaves."""
+    LEAVE = "leave"
+    """LeaveGroup."""
 
+
+class Lifecycle(Enum):
+    """What the application wants of the membership."""
+
+    ACTIVE = "active"
+    """To be a member, if it has a subscription."""
+    UNSUBSCRIBING = "unsubscribing"
+    """To leave the group. Afterwards it may subscribe again; it may even do so before the member has left."""
+    CLOSING = "closing"
+    """To leave the group for good. The partitions are revoked first."""
+    FLUSHED = "flushed"
+    """As CLOSING; the partitions were revoked, and the last commits are sent before LeaveGroup."""
+    CLOSED = "closed"
+    """The member has left, or stays without the consumer until its session expires. Final."""
+
+
+class Trigger(Enum):
+    """Everything that moves a state machine."""
+
+    SEND_JOIN_GROUP = "JoinGroup is sent"
+    GENERATION_JOINED = "JoinGroup succeeded"
+    ELECTED_LEADER = "the member was elected leader"
+    SEND_SYNC_GROUP = "SyncGroup is sent"
+    ASSIGNMENT_RECEIVED = "SyncGroup succeeded"
+    FETCH_OFFSETS = "OffsetFetch is sent"
+    DELIVER_EVENT = "an event is delivered"
+    SEND_OFFSET_COMMITS = "the last commits are sent"
+    SEND_LEAVE_GROUP = "LeaveGroup is sent"
+    STEP_ENDED = "the step ended"
+    STEP_ABANDONED = "the step was abandoned"
+    GENERATION_LOST = "the generation was lost or left"
+    JOINING_BLOCKED = "an error awaits a poll"
+    UNSUBSCRIBE = "unsubscribe()"
+    CLOSE = "close()"
+    LEFT = "the group was left"
+
+
+Node = State | Step | Lifecycle
+_NodeT = TypeVar("_NodeT", State, Step, Lifecycle)
+
+TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
+    State.UNJOINED: {
+        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        # After a look-up of the coordinator that was refused during the round.
+        Trigger.GENERATION_JOINED: State.COMPLETING_REBALANCE,
+        Trigger.ASSIGNMENT_RECEIVED: State.STABLE,
+        Trigger.GENERATION_LOST: State.UNJOINED,
+        Trigger.JOINING_BLOCKED: State.UNJOINED,
+    },
+    State.PREPARING_REBALANCE: {
+        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Trigger.GENERATION_JOINED: State.COMPLETING_REBALANCE,
+        Trigger.GENERATION_LOST: State.UNJOINED,
+        Trigger.JOINING_BLOCKED: State.UNJOINED,
+    },
+    State.COMPLETING_REBALANCE: {
+        # SyncGroup failed with REBALANCE_IN_PROGRESS.
+        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Trigger.ASSIGNMENT_RECEIVED: State.STABLE,
+        Trigger.GENERATION_LOST: State.UNJOINED,
+        Trigger.JOINING_BLOCKED: State.UNJOINED,
+    },
+    State.STABLE: {
+        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Trigger.GENERATION_LOST: State.UNJOINED,
+        Trigger.JOINING_BLOCKED: State.STABLE,
+    },
+    Step.IDLE: {
+        Trigger.SEND_JOIN_GROUP: Step.JOIN,
+        Trigger.ELECTED_LEADER: Step.PLAN,
+        Trigger.SEND_SYNC_GROUP: Step.SYNC,
+        Trigger.FETCH_OFFSETS: Step.OFFSETS,
+        Trigger.DELIVER_EVENT: Step.APPLICATION,
+        Trigger.SEND_OFFSET_COMMITS: Step.COMMITS,
+        Trigger.SEND_LEAVE_GROUP: Step.LEAVE,
+    },
+    Step.JOIN: {
+        Trigger.STEP_ENDED: Step.IDLE,
+        Trigger.STEP_ABANDONED: Step.IDLE,
+    },
+    Step.PLAN: {
+        Trigger.SEND_SYNC_GROUP: Step.SYNC,
+        Trigger.STEP_ENDED: Step.IDLE,
+        Trigger.STEP_ABANDONED: Step.IDLE,
+    },
+    Step.SYNC: {
+        Trigger.STEP_ENDED: Step.IDLE,
+        Trigger.STEP_ABANDONED: Step.IDLE,
+    },
+    Step.OFFSETS: {
+        Trigger.FETCH_OFFSETS: Step.OFFSETS,
+        Trigger.DELIVER_EVENT: Step.APPLICATION,
+        Trigger.STEP_ENDED: Step.IDLE,
+        Trigger.STEP_ABANDONED: Step.IDLE,
+    },
+    # Never abandoned: the application may have taken the event, so its end is awaited, or the event is withdrawn.
+    Step.APPLICATION: {
+        Trigger.STEP_ENDED: Step.IDLE,
+    },
+    Step.COMMITS: {
+        Trigger.STEP_ENDED: Step.IDLE,
+        Trigger.STEP_ABANDONED: Step.IDLE,
+    },
+    # Never abandoned: the member has no identity any more that it could lose.
+    Step.LEAVE: {
+        Trigger.STEP_ENDED: Step.IDLE,
+    },
+    Lifecycle.ACTIVE: {
+        Trigger.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
+        Trigger.CLOSE: Lifecycle.CLOSING,
+    },
+    Lifecycle.UNSUBSCRIBING: {
+        Trigger.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
+        Trigger.CLOSE: Lifecycle.CLOSING,
+        Trigger.LEFT: Lifecycle.ACTIVE,
+    },
+    Lifecycle.CLOSING: {
+        Trigger.UNSUBSCRIBE: Lifecycle.CLOSING,
+        Trigger.CLOSE: Lifecycle.CLOSING,
+        Trigger.SEND_OFFSET_COMMITS: Lifecycle.FLUSHED,
+    },
+    Lifecycle.FLUSHED: {
+        Trigger.UNSUBSCRIBE: Lifecycle.FLUSHED,
+        Trigger.CLOSE: Lifecycle.FLUSHED,
+        Trigger.LEFT: Lifecycle.CLOSED,
+    },
+    Lifecycle.CLOSED: {
+        Trigger.UNSUBSCRIBE: Lifecycle.CLOSED,
+        Trigger.CLOSE: Lifecycle.CLOSED,
+    },
+}
+"""The value that each trigger leads to, from each value that it may occur in."""
+
+_MACHINES = (State, Step, Lifecycle)
+_MOVED: Mapping[Trigger, frozenset[type[Node]]] = {
+    trigger: frozenset(type(node) for node, row in TRANSITIONS.items() if trigger in row)
+    for trigger in Trigger
+}
+"""The machines that a trigger moves."""
 
 PARKED = frozenset({Step.JOIN, Step.SYNC})
-"""Steps in which the coordinator holds a request, and with it the session and the connection."""
+"""Steps whose request the coordinator holds back until other members have acted. Meanwhile the session does not expire, and
+the connection serves nothing else."""
 
 ROUND = PARKED | {Step.PLAN}
-"""Steps from JoinGroup to SyncGroup's answer."""
+"""Steps of a round: from JoinGroup to SyncGroup's response."""
 
-SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[str, bytes], ...]]
-"""(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
+LEAVING = frozenset({Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED})
+
+STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
+    # A round may outlast its state: see the module's docstring on refused look-ups.
+    State.UNJOINED: frozenset({*ROUND, Step.IDLE, Step.APPLICATION, Step.COMMITS, Step.LEAVE}),
+    # Idle between two attempts to join, and while partitions are revoked between them.
+    State.PREPARING_REBALANCE: frozenset({Step.IDLE, Step.JOIN, Step.APPLICATION, Step.COMMITS}),
+    State.COMPLETING_REBALANCE: frozenset({Step.IDLE, Step.PLAN, Step.SYNC, Step.APPLICATION, Step.COMMITS}),
+    State.STABLE: frozenset({Step.IDLE, Step.OFFSETS, Step.APPLICATION, Step.COMMITS}),
+}
+"""The steps that may be under way in each state."""
 
 
+class IllegalTransitionError(Exception):
+    """A trigger occurred in a value that has no row for it: a defect of this package."""
+
+
+class InvariantError(AssertionError):
+    """A `MembershipState` is not legal: a defect of this package."""
+
+
+@dataclass(slots=True)
+class Incoming:
+    """An assignment that SyncGroup brought, and that the application has not received yet.
+
+    Attributes:
+        partitions: The whole assignment.
+        gained: The partitions that are not owned yet. Known once those to be revoked are revoked.
+        another_round: Whether the member joins again after it: it revoked partitions for others to take (KIP-429).
+    """
+
+    partitions: Partitions
+    gained: Partitions = field(default_factory=dict)
+    another_round: bool = False
+
+
+@dataclass(slots=True)
 class MembershipState:
-    """The facts about one member of one group, and the parts that all its inputs share."""
+    """All data about one member of one group.
 
-    def __init__(
-        self,
-        timing: Timing,
-        encode_subscription: SubscriptionEncoder,
-        decode_assignment: Callable[[bytes], Partitions],
-        *,
-        cooperative: bool = False,
-        static: bool = False,
-        racks: bool = False,
-        jitter: Jitter = random.random,
-    ) -> None:
-        """Start outside any group.
+    Attributes:
+        cooperative: Whether the member keeps its partitions while it rebalances (KIP-429).
+        static: Whether it has a ``group.instance.id`` (KIP-345).
+        state: Its part in the group protocol.
+        step: The work under way.
+        lifecycle: What the application wants.
+        attempt: The number of the last step; the step's responses carry it. It is the ticket of an event.
+        event: The event that the application applies, in `Step.APPLICATION`.
+        identity: The generation, the member id and the assignor of the generation.
+        stored_id: The member id under which the coordinator is known to have stored this member.
+        unconfirmed_id: A member id that the coordinator may not have stored before it was lost.
+        topic_subscription: The subscription as the application wrote it, or None without one.
+        subscription: The topics to join with: those of `topic_subscription` that were available when metadata was last
+            fetched.
+        joined_subscription: The topics of the last JoinGroup (Java's `joinedSubscription`).
+        owned: The partitions that the application owns.
+        owned_since: The generation in which `owned` was assigned; -1 before the first assignment.
+        incoming: The assignment that is about to be delivered.
+        revoke_due: Whether an eager member must deliver a revocation before it joins, even of no partitions: each
+            on_assign has its on_revoke.
+        rejoin_reason: Why the member must join again (KIP-800), or None if it need not.
+        timeline: The rebalance under way.
+        awaits_poll: Whether the member stays out of the group until the application polls, and so learns of an error.
+        has_joined: Whether it was in any generation yet. Before that it commits as a consumer outside any group does.
+        departed: Whether it has left, and the application has assigned no partitions by hand since: what was consumed may
+            belong to other members by now.
+        operation: What `close` does about the group (KIP-1092).
+        leave_at: When a member that leaves abandons the round under way, in seconds.
+        fenced: How often another member took this one's ``group.instance.id``. After that it never joins again.
+        poll_timeouts: How often the application exceeded ``max.poll.interval.ms``.
+        refused_lookup: The error code of the last look-up of the coordinator, if trying again will not help.
+        wants_coordinator: Whether the coordinator is needed for commits alone.
+        retry_at: When a request that failed may be sent again, in seconds; 0.0 if none waits.
+        last_poll: When the application last polled, in seconds.
+    """
 
-        Args:
-            timing: the member's timings.
-            encode_subscription: makes JoinGroup's list of assignors with their subscription bytes.
-            decode_assignment: reads SyncGroup's bytes; may raise `MalformedBytesError`.
-            cooperative: whether the member keeps its partitions while it rebalances (KIP-429).
-            static: whether the member has a ``group.instance.id``; closing does not make it leave then (KIP-345).
-            racks: whether it has a ``client.rack``; as leader it then watches where replicas are, too (KIP-881).
-            jitter: a random number in [0, 1) for each backoff.
+    cooperative: bool = False
+    static: bool = False
+
+    state: State = State.UNJOINED
+    step: Step = Step.IDLE
+    lifecycle: Lifecycle = Lifecycle.ACTIVE
+    attempt: int = 0
+    event: Assign | Revoke | None = None
+
+    identity: MemberIdentity = field(default_factory=MemberIdentity)
+    stored_id: str = ""
+    unconfirmed_id: str = ""
+
+    topic_subscription: TopicSubscription | None = None
+    subscription: tuple[str, ...] | None = None
+    joined_subscription: tuple[str, ...] = ()
+
+    owned: Partitions = field(default_factory=dict)
+    owned_since: int = -1
+    incoming: Incoming | None = None
+    revoke_due: bool = False
+
+    rejoin_reason: str | None = None
+    timeline: Timeline | None = None
+    awaits_poll: bool = False
+    has_joined: bool = False
+    departed: bool = False
+    operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+    leave_at: float = 0.0
+    fenced: int = 0
+    poll_timeouts: int = 0
+
+    refused_lookup: int | None = None
+    wants_coordinator: bool = False
+    retry_at: float = 0.0
+    last_poll: float = 0.0
+
+    # --- Transitions --------------------------------------------------------------------------------
+
+    def move(self, trigger: Trigger) -> None:
+        """Move each machine that the trigger has rows for.
+
+        Raises:
+            IllegalTransitionError: One of them has no row for its current value. None has moved.
         """
-        self.state = State.UNJOINED
-        self.identity = MemberIdentity()
-        self.subscription: tuple[str, ...] | None = None
-        """The topics of the subscription that were available when that was last looked at; None without a subscription."""
-        self.owned: Partitions = {}
-        """What the application holds."""
-        self.coordinator = CoordinatorLookup(timing, jitter)
-        self.closed = False
-        self.fenced = self.poll_timeouts = 0
-        """Times that another member took this one's place, and that the application stopped polling."""
+        moved = _MOVED[trigger]
+        state = _target(self.state, trigger) if State in moved else self.state
+        step = _target(self.step, trigger) if Step in moved else self.step
+        lifecycle = _target(self.lifecycle, trigger) if Lifecycle in moved else self.lifecycle
+        self.state, self.step, self.lifecycle = state, step, lifecycle
 
-        self._timing = timing
-        self._encode_subscription = encode_subscription
-        self._decode_assignment = decode_assignment
-        self._cooperative = cooperative
-        self._static = static
-        self._out: list[act.Action] = []
-
-        # The step under way.
-        self._step: Step | None = None
-        self._attempt = 0
-        self._event: Assign | Revoke | None = None
-
-        # The round under way: what was joined with, what SyncGroup brought, what of that is new.
-        self._joining: tuple[str, ...] = ()
-        self._incoming: Partitions | None = None
-        self._gained: Partitions = {}
-        self._another_round = False
-        self._owned_since = -1
-
-        # Member ids: the one that the group is known to have been stored with, and one that it may not have been.
-        self._stored_id = ""
-        self._unconfirmed_id = ""
-
-        # What is wanted.
-        self._topic_subscription: TopicSubscription | None = None
-        self._rejoin: str | None = None
-        self._timeline: Timeline | None = None
-        self._prepared = True
-        self._blocked = False
-        self._leaving = False
-        self._leave_at = math.inf
-        """When a member that leaves gives up the round under way; until then it may wait for its end."""
-        self._closing = False
-        self._commits_sent = False
-        self._has_joined = self._departed = False
-        """Whether the member was in any generation yet, without which it commits as a consumer outside any group does; and
-        whether it has left, and was assigned nothing by hand since: what it consumed may be another's by now."""
-        self._operation = GroupMembershipOperation.DEFAULT
-        self._fenced = False
-        self._refused_lookup: int | None = None
-        self._wants_coordinator = False
-
-        # Clocks.
-        self._heartbeat = Heartbeat(timing)
-        self._topic_monitor = TopicMonitor(timing, jitter, racks=racks)
-        self._topic_errors = TopicErrors()
-        self._backoff = Backoff(timing, jitter)
-        self._retry_at = 0.0
-        self._last_poll = 0.0
-
-    # --- Facts --------------------------------------------------------------------------------------
+    # --- Derived facts ------------------------------------------------------------------------------
 
     @property
-    def _in_generation(self) -> bool:
+    def leaving(self) -> bool:
+        """Whether the member is about to leave its group."""
+        return self.lifecycle in LEAVING
+
+    @property
+    def closing(self) -> bool:
+        """Whether the consumer is closing or closed."""
+        return self.lifecycle in {Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED}
+
+    @property
+    def closed(self) -> bool:
+        """Whether the membership is over."""
+        return self.lifecycle is Lifecycle.CLOSED
+
+    @property
+    def in_generation(self) -> bool:
+        """Whether the member is in a generation that it knows of."""
         return self.state in {State.COMPLETING_REBALANCE, State.STABLE}
 
     @property
-    def _may_heartbeat(self) -> bool:
-        # Behind a parked SyncGroup a heartbeat would only wait, and time out with the whole connection.
-        return self._in_generation and self._step is not Step.SYNC
+    def may_heartbeat(self) -> bool:
+        """Whether heartbeats are sent.
 
-    @property
-    def _session_runs(self) -> bool:
-        # Also without heartbeats: what is kept through a rebalance is kept no longer than the coordinator would wait.
-        holds = self._in_generation or (self.identity.valid and bool(self.owned))
-        return holds and self._step not in PARKED
-
-    @property
-    def _poll_deadline(self) -> float:
-        return self._last_poll + self._timing.max_poll_interval
-
-    @property
-    def _must_poll(self) -> bool:
-        # One that unsubscribed gives its partitions up in a poll; close() serves itself.
-        return self._in_generation and not self._closing
-
-    @property
-    def _needs_coordinator(self) -> bool:
-        joins = self.subscription is not None or self._in_generation
-        return self._wants_coordinator or (joins and not self._blocked)
-
-    @property
-    def _sends_leave(self) -> bool:
-        """Whether a member that goes says so; else it stays until its session ends (KIP-345, KIP-1092).
-
-        A static one that closes is expected back; one that unsubscribes leaves, as librdkafka's does.
+        Behind a parked SyncGroup one would only wait, and time out with the whole connection.
         """
-        if self._operation is GroupMembershipOperation.DEFAULT:
-            return not (self._static and self._closing)
-        return self._operation is GroupMembershipOperation.LEAVE_GROUP
+        return self.in_generation and self.step is not Step.SYNC
+
+    @property
+    def session_runs(self) -> bool:
+        """Whether the session can expire.
+
+        It also runs without heartbeats: partitions kept through a rebalance are kept no longer than the coordinator
+        would wait for the member.
+        """
+        holds = self.in_generation or self.claims_partitions
+        return holds and self.step not in PARKED
+
+    @property
+    def must_poll(self) -> bool:
+        """Whether the application must poll within ``max.poll.interval.ms``.
+
+        Also one that unsubscribed: its partitions are revoked in a poll. `close` applies its events by itself.
+        """
+        return self.in_generation and not self.closing
+
+    @property
+    def needs_coordinator(self) -> bool:
+        """Whether the coordinator is looked up when it is not known."""
+        joins = self.subscription is not None or self.in_generation
+        return self.wants_coordinator or (joins and not self.awaits_poll)
+
+    @property
+    def sends_leave(self) -> bool:
+        """Whether the member sends LeaveGroup; else the coordinator expels it when its session expires.
+
+        By default a static member that closes is expected back, and sends none (KIP-345, KIP-1092). One that
+        unsubscribes does, as in librdkafka.
+        """
+        if self.operation is GroupMembershipOperation.DEFAULT:
+            return not (self.static and self.closing)
+        return self.operation is GroupMembershipOperation.LEAVE_GROUP
+
+    @property
+    def claims_partitions(self) -> bool:
+        """Whether partitions are owned by the right of a generation."""
+        return self.identity.valid and bool(self.owned)
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether what is owned stays owned over the rebalance under way, so that a commit of it may wait for the end."""
-        return self._cooperative and self.identity.valid and bool(self.owned)
+        """Whether partitions stay owned over the rebalance under way, so that a commit of them may wait for its end."""
+        return self.cooperative and self.claims_partitions
 
     @property
-    def _matches_topics(self) -> bool:
-        return self._topic_subscription is not None and bool(self._topic_subscription.patterns)
+    def matches_topics(self) -> bool:
+        """Whether the subscription has regular expressions."""
+        return self.topic_subscription is not None and bool(self.topic_subscription.patterns)
 
     @property
-    def _needs_metadata(self) -> bool:
-        """Whether it takes a look at the topics to know which to join with; by name they are known once they are available."""
-        return self._matches_topics or self._misses_topics
+    def misses_topics(self) -> bool:
+        """Whether a topic that is subscribed to by name was not available when metadata was last fetched."""
+        subscribed = self.topic_subscription
+        return subscribed is not None and not set(subscribed.named).issubset(self.subscription or ())
 
     @property
-    def _misses_topics(self) -> bool:
-        """Whether a topic that is subscribed to by name was not available when that was last looked at."""
-        return self._topic_subscription is not None and not set(self._topic_subscription.named).issubset(
-            self.subscription or ()
+    def needs_metadata(self) -> bool:
+        """Whether metadata must be fresh before JoinGroup; topics by name are final once all are available."""
+        return self.matches_topics or self.misses_topics
+
+    @property
+    def monitors_topics(self) -> bool:
+        """Whether metadata is fetched from time to time."""
+        barred = self.leaving or self.fenced or self.awaits_poll
+        return self.topic_subscription is not None and not barred
+
+    def commit_identity(self) -> MemberIdentity | ErrorCode:
+        """Return the identity that a commit must carry now, or the reason why none may be sent."""
+        leaves = self.leaving and self.step not in ROUND
+        if self.state is State.STABLE or (leaves and self.identity.valid):
+            # Also after an abandoned JoinGroup: the coordinator accepts the generation until the group has joined.
+            return self.identity
+        if self.subscription is None and not self.leaving and not self.departed:
+            return MemberIdentity()  # partitions assigned by hand: a commit outside any generation
+        if self.state is State.UNJOINED and not self.has_joined:
+            return MemberIdentity()  # as librdkafka; the coordinator accepts it if the group has no members
+        if self.state is State.UNJOINED and not self.keeps_partitions:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.REBALANCE_IN_PROGRESS
+
+    # --- Invariants ---------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        """Check that this is a legal state, as it is after every input.
+
+        Raises:
+            InvariantError: It is not; the message lists all rules that are broken.
+        """
+        broken = [rule for rule, holds in self._invariants() if not holds]
+        if broken:
+            raise InvariantError(f"{'; '.join(broken)}: {self}")
+
+    def _invariants(self) -> Iterator[tuple[str, bool]]:
+        step, incoming = self.step, self.incoming
+        yield "a step is legal in its state", step in STEPS_IN_STATE[self.state]
+        yield "a generation needs a valid identity", self.identity.valid or not self.in_generation
+        yield (
+            "a plan or SyncGroup needs a valid identity",
+            self.identity.valid or step not in {Step.PLAN, Step.SYNC},
+        )
+        yield (
+            "an event is under way exactly in APPLICATION",
+            (step is Step.APPLICATION) is (self.event is not None),
+        )
+        yield "an event's ticket is its attempt", self.event is None or self.event.ticket == self.attempt
+        yield "COMMITS belongs to FLUSHED", step is not Step.COMMITS or self.lifecycle is Lifecycle.FLUSHED
+        yield "LEAVE belongs to a member that leaves", step is not Step.LEAVE or self.leaving
+        yield "a member that sends LeaveGroup owns nothing", step is not Step.LEAVE or not self.owned
+        yield (
+            "a member that has sent LeaveGroup has no identity",
+            step is not Step.LEAVE or not self.identity.member_id,
+        )
+        yield "a fenced member takes part in no round", not self.fenced or step not in ROUND
+        yield "OFFSETS needs an assignment", step is not Step.OFFSETS or incoming is not None
+        yield "an assignment comes with a stable generation", incoming is None or self.state is State.STABLE
+        yield "a member that leaves takes no assignment", incoming is None or not self.leaving
+        yield (
+            "gained partitions are assigned and not owned yet",
+            incoming is None
+            or not (without(incoming.gained, incoming.partitions) or self._owns_any(incoming.gained)),
+        )
+        yield (
+            "an eager member joins without partitions, a cooperative one with those of a generation",
+            step not in PARKED or not self.owned or self.keeps_partitions,
+        )
+        yield (
+            "a subscription has its topics",
+            (self.subscription is None) is (self.topic_subscription is None),
+        )
+        yield "a consumer that closes has no subscription", self.subscription is None or not self.closing
+        yield (
+            "a closed member has and does nothing",
+            not self.closed
+            or (step is Step.IDLE and self.state is State.UNJOINED and not self.owned and incoming is None),
         )
 
-    @property
-    def _rejoins_on_topic_changes(self) -> bool:
-        """Whether a change of topics calls for a rebalance now."""
-        settled = self.state is State.STABLE and self._rejoin is None and not self._leaving
-        return settled and (self._matches_topics or self._topic_monitor.planned_for is not None)
+    def _owns_any(self, partitions: Partitions) -> bool:
+        return count(without(partitions, self.owned)) < count(partitions)
 
-    @property
-    def _monitors_topics(self) -> bool:
-        barred = self._leaving or self._fenced or self._blocked
-        return self._topic_subscription is not None and not barred
 
-    # --- Steps --------------------------------------------------------------------------------------
+def _target(source: _NodeT, trigger: Trigger) -> _NodeT:
+    target = TRANSITIONS[source].get(trigger)
+    if not isinstance(target, type(source)):
+        raise IllegalTransitionError(f"{source} has no transition for {trigger.name}: {trigger.value}")
+    return target
 
-    def _is_waiting_for(self, step: Step, attempt: int) -> bool:
-        return self._step is step and self._attempt == attempt
 
-    def _start_step(self, step: Step) -> None:
-        self._attempt += 1
-        self._step = step
-        if step in PARKED:
-            self._heartbeat.asked()
+def diagram() -> str:
+    """Return `TRANSITIONS` as Mermaid state diagrams in Markdown, one for each machine."""
+    return "\n".join(line for machine in _MACHINES for line in _diagram_of(machine))
 
-    def _deliver(self, event: Assign | Revoke) -> None:
-        self._start_step(Step.APPLICATION)
-        self._event = event
-        self._out.append(act.DeliverEvent(event))
 
-    def _deliver_revoke(self, partitions: Partitions, *, lost: bool = False) -> None:
-        self._deliver(Revoke(self._attempt + 1, partitions, lost, self.identity, self._cooperative))
-
-    def _abandon_step(self) -> None:
-        """Stop waiting for the step under way; an event is taken back, if the application has not taken it."""
-        self._incoming = None
-        self._another_round = False
-        if self._step is Step.APPLICATION:
-            self._out.append(act.WithdrawEvent(self._attempt))
-        else:
-            self._attempt += 1
-            self._step = None
-
-    # --- Verdicts -----------------------------------------------------------------------------------
-
-    def _handle_error(self, api: Api, error: int, now: float) -> None:
-        found = classify(api, error)
-        refused = found is ErrorAction.FATAL
-        reason = f"{api.value} failed" if refused else f"{api.value} was answered with {error_name(error)}"
-        self._apply(found, reason, error, now)
-
-    def _handle_async_error(self, api: Api, error: int, now: float) -> None:
-        """Judge an answer that came beside the steps."""
-        if self._step in PARKED:
-            return  # sent before them on the same connection; their own answers say what holds now
-        if classify(api, error) is ErrorAction.RETRY:
-            self._heartbeat.schedule(now + self._timing.retry_backoff)
-        elif classify(api, error) is not ErrorAction.NONE:
-            self._handle_error(api, error, now)
-
-    def _apply(self, found: ErrorAction, reason: str, error: int, now: float) -> None:
-        """Do what a verdict asks for. The identity is the one that the request carried."""
-        if found is ErrorAction.FENCED and self._unconfirmed_id == self.identity.member_id != "":
-            # Fenced by its own former id, which the coordinator has found in its log.
-            found = ErrorAction.NEW_MEMBER
-        match found:
-            case ErrorAction.NONE:
-                pass
-            case ErrorAction.REJOIN:
-                self._request_rejoin(OTHERS, now)
-            case ErrorAction.RETRY:
-                self._back_off(now)
-            case ErrorAction.REDISCOVER:
-                self._lose_coordinator(now)
-            case ErrorAction.NEW_GENERATION:
-                self._reset(MemberIdentity(member_id=self.identity.member_id))
-                self._lose(reason, now)
-            case ErrorAction.NEW_MEMBER:
-                self._reset(MemberIdentity())
-                self._lose(reason, now)
-            case ErrorAction.FENCED:
-                self._fenced = True
-                self.fenced += 1
-                self._reset(MemberIdentity())
-                self._lose(reason, now)
-                self._report_error(error, reason, now)
-            case ErrorAction.FATAL:
-                self._report_error(error, reason, now)
-
-    def _reset(self, identity: MemberIdentity) -> None:
-        self.identity = identity
-        self.state = State.UNJOINED
-
-    def _lose(self, reason: str, now: float) -> None:
-        """Rejoin with ids that were reset: what is owned is lost, what was not yet delivered never was."""
-        self._prepared = False
-        self._abandon_step()
-        self._request_rejoin(reason, now)
-
-    def _report_error(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
-        """Tell the application; join again only when it polls after that."""
-        timeline = self._block_joining(now)
-        self._out.append(act.ReportError(error, detail, timeline, repeated))
-
-    def _block_joining(self, now: float) -> Timeline | None:
-        """Wait for the application before joining again; return the timeline of the rebalance that this ends."""
-        timeline, self._timeline = self._timeline, None
-        if self.state is not State.STABLE:
-            self.state = State.UNJOINED
-        self._rejoin = self._rejoin or "the last attempt failed"
-        self._back_off(now)
-        self._blocked = True
-        return timeline
-
-    # --- Small parts --------------------------------------------------------------------------------
-
-    def _request_rejoin(self, reason: str, now: float) -> None:
-        if not self._leaving:
-            self._rejoin = self._rejoin or reason
-            self._timeline_at(now)
-
-    def _timeline_at(self, now: float) -> Timeline:
-        if self._timeline is None:
-            self._timeline = Timeline(self._rejoin or "", now, before=self.owned)
-        return self._timeline
-
-    def _lose_coordinator(self, now: float) -> None:
-        if self.identity.member_id != self._stored_id:
-            # A coordinator stores a group when its leader has synced. Whoever takes over before that knows a static
-            # member by the id that it had in the generation before.
-            self._unconfirmed_id = self.identity.member_id
-        if self.coordinator.lost(now):
-            self._out.append(act.DropConnection())
-            self._back_off(now)
-
-    def _back_off(self, now: float) -> None:
-        self._retry_at = now + self._backoff.pause()
+def _diagram_of(machine: type[Node]) -> Iterator[str]:
+    yield f"## {machine.__name__}\n"
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {next(iter(machine)).name}"
+    for source, row in TRANSITIONS.items():
+        if isinstance(source, machine):
+            for target in dict.fromkeys(row.values()):
+                causes = [trigger.value for trigger, leads_to in row.items() if leads_to is target]
+                yield f"    {source.name} --> {target.name}: {', '.join(causes)}"
+    yield "```\n"
