@@ -40,11 +40,11 @@ ME = MemberIdentity(3, "m-1", "range")
 @contextmanager
 def polled(consumer: Consumer) -> Iterator[None]:
     """Be the thread inside, as `poll` is."""
-    consumer._guard.ident = threading.get_ident()
+    consumer._guard.enter(threading.get_ident(), "poll")
     try:
         yield
     finally:
-        consumer._guard.ident = 0
+        consumer._guard.inside.clear()
 
 
 @dataclass

@@ -580,7 +580,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "        try:\n"
         "            getattr(consumer, name)(*args)\n"
         "        except RuntimeError as error:\n"
-        "            assert 'made before a fork; make a new one' in str(error), error\n"
+        "            assert 'created before a fork; create a new one' in str(error), error\n"
         "        else:\n"
         "            sys.exit(f'{name} did not refuse')\n"
         "    consumer.close()\n"

@@ -193,27 +193,33 @@ class Consumer(Observable, confluent_kafka.Consumer):
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
-        polling = self._guard
-        polling.last = now = monotonic()
-        if now < polling.fast_path_until and not polling.ident:
-            # What nearly every call finds; each further step here would be felt at a million messages a second.
-            if self._waiting:
-                return self._waiting.popleft()
-            taken: list[Message] = []
-            polling.ident = get_ident()
+        guard = self._guard
+        guard.last = now = monotonic()
+        if now < guard.fast_path_until and not guard.inside:
+            # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50 ns a poll.
             try:
-                if polling.closing:  # looked at after `ident` was set, as in `inside`
-                    polling.check_not_closing()
+                return self._waiting.popleft()
+            except IndexError:
+                pass
+            me = get_ident()
+            taken: list[Message] = []
+            try:
+                if guard.inside.setdefault("thread", me) != me or guard.closing:
+                    guard.enter(me, "poll")  # which waits, or raises
                 self._fetch(taken, _SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
-                polling.last = ended = monotonic()
-                polling.inside_seconds += ended - now
-                if taken and ended >= polling.fast_path_until:
+                guard.last = ended = monotonic()
+                guard.inside_seconds += ended - now
+                if taken and ended >= guard.fast_path_until:
                     self._take_back(taken)
             except BaseException:
                 self._keep(taken)
                 raise
             finally:
-                polling.ident = 0
+                try:
+                    if guard.inside["thread"] == me:
+                        del guard.inside["thread"]
+                except KeyError:
+                    pass
             if taken:
                 return taken[0]
             if 0.0 <= timeout <= _SLICE:
@@ -300,34 +306,37 @@ class Consumer(Observable, confluent_kafka.Consumer):
             WakeupError: `wakeup` was called.
             RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
         """
-        polling = self._guard
-        polling.last = now = monotonic()
+        guard = self._guard
+        guard.last = now = monotonic()
         messages: list[Message] = []
         deadline = math.inf if timeout < 0 else now + float(timeout)
-        if now < polling.fast_path_until and not polling.ident:
-            # As in `poll`: what most calls find.
-            polling.ident = get_ident()
+        if now < guard.fast_path_until and not guard.inside:
+            me = get_ident()
             try:
-                if polling.closing:
-                    polling.check_not_closing()
+                if guard.inside.setdefault("thread", me) != me or guard.closing:
+                    guard.enter(me, "consume")  # which waits, or raises
                 seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
                 self._prefetch.gather(messages, num_messages, self._native_consume, seconds)
-                polling.last = ended = monotonic()
-                polling.inside_seconds += ended - now
+                guard.last = ended = monotonic()
+                guard.inside_seconds += ended - now
                 if self._on_native_error is not None:
                     self._note_native_error(messages)
-                if ended >= polling.fast_path_until:
+                if ended >= guard.fast_path_until:
                     self._take_back(messages)
                 if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
                     return messages
                 if messages:
-                    # Still inside, so that no other thread comes between, to close or to poll.
+                    # Still inside, so that no other thread can close or poll before this batch is complete.
                     return self._gather(num_messages, deadline, messages)
             except BaseException:
                 self._keep(messages)
                 raise
             finally:
-                polling.ident = 0
+                try:
+                    if guard.inside["thread"] == me:
+                        del guard.inside["thread"]
+                except KeyError:
+                    pass
         return self._consume(num_messages, deadline)
 
     @exclusive
@@ -377,7 +386,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _serve(self) -> Message | None:
         """Do what is due before messages are handed out; return an error to hand out instead."""
-        self._guard.fast_path_until = 0.0
+        self._guard.wake()
         self._guard.last = monotonic()
         self._guard.yield_to_waiters()
         self._guard.yield_exclusive()
@@ -387,13 +396,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
         if self._prefetch.unsorted:
             self._prefetch.apply_pauses()
         if message is None and not self._interceptors:
-            self._guard.fast_path_until = self._member.fast_path_until
-            # Who disturbs the quiet says first what for, so one of both sides sees the other.
-            polling = self._guard
-            told = polling.has_waiters or polling.closing or polling.woken
-            if told or self._member.due or self._prefetch.unsorted:
-                polling.wake()
+            self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
         return message
+
+    def _is_due(self) -> bool:
+        return self._member.due or self._prefetch.unsorted
 
     def wakeup(self) -> None:
         """Have the `poll` or `consume` under way, or else the next one, raise `WakeupError`, once.
@@ -641,12 +648,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
         seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
         with self._close_lock:
             if not self._guard.closed:
-                self._guard.end(_CLOSE_TIMEOUT)
+                me = get_ident()
                 try:
-                    self._guard.ident = get_ident()
+                    self._guard.end(me, _CLOSE_TIMEOUT)
                     self._close(seconds, leave)
                 finally:
-                    self._guard.ident = 0
+                    try:
+                        if self._guard.inside["thread"] == me:
+                            del self._guard.inside["thread"]
+                    except KeyError:
+                        pass
         error = self._member.take_error()
         if error is not None:
             raise error

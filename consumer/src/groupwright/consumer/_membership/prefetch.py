@@ -198,7 +198,9 @@ class PrefetchBuffer:
         """Forget what is here of these partitions: it is given up, or sought anew. For the polling thread."""
         gone = set(keys)
         with self._lock:
-            self._replace(message for message in self.waiting if _key(message) not in gone)
+            for message in self.waiting.copy():
+                if _key(message) in gone:
+                    self._remove(message)
             self._held = [message for message in self._held if _key(message) not in gone]
             for key in gone:
                 self._carried.pop(key, None)
@@ -219,16 +221,25 @@ class PrefetchBuffer:
     def apply_pauses(self) -> None:
         """Heed pauses and their ends. For the polling thread."""
         with self._lock:
+            for message in self.waiting.copy():
+                if _key(message) in self.paused and self._remove(message):
+                    self._held.append(message)
+            # Held messages are older than those of the same partition that came since.
+            resumed = [message for message in self._held if _key(message) not in self.paused]
+            self._held = [message for message in self._held if _key(message) in self.paused]
+            self.waiting.extendleft(reversed(resumed))
             self.unsorted = False
-            # What was kept back is older than what came of the same partition since.
-            messages = [*self._held, *self.waiting]
-            self._held = [message for message in messages if _key(message) in self.paused]
-            self._replace(message for message in messages if _key(message) not in self.paused)
 
-    def _replace(self, messages: Iterable[Message]) -> None:
-        kept = list(messages)
-        self.waiting.clear()
-        self.waiting.extend(kept)
+    def _remove(self, message: Message) -> bool:
+        """Remove one message from `waiting`; return False if another thread has taken it from there meanwhile.
+
+        One atomic call for each message: `poll` takes from `waiting` without a lock.
+        """
+        try:
+            self.waiting.remove(message)
+        except ValueError:
+            return False
+        return True
 
 
 def _key(message: Message) -> TopicPartitionKey | None:
