@@ -77,9 +77,13 @@ class Counted:
     def stay_inside(self) -> None:
         """Have a thread enter, if it may, and stay until `release`."""
 
+        def stay() -> None:
+            self.settled.set()
+            self.release.wait(PATIENCE)
+
         def run() -> None:
             with suppress(ConcurrentAccessError):
-                self.use(lambda: (self.settled.set(), self.release.wait(PATIENCE)))
+                self.use(stay)
             self.settled.set()
 
         self.threads.append(threading.Thread(target=run))
@@ -101,7 +105,7 @@ class Counted:
 class TornDict(dict[str, int]):
     """A dict whose `setdefault` is two steps."""
 
-    def setdefault(self, key: str, default: int) -> int:  # type: ignore[override] # narrower than dict's
+    def setdefault(self, key: str, default: int) -> int:
         if key not in self:
             self[key] = default
         return self[key]
@@ -180,7 +184,11 @@ def test_two_threads_that_poll_get_each_message_once() -> None:
         consumer.poll(0)
         offsets = iter(range(1_000_000))
         returned: list[int | None] = []
-        consumer._native_consume = lambda _number, _timeout: [message(0, next(offsets)) for _ in range(2)]  # type: ignore[method-assign]
+
+        def native_consume(num_messages: int = 1, timeout: float = -1) -> list[Message]:
+            return [message(0, next(offsets)) for _ in range(min(2, num_messages)) if timeout == 0]
+
+        consumer._native_consume = native_consume  # type: ignore[method-assign,unused-ignore]
 
         def poll() -> None:
             with suppress(ConcurrentAccessError):

@@ -4,17 +4,17 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import confluent_kafka
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
+from groupwright.consumer._membership.callbacks import Failures
+from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.offset_tracker import (
     OffsetTracker,
@@ -31,8 +31,6 @@ from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.consumer.errors import CommitError
-
-Native = confluent_kafka.Consumer
 
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
@@ -56,15 +54,27 @@ class Committer:
         self,
         config: ConsumerConfig,
         offsets: OffsetTracker,
-        ahead: PrefetchBuffer,
+        prefetch: PrefetchBuffer,
         driver: Driver,
         membership: Membership,
-        polling: AccessGuard,
+        guard: AccessGuard,
         interceptors: InterceptorChain,
         listeners: Listeners,
-        note: Callable[[BaseException], None],
+        failures: Failures,
     ) -> None:
-        """Send over `driver`; what on_commit raises is for `note`."""
+        """Create it with no commit under way.
+
+        Args:
+            config: Settings of commits, and ``on_commit``.
+            offsets: Offsets to commit.
+            prefetch: Prefetched messages, which the application has not consumed.
+            driver: Sends commits, on the network thread.
+            membership: State of the member; only read here.
+            guard: Hands over librdkafka's handle, and wakes the polling thread.
+            interceptors: Called with committed offsets.
+            listeners: Called with the result of each commit.
+            failures: Receives exceptions of ``on_commit``.
+        """
         self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
         self.thread = 0
         """The thread that polls, on which ``on_commit`` is called; 0 until one does."""
@@ -72,25 +82,25 @@ class Committer:
         """Asynchronous commits whose results `finish` has to report, oldest first."""
         self._config = config
         self._offsets = offsets
-        self._prefetch = ahead
+        self._prefetch = prefetch
         self._driver = driver
         self._membership = membership
-        self._guard = polling
+        self._guard = guard
         self._interceptors = interceptors
         self._listeners = listeners
-        self._note = note
+        self._failures = failures
         self._finishing = False
         # The newest offset of each partition whose commit has not ended.
         self._newest: dict[TopicPartitionKey, tuple[Offset, PendingCommit]] = {}
         self._lock = threading.Lock()
-        self.busy = BusyCommits(self.clock, self, polling)
+        self.busy = BusyCommits(self.clock, self, guard)
         self.restart()
 
     # --- By the application -------------------------------------------------------------------------
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -118,7 +128,7 @@ class Committer:
             partitions, wanted = [], {}
         else:
             detail = "nothing was consumed since the last commit"
-            partitions, wanted = self._all_pending(consumer)
+            partitions, wanted = self._all_pending(handle)
         if self._membership.fenced:
             code, detail = KafkaError._FATAL, "another member has taken this one's group.instance.id"  # noqa: SLF001 - public code
             partitions, wanted = [], {}
@@ -203,22 +213,24 @@ class Committer:
         """Count the interval from now on: the assignment is new."""
         self.clock.restart(time.monotonic())
 
-    def auto_commit(self, consumer: Any) -> None:
+    def auto_commit(self, handle: Handle) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
         if self._config.auto_commit:
-            partitions, offsets = self._all_pending(consumer)
+            partitions, offsets = self._all_pending(handle)
             if offsets:
                 self._send(partitions, offsets, self._config.network.request_timeout)
 
-    def last_commit(self, consumer: Any, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+    def last_commit(self, handle: Handle, keys: Collection[TopicPartitionKey], timeout: float) -> None:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
         As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
         """
         if not self._config.auto_commit:
             return
-        pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
+        pending = self._offsets.pending(
+            lambda: self._prefetch.positions_of(handle, None, self._guard), last=True
+        )
         offsets = {key: offset for key, offset in pending.items() if key in keys}
         if offsets:
             # The application may have unassigned some.
@@ -251,7 +263,7 @@ class Committer:
         try:
             self._config.on_commit(error, reported(ended.partitions, ended.result.errors))
         except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
-            self._note(raised)
+            self._failures.record(raised)
 
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
@@ -265,15 +277,9 @@ class Committer:
 
     # --- Parts --------------------------------------------------------------------------------------
 
-    def positions(
-        self, consumer: Any, partitions: list[TopicPartition] | None = None
-    ) -> list[TopicPartition]:
-        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
-        return self._prefetch.positions_of(consumer, partitions, self._guard)
-
-    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+    def _all_pending(self, handle: Handle) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
-        offsets = self._offsets.pending(lambda: self.positions(consumer))
+        offsets = self._offsets.pending(lambda: self._prefetch.positions_of(handle, None, self._guard))
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
 

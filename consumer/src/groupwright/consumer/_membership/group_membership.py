@@ -1,7 +1,7 @@
-"""What a `Consumer` asks of its membership, whichever of the two kinds it is."""
+"""Interfaces of the two objects that a `Consumer` is made of: librdkafka's handle, and its membership in the group."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import confluent_kafka
 from confluent_kafka import Message, TopicPartition
@@ -11,16 +11,46 @@ from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Listeners
 
-Native = confluent_kafka.Consumer
-"""The methods of librdkafka's handle, to be called with a consumer: those of its class are overridden."""
+
+class Handle(Protocol):
+    """librdkafka's handle: the methods of `confluent_kafka.Consumer` that a membership calls."""
+
+    def __init__(self, config: dict[str, Any]) -> None: ...
+    def subscribe(self, *args: Any, **kwargs: Any) -> None: ...
+    def unsubscribe(self) -> None: ...
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+    def unassign(self) -> None: ...
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None: ...
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None: ...
+    def assignment(self) -> list[TopicPartition]: ...
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]: ...
+    def pause(self, partitions: list[TopicPartition]) -> None: ...
+    def resume(self, partitions: list[TopicPartition]) -> None: ...
+    def seek(self, partition: TopicPartition) -> None: ...
+    def commit(self, *args: Any, **kwargs: Any) -> Any: ...
+    def store_offsets(
+        self, message: Message | None = None, offsets: list[TopicPartition] | None = None
+    ) -> None: ...
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any: ...
+    def offsets_for_times(
+        self, partitions: list[TopicPartition], timeout: float = -1
+    ) -> list[TopicPartition]: ...
+    def memberid(self) -> str | None: ...
+    def consumer_group_metadata(self) -> bytes: ...
+    def set_sasl_credentials(self, username: str, password: str) -> None: ...
+    def close(self) -> None: ...
+
+
+Native = cast("type[Handle]", confluent_kafka.Consumer)
+"""confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer` overrides."""
 
 
 class GroupMembership(Protocol):
     """A membership: Groupwright's own (`ClassicMembership`) or librdkafka's (`LibrdkafkaMembership`).
 
-    It is given the consumer with each call, and does not keep it, so that a consumer which is dropped can be collected.
-    `commit`, `store_offsets`, `pause` and `resume` are for any thread, and so are the properties; the rest is for the one
-    that polls.
+    Each call passes the handle, which is the consumer itself. The membership keeps no reference to it, so that a consumer
+    that is dropped without `close` can be collected. Any thread may call `commit`, `store_offsets`, `pause` and `resume`, and
+    read the properties. The rest is for the polling thread.
     """
 
     listeners: Listeners
@@ -55,7 +85,7 @@ class GroupMembership(Protocol):
         That may refer to nothing that refers to the consumer.
         """
 
-    def serve(self, consumer: Any) -> Message | None:
+    def serve(self, handle: Handle) -> Message | None:
         """Do what is due before messages are handed out; return an error to hand out instead."""
 
     def hold(self, seconds: float) -> bool:
@@ -66,7 +96,7 @@ class GroupMembership(Protocol):
 
     def subscribe(
         self,
-        consumer: Any,
+        handle: Handle,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
@@ -81,42 +111,42 @@ class GroupMembership(Protocol):
             ConsumerError: There is no subscription, or the membership cannot do it.
         """
 
-    def unsubscribe(self, consumer: Any) -> None:
+    def unsubscribe(self, handle: Handle) -> None:
         """Be no member."""
 
-    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Replace the assignment."""
 
-    def unassign(self, consumer: Any) -> None:
+    def unassign(self, handle: Handle) -> None:
         """Give all up."""
 
-    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add partitions."""
 
-    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Take partitions out."""
 
-    def assignment(self, consumer: Any) -> list[TopicPartition]:
+    def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return what is assigned; any thread may ask."""
 
-    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Stop delivering partitions."""
 
-    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Deliver partitions again."""
 
-    def paused(self, consumer: Any) -> list[TopicPartition]:
+    def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused; any thread may ask."""
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return where a partition was last sought since it was assigned; None if that is not known."""
 
-    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+    def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Go on at another offset."""
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -128,17 +158,17 @@ class GroupMembership(Protocol):
         """Wait until commits under way have ended, at most so many seconds; for any thread."""
 
     def store_offsets(
-        self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+        self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
         """Store offsets for a later commit."""
 
-    def member_id(self, consumer: Any) -> str | None:
+    def member_id(self, handle: Handle) -> str | None:
         """Return the member id, None outside of a group."""
 
-    def group_metadata(self, consumer: Any) -> bytes:
+    def group_metadata(self, handle: Handle) -> bytes:
         """Return the metadata for a transaction."""
 
-    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
+    def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
         """Authenticate with these from now on."""
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
@@ -148,7 +178,7 @@ class GroupMembership(Protocol):
             ConsumerError: It cannot.
         """
 
-    def leave(self, consumer: Any, timeout: float, operation: GroupMembershipOperation) -> None:
+    def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
         """Commit, give everything up, and leave the group or stay in it; by `timeout` seconds."""
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from groupwright.consumer._membership.callbacks import (
     guard_native_callbacks,
     guarded,
 )
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol import group_metadata
@@ -42,15 +42,15 @@ class LibrdkafkaMembership:
     def __init__(
         self,
         config: ConsumerConfig,
-        polling: AccessGuard,
+        guard: AccessGuard,
         interceptors: InterceptorChain,
         log: GroupLog,
     ) -> None:
         """Prepare the configuration of the handle."""
         self.listeners = Listeners(log)
         self.in_callback = False
-        self._failures = Failures()
-        self._guard = polling
+        self._failures = Failures(guard.wake)
+        self._guard = guard
         self._interceptors = interceptors
         self._config = config
         network = config.network
@@ -71,8 +71,8 @@ class LibrdkafkaMembership:
     @property
     def native_config(self) -> dict[str, Any]:
         """What librdkafka's handle is made with."""
-        native = guard_native_callbacks(self._config.native, self._note)
-        native["on_commit"] = guarded(self._committed, self._note)
+        native = guard_native_callbacks(self._config.native, self._failures)
+        native["on_commit"] = guarded(self._committed, self._failures)
         if callable(native.get("error_cb")):
             native["error_cb"] = self._noticing(native["error_cb"])
         return native
@@ -98,7 +98,7 @@ class LibrdkafkaMembership:
         """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
         return self._rebalances.settles_at
 
-    def serve(self, _consumer: Any) -> Message | None:
+    def serve(self, _handle: Handle) -> Message | None:
         """Tell of what has settled; raise what a callback raised."""
         self._notify(self._rebalances.settle(time.monotonic()))
         error = self.take_error()
@@ -141,15 +141,11 @@ class LibrdkafkaMembership:
         for rebalance in rebalances:
             self.listeners.notify("rebalanced", rebalance)
 
-    def _note(self, error: BaseException) -> None:
-        self._failures.note(error)
-        self._guard.wake()
-
     # --- The application's wishes -------------------------------------------------------------------
 
     def subscribe(
         self,
-        consumer: Any,
+        handle: Handle,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
@@ -157,7 +153,7 @@ class LibrdkafkaMembership:
     ) -> None:
         """Subscribe natively, with the listeners told beside the callbacks."""
         Native.subscribe(
-            consumer,
+            handle,
             topics,
             on_assign=self._notified("assigned", on_assign),
             on_revoke=self._notified("revoked", on_revoke),
@@ -174,63 +170,63 @@ class LibrdkafkaMembership:
             "group.protocol out",
         )
 
-    def unsubscribe(self, consumer: Any) -> None:
+    def unsubscribe(self, handle: Handle) -> None:
         """Unsubscribe natively."""
         self._notify(self._rebalances.leaving())
-        Native.unsubscribe(consumer)
+        Native.unsubscribe(handle)
 
-    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Assign natively."""
-        Native.assign(consumer, partitions)
+        Native.assign(handle, partitions)
 
-    def unassign(self, consumer: Any) -> None:
+    def unassign(self, handle: Handle) -> None:
         """Unassign natively."""
-        Native.unassign(consumer)
+        Native.unassign(handle)
 
-    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add natively."""
-        Native.incremental_assign(consumer, partitions)
+        Native.incremental_assign(handle, partitions)
 
-    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Take out natively."""
-        Native.incremental_unassign(consumer, partitions)
+        Native.incremental_unassign(handle, partitions)
 
-    def assignment(self, consumer: Any) -> list[TopicPartition]:
+    def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return what is assigned."""
         with self._guard.shared():
-            return Native.assignment(consumer)
+            return Native.assignment(handle)
 
-    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Pause natively."""
         with self._guard.shared():
-            Native.pause(consumer, partitions)
+            Native.pause(handle, partitions)
             self._paused |= {(p.topic, p.partition) for p in partitions}
 
-    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         with self._guard.shared():
-            Native.resume(consumer, partitions)
+            Native.resume(handle, partitions)
             self._paused -= {(p.topic, p.partition) for p in partitions}
 
-    def paused(self, consumer: Any) -> list[TopicPartition]:
+    def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
         with self._guard.shared():
-            assigned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+            assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
         return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
 
     def sought(self, _key: TopicPartitionKey) -> None:
         """Know nothing: librdkafka tells no position between a seek and the next message."""
 
-    def seek(self, consumer: Any, partition: TopicPartition) -> None:
+    def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Go on at another offset."""
-        Native.seek(consumer, partition)
+        Native.seek(handle, partition)
 
     def await_commits(self, seconds: float) -> None:
         """Wait for nothing: librdkafka sends requests to the coordinator in order."""
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -239,11 +235,12 @@ class LibrdkafkaMembership:
         """Commit natively, with the member's epoch."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        commit: Callable[..., list[TopicPartition] | None] = Native.commit
         began = time.monotonic()
         try:
             with self._guard.shared():
-                committed = commit(consumer, asynchronous=asynchronous, **wanted)
+                committed: list[TopicPartition] | None = Native.commit(
+                    handle, asynchronous=asynchronous, **wanted
+                )
         except KafkaException as error:
             if not asynchronous:
                 self.listeners.notify("commit_ended", time.monotonic() - began, error.args[0].name())
@@ -255,29 +252,28 @@ class LibrdkafkaMembership:
         return committed
 
     def store_offsets(
-        self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+        self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
         """Store natively."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         with self._guard.shared():
-            Native.store_offsets(consumer, **wanted)
+            Native.store_offsets(handle, **wanted)
 
-    def member_id(self, consumer: Any) -> str | None:
+    def member_id(self, handle: Handle) -> str | None:
         """Return the id that librdkafka chose."""
         with self._guard.shared():
-            return Native.memberid(consumer)
+            return Native.memberid(handle)
 
-    def group_metadata(self, consumer: Any) -> bytes:
+    def group_metadata(self, handle: Handle) -> bytes:
         """Return librdkafka's metadata."""
         with self._guard.shared():
-            metadata: bytes = Native.consumer_group_metadata(consumer)
-            return metadata
+            return Native.consumer_group_metadata(handle)
 
-    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
+    def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
         """Hand them to librdkafka."""
         with self._guard.shared():
-            Native.set_sasl_credentials(consumer, username, password)
+            Native.set_sasl_credentials(handle, username, password)
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
         """Refuse what librdkafka's close does not do: a dynamic member leaves, a static one stays (KIP-848)."""
@@ -290,7 +286,7 @@ class LibrdkafkaMembership:
                 "group.instance.id stays, another one leaves. Leave group.protocol out, or leave=... out",
             )
 
-    def leave(self, _consumer: Any, _timeout: float, _operation: GroupMembershipOperation) -> None:
+    def leave(self, _handle: Handle, _timeout: float, _operation: GroupMembershipOperation) -> None:
         """Leave it to the handle's close."""
         self._notify(self._rebalances.leaving())
 
@@ -308,7 +304,7 @@ class LibrdkafkaMembership:
                 try:
                     callback(consumer, partitions)
                 except BaseException as error:  # noqa: BLE001 - inside a native call it would lose a message
-                    self._note(error)
+                    self._failures.record(error)
                 finally:
                     self.in_callback = False
             ended = began if callback is None else time.monotonic()

@@ -19,7 +19,7 @@ from itertools import islice, repeat, starmap
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._protocol.model import TopicPartitionKey
 
 BATCH_SIZE = 128
@@ -168,16 +168,14 @@ class PrefetchBuffer:
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
     def positions_of(
-        self, consumer: Native, partitions: list[TopicPartition] | None, polling: AccessGuard
+        self, handle: Handle, partitions: list[TopicPartition] | None, guard: AccessGuard
     ) -> list[TopicPartition]:
         """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
 
         def read() -> list[TopicPartition]:
-            return Native.position(
-                consumer, Native.assignment(consumer) if partitions is None else partitions
-            )
+            return Native.position(handle, Native.assignment(handle) if partitions is None else partitions)
 
-        with polling.shared():
+        with guard.shared():
             return self.positions(read)
 
     def seed_positions(self, positions: Iterable[TopicPartition]) -> None:

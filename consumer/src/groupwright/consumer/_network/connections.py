@@ -8,7 +8,7 @@ holds back whatever is sent behind it.
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -23,6 +23,7 @@ from groupwright.consumer._network.library import (
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
@@ -34,6 +35,7 @@ from groupwright.consumer._network.transport import ConnectionClosedError, Conne
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
+    ErrorCode,
     GroupDescription,
     JoinGroupPayload,
     JoinGroupResponse,
@@ -57,6 +59,17 @@ _REFUSALS = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.IllegalSaslStateError,
 )
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""Errors of ListOffsets that pass, such as those of a new topic."""
 _HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
 _LEAVE_TIMEOUT = 5.0  # seconds
 _HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
@@ -255,6 +268,76 @@ class Network(Loop):
         response.topics = []  # connections need to know the brokers alone
         self._manager.cluster.update_metadata(response)
         return answer
+
+    async def list_offsets(
+        self,
+        wanted: Collection[tuple[TopicPartitionKey, int]],
+        found: MutableMapping[tuple[TopicPartitionKey, int], int | None],
+        timeout: float,
+        *,
+        read_committed: bool,
+    ) -> None:
+        """Send ListOffsets to the leaders of partitions.
+
+        Args:
+            wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of ListOffsets).
+            found: Receives each offset as soon as it is known, and None for a partition that its leader refuses. What
+                may succeed later is left out.
+            timeout: Seconds for each request.
+            read_committed: Whether the end is the last stable offset.
+
+        Raises:
+            DisconnectedError: No broker has told the leaders in time.
+        """
+        by_leader = await self._leaders({topic for (topic, _), _ in wanted}, timeout)
+        requests: dict[tuple[int, int], list[TopicPartitionKey]] = {}  # a request has each partition once
+        for key, timestamp in wanted:
+            if key in by_leader:
+                requests.setdefault((by_leader[key], timestamp), []).append(key)
+        done, under_way = self.future(), len(requests)
+
+        async def ask(leader: int, timestamp: int, partitions: list[TopicPartitionKey]) -> None:
+            nonlocal under_way
+            request = _offsets_request(partitions, timestamp, read_committed=read_committed)
+            try:
+                found.update(_offsets(await self._exchange(request, leader, timeout), timestamp))
+            except DisconnectedError:
+                pass  # the caller asks again for what is not found
+            finally:
+                under_way -= 1
+                if not under_way:
+                    done.success(None)
+
+        for (leader, timestamp), partitions in requests.items():
+            self.spawn(ask(leader, timestamp, partitions))
+        if requests:
+            await done
+
+    async def _leaders(self, topics: Iterable[str], timeout: float) -> dict[TopicPartitionKey, int]:
+        """Return the leaders of partitions, by node id, as far as they have one."""
+        named = MetadataRequest.MetadataRequestTopic
+        request = MetadataRequest(
+            topics=[named(name=name) for name in sorted(topics)],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+            max_version=12,
+        )
+        server = None if self._bootstrapped else await self._bootstrap()
+        try:
+            response = await self._send_anywhere(request, min(timeout, self._patience), server)
+        finally:
+            if server is not None:
+                self._manager.close(server)
+        found = {
+            (topic.name, row.partition_index): int(row.leader_id)
+            for topic in response.topics
+            for row in topic.partitions
+            if row.leader_id >= 0
+        }
+        response.topics = []  # connections need to know the brokers alone
+        self._manager.cluster.update_metadata(response)
+        return found
 
     # --- The coordinator ----------------------------------------------------------------------------
 
@@ -481,6 +564,31 @@ class Network(Loop):
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
+    rows: dict[str, list[Any]] = {}
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    for name, number in partitions:
+        row = topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+        rows.setdefault(name, []).append(row)
+    return ListOffsetsRequest(
+        isolation_level=int(read_committed),
+        topics=[topic(name=name, partitions=numbers) for name, numbers in rows.items()],
+        max_version=7,
+    )
+
+
+def _offsets(response: Any, timestamp: int) -> dict[tuple[TopicPartitionKey, int], int | None]:
+    """Return the offsets of a ListOffsets response; None for a partition that was refused."""
+    return {
+        ((topic.name, row.partition_index), timestamp): None
+        if row.error_code or row.offset < 0
+        else row.offset
+        for topic in response.topics
+        for row in topic.partitions
+        if row.error_code not in _RETRIABLE
+    }
 
 
 def _topic(topic: Any, racks: Mapping[int, str]) -> Topic:
