@@ -45,23 +45,24 @@ _ORDER = 1.0
 class Consumer(Observable, confluent_kafka.Consumer):
     """A `confluent_kafka.Consumer` whose partitions are assigned by the assignors that you choose.
 
-    It takes confluent-kafka's configuration, and has its methods and callbacks; librdkafka fetches the messages. The
-    membership in the group (join, sync, heartbeats, commits, leave) is Groupwright's own, so
-    ``partition.assignment.strategy`` may contain `Assignor` objects of your own beside the names of known assignors,
-    in order of preference: the coordinator chooses the first that all members support. With
+    It takes confluent-kafka's configuration, and has its methods and callbacks; librdkafka fetches the
+    messages. The membership in the group (join, sync, heartbeats, commits, leave) is Groupwright's own, so
+    ``partition.assignment.strategy`` may contain `Assignor` objects of your own beside the names of known
+    assignors, in order of preference: the coordinator chooses the first that all members support. With
     ``group.protocol=consumer`` (KIP-848) the broker assigns, and the membership is librdkafka's.
 
-    Rebalance callbacks run inside `poll`, `consume` and `close`, on the caller's thread. Their exceptions propagate
-    from that call, after the rebalance has been applied.
+    Rebalance callbacks run inside `poll`, `consume` and `close`, on the caller's thread. Their exceptions
+    propagate from that call, after the rebalance has been applied.
 
-    One thread at a time may poll and consume; for a second one, `ConcurrentAccessError` is raised. Any thread may call
-    the other methods meanwhile.
+    One thread at a time may poll and consume; for a second one, `ConcurrentAccessError` is raised. Any thread
+    may call the other methods meanwhile.
 
     Raises:
         ConfigurationError: A setting cannot be applied; the message says which, and what to write.
     """
 
-    # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their methods.
+    # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their
+    # methods.
     _native_poll = Native.poll
     _native_consume = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         cls._native_consume = super().consume
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Create a consumer from a dict, from keywords, or from both; it joins no group before `subscribe`."""
+        """Create a consumer from a dict, keywords, or both; it joins no group before `subscribe`."""
         config = merge_config(args, kwargs)
         chain = config.pop(interceptor_chain.KEY, ())
         of_bases = {key: config.pop(key) for key in self._keys_of_bases if key in config}
@@ -93,19 +94,24 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard = AccessGuard()
         self._close_lock = threading.Lock()
         self._subscription: list[str] = []
-        # librdkafka's own membership commits what librdkafka has returned, and another base may have a poll of its own:
-        # in both cases nothing may be prefetched.
-        runs_ahead = not self._config.broker_assigned and type(self)._native_poll is Native.poll  # noqa: SLF001 - its own
-        self._prefetch = PrefetchBuffer(BATCH_SIZE if runs_ahead else 0)
+        # librdkafka's own membership commits what librdkafka has returned, and another base may have a poll
+        # of its own: in both cases nothing may be prefetched.
+        own_poll = type(self)._native_poll is Native.poll  # noqa: SLF001 - the class's own
+        prefetches = own_poll and not self._config.broker_assigned
+        self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
         self._waiting = self._prefetch.waiting
         if self._config.broker_assigned:
-            from groupwright.consumer._membership.librdkafka_membership import LibrdkafkaMembership  # noqa: PLC0415 - one of the two is needed
+            from groupwright.consumer._membership.librdkafka_membership import (  # noqa: PLC0415 - for one
+                LibrdkafkaMembership,
+            )
 
             native = LibrdkafkaMembership(self._config, self._guard, self._interceptors, log)
             self._member, self._on_native_error = native, native.on_native_error
         else:
             # Imports kafka-python, which takes 9 MB.
-            from groupwright.consumer._membership.classic_membership import ClassicMembership  # noqa: PLC0415 - see above
+            from groupwright.consumer._membership.classic_membership import (  # noqa: PLC0415 - as above
+                ClassicMembership,
+            )
 
             self._member = ClassicMembership(
                 self._config, self._guard, self._prefetch, self._interceptors, log
@@ -133,17 +139,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         An eager member rebalances even if the topics are the same.
 
-        Args:
-            topics: Names of topics (one that does not exist yet is no error), and regular expressions, which begin
+        Args: topics: Names of topics (one that does not exist yet is no error), and regular expressions,
+            which begin
                 with ``^``.
-            on_assign: Called with (consumer, assigned partitions). It may call `assign` with offsets of its own choice;
-                otherwise each partition starts at its committed offset.
+            on_assign: Called with (consumer, assigned partitions). It may call `assign` with offsets of its
+                own choice; otherwise each partition starts at its committed offset.
             on_revoke: Called with the revoked partitions while they are still owned: the place to commit.
             on_lost: Called with partitions that other members may own already; by default `on_revoke` is.
 
-        Raises:
-            TypeError: `topics` is not a list of strings, or a callback is not callable.
-            ConsumerError: There is no topic, a name is empty or given twice, or a regular expression is invalid
+        Raises: TypeError: `topics` is not a list of strings, or a callback is not callable. ConsumerError:
+            There is no topic, a name is empty or given twice, or a regular expression is invalid
                 (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id`` (``_FATAL``).
         """
         check_topics(topics)
@@ -161,15 +166,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._subscription = []
 
     def subscription(self) -> list[str]:
-        """Return the topics and regular expressions that `subscribe` was called with; empty without a subscription."""
+        """Return the topics and regular expressions of the subscription, as given to `subscribe`."""
         self._guard.check_usable()
         return list(self._subscription)
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Have the next poll rejoin the group (KIP-568), for an assignor whose plan depends on more than the topics.
+        """Have the next poll rejoin the group (KIP-568): for plans that depend on more than the topics.
 
-        The coordinator rebalances the group if this member leads it, or joins with other data than before: other topics,
-        or other `user_data` of its assignor. Otherwise it confirms the current generation.
+        The coordinator rebalances the group if this member leads it, or joins with other data than before:
+        other topics, or other `user_data` of its assignor. Otherwise it confirms the current generation.
 
         Args:
             reason: Reason, which the broker logs (KIP-800) and the `Rebalance` for listeners contains.
@@ -185,19 +190,18 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def poll(self, timeout: float = -1) -> Message | None:
         """Return the next message, or None after `timeout` seconds (-1: wait forever).
 
-        Rebalances are applied here. As in confluent-kafka, a message may be an error: test its `error()`. The coordinator's
-        errors come this way, and topics of the subscription that are not available.
+        Rebalances are applied here. As in confluent-kafka, a message may be an error: test its `error()`. The
+        coordinator's errors come this way, and topics of the subscription that are not available.
 
-        Raises:
-            GroupError: This member leads the group, and its assignor failed.
-            ConcurrentAccessError: Another thread is inside `poll` or `consume`.
-            WakeupError: `wakeup` was called.
-            RuntimeError: The consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
+        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
+            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
+            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
         """
         guard = self._guard
         guard.last = now = monotonic()
         if now < guard.fast_path_until and not guard.inside:
-            # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50 ns a poll.
+            # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50
+            # ns a poll.
             try:
                 return self._waiting.popleft()
             except IndexError:
@@ -298,14 +302,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait forever).
 
-        It returns early, with the messages that it has, when a rebalance waits: the next call applies that. An error is
-        returned alone, as a list of one message.
+        It returns early, with the messages that it has, when a rebalance waits: the next call applies that.
+        An error is returned alone, as a list of one message.
 
-        Raises:
-            GroupError: This member leads the group, and its assignor failed.
-            ConcurrentAccessError: Another thread is inside `poll` or `consume`.
-            WakeupError: `wakeup` was called.
-            RuntimeError: The consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
+        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
+            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
+            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
         """
         guard = self._guard
         guard.last = now = monotonic()
@@ -351,7 +353,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise
 
     def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
-        """Add to `messages` until there are enough or the time is over; return them as interceptors have changed them."""
+        """Add to `messages` until there are enough or the time is over; return what interceptors keep."""
         while True:
             with self._guard.timed():
                 if messages:
@@ -376,7 +378,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     messages.clear()  # interceptors have removed them all
 
     def _must_return(self, messages: list[Message]) -> bool:
-        """Return whether these messages must be returned first: what is due may revoke their partitions, or raise."""
+        """Return whether to return these first: what is due may revoke their partitions, or raise."""
         guard = self._guard
         asked = guard.closing or guard.woken or guard.must_yield
         return bool(messages) and (asked or self._member.due)
@@ -406,14 +408,14 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def wakeup(self) -> None:
         """Have the current `poll` or `consume`, or else the next one, raise `WakeupError`, once.
 
-        Any thread and any signal handler may call it. A poll ends within 25 ms; `consume` first returns the messages that
-        it has. Several calls before a poll count as one.
+        Any thread and any signal handler may call it. A poll ends within 25 ms; `consume` first returns the
+        messages that it has. Several calls before a poll count as one.
         """
         self._guard.request_wakeup()
 
     # --- Committing ---------------------------------------------------------------------------------
 
-    def commit(  # type: ignore[override] # the stub's overloads; the C method takes these three, in this order
+    def commit(  # type: ignore[override] # the stub's overloads; the C method takes these three
         self,
         message: Message | None = None,
         offsets: list[TopicPartition] | None = None,
@@ -422,17 +424,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
     ) -> list[TopicPartition] | None:
         """Commit a message's offset + 1, the given offsets, or all that was consumed (or stored) so far.
 
-        The commit carries this member's generation, so the broker rejects it once a rebalance has made it stale. Any
-        thread may commit; it does not wait for a poll.
+        The commit carries this member's generation, so the broker rejects it once a rebalance has made it
+        stale. Any thread may commit; it does not wait for a poll.
 
-        Args:
-            message: Commit the offset after this message.
-            offsets: Commit these offsets.
-            asynchronous: Whether to return at once; ``on_commit`` is called in a later poll, synchronous commit or close.
+        Args: message: Commit the offset after this message. offsets: Commit these offsets. asynchronous:
+            Whether to return at once; ``on_commit`` is called in a later poll, synchronous commit or close.
             others: ``async``, the former name of `asynchronous`.
 
-        Returns:
-            None if asynchronous. Otherwise the given partitions, or all that are assigned, with the committed offsets.
+        Returns: None if asynchronous. Otherwise the given partitions, or all that are assigned, with the
+            committed offsets.
 
         Raises:
             CommitError: A synchronous commit failed, or there was nothing to commit.
@@ -498,7 +498,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Return no messages of these partitions until `resume`, also if they are revoked and assigned again meanwhile."""
+        """Return no messages of these partitions until `resume`, also after a reassignment."""
         self._guard.check_usable()
         check_partitions(partitions)
         self._member.pause(self, partitions)
@@ -524,15 +524,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
     offsets_for_times = shared(Native.offsets_for_times)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the assigned partitions, each with the offset that it was assigned with, or OFFSET_STORED."""
+        """Return the assigned partitions with the offsets they were assigned with, or OFFSET_STORED."""
         self._guard.check_usable()
         return self._member.assignment(self)
 
     def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Return committed offsets, those of earlier asynchronous commits included.
 
-        confluent-kafka sends a commit and this request over one connection, in order. Here they use two connections, so
-        this method first waits for commits under way, for half of `timeout` and a second at most.
+        confluent-kafka sends a commit and this request over one connection, in order. Here they use two
+        connections, so this method first waits for commits under way, for half of `timeout` and a second at
+        most.
         """
         if not self._guard.closed:
             self._member.await_commits(_ORDER if timeout < 0 else min(_ORDER, timeout / 2))
@@ -553,12 +554,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     @between_polls
     def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Continue at the first offset of these partitions, or, without an argument, of all that are assigned."""
+        """Continue at the first offset of these partitions; by default, of all that are assigned."""
         self._seek_all(partitions, OFFSET_BEGINNING)
 
     @between_polls
     def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Continue after the last offset of these partitions, or, without an argument, of all that are assigned."""
+        """Continue after the last offset of these partitions; by default, of all that are assigned."""
         self._seek_all(partitions, OFFSET_END)
 
     def _seek_all(self, partitions: list[TopicPartition] | None, offset: int) -> None:
@@ -570,8 +571,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Return the number of offsets between an assigned partition's position and its end (KIP-695).
 
-        No request is sent: the end is the high watermark of the last fetch. (With ``isolation.level=read_committed`` Java
-        takes the last stable offset, which librdkafka does not report.)
+        No request is sent: the end is the high watermark of the last fetch. (With
+        ``isolation.level=read_committed`` Java takes the last stable offset, which librdkafka does not
+        report.)
 
         Returns:
             The lag; None until something was fetched, or if the partition's first offset is not known yet.
@@ -610,8 +612,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def consumer_group_metadata(self) -> bytes:
         """Return the metadata for `Producer.send_offsets_to_transaction`, so that the broker fences a zombie.
 
-        It contains the member id and the generation of the last assignment, also after that was lost: the broker then
-        rejects the offsets. (Without a generation, it would accept them.)
+        It contains the member id and the generation of the last assignment, also after that was lost: the
+        broker then rejects the offsets. (Without a generation, it would accept them.)
         """
         self._guard.check_usable()
         return self._member.group_metadata(self)
@@ -626,27 +628,31 @@ class Consumer(Observable, confluent_kafka.Consumer):
     ) -> None:
         """Commit if ``enable.auto.commit``, revoke the partitions (callbacks run), leave the group, and stop.
 
-        Any thread may close. The poll of another thread ends at once: it raises RuntimeError, or returns the messages that
-        it has. Then everything, callbacks included, runs on the closing thread. A second call does nothing, and neither
-        does a call in a forked child: the member belongs to the parent.
+        Any thread may close. The poll of another thread ends at once: it raises RuntimeError, or returns the
+        messages that it has. Then everything, callbacks included, runs on the closing thread. A second call
+        does nothing, and neither does a call in a forked child: the member belongs to the parent.
 
-        Args:
-            timeout: Seconds for the last commit and for leaving, if the coordinator does not answer; 10 by default.
-                Callbacks are called however short it is: `on_revoke`, and `on_commit` for each asynchronous commit.
-            leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one leaves.
+        Args: timeout: Seconds for the last commit and for leaving, if the coordinator does not answer; 10 by
+            default.
+                Callbacks are called however short it is: `on_revoke`, and `on_commit` for each asynchronous
+                commit.
+            leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one
+                leaves.
 
-        Raises:
-            ConsumerError: ``group.protocol=consumer``, and librdkafka does not support `leave`; the consumer stays open.
-            RuntimeError: The caller is a callback, or another thread has been inside one for 10 s; the consumer stays open.
+        Raises: ConsumerError: ``group.protocol=consumer``, and librdkafka does not support `leave`; the
+            consumer stays open. RuntimeError: The caller is a callback, or another thread has been inside one
+            for 10 s; the consumer stays open.
         """
         if self._guard.closed or self._guard.forked:
             self._guard.closed = True
             return
         if self._guard.ident == get_ident():
             raise RuntimeError(
-                "close() cannot be called by a thread that is inside another method of the consumer, such as a callback or "
-                "a signal handler that interrupts poll(): return from it first. A handler may set a flag, or raise an "
-                "exception"
+                "close() cannot be called by a thread that is inside another method of the consumer, "
+                "such as a "
+                "callback or a signal handler that interrupts poll(): return from it first. A "
+                "handler may set a "
+                "flag, or raise an exception"
             )
         if not isinstance(leave, GroupMembershipOperation):
             raise TypeError(f"close(leave=...) takes a GroupMembershipOperation, not {leave!r}")
@@ -680,15 +686,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._interceptors.close()
 
     def _close_handle(self) -> None:
-        """Close librdkafka's handle once no other thread uses it: before confluent-kafka 2.16 that thread would crash."""
+        """Close librdkafka's handle once no other thread uses it: confluent-kafka before 2.16 would crash."""
         with self._guard.exclusive(_CLOSE_TIMEOUT) as alone:
             try:
                 if alone:
                     super().close()
                 else:
                     self._log.warning(
-                        "another thread is still inside a call of this consumer %.0f s after its close; librdkafka's "
-                        "handle is freed once that call has returned",
+                        "another thread is still inside a call of this consumer %.0f s after its close; "
+                        "librdkafka's handle is freed once that call has returned",
                         _CLOSE_TIMEOUT,
                     )
             finally:

@@ -1,21 +1,23 @@
 """Access guard: one polling thread at a time, with hand-over to threads waiting for librdkafka's handle.
 
-Kafka's Java consumer has the same light lock (`KafkaConsumer.acquire`): a second polling thread is refused at once,
-because waiting would only hide the mistake.
+Kafka's Java consumer has the same light lock (`KafkaConsumer.acquire`): a second polling thread is refused at
+once, because waiting would only hide the mistake.
 
 Nothing here relies on where CPython switches threads, or on the GIL:
 
-- A thread enters with `dict.setdefault`, one atomic compare-and-set. On CPython 3.11 that costs 70 ns, and a `with`
-  statement on a lock 190 ns. The entry names its owner, so an exception of a signal handler cannot leave it behind.
+- A thread enters with `dict.setdefault`, one atomic compare-and-set. On CPython 3.11 that costs 70 ns, and a
+  `with` statement on a lock 190 ns. The entry names its owner, so an exception of a signal handler cannot
+  leave it behind.
 - `poll` does not enter to return a prefetched message. It takes it with one atomic `deque.popleft`, and
   `PrefetchBuffer` removes messages with one atomic call each.
-- Every other test-and-set holds `AccessGuard._mutex`, never during a native call, a callback or a wait. The mutex is
-  re-entrant: a signal handler may call `wakeup` while the thread that it interrupts holds it.
+- Every other test-and-set holds `AccessGuard._mutex`, never during a native call, a callback or a wait. The
+  mutex is re-entrant: a signal handler may call `wakeup` while the thread that it interrupts holds it.
 
-librdkafka's handle has a lock of its own. confluent-kafka holds it for a whole call, and it is unfair: beside a thread
-that polls without a pause, another thread might never get it. So a thread that wants the handle registers here, and the
-polling thread yields between two native polls. A call that changes what the next poll returns (`seek`, `subscribe`,
-`assign` and similar) needs more than the handle: the polling thread leaves the guard for that time, and re-enters.
+librdkafka's handle has a lock of its own. confluent-kafka holds it for a whole call, and it is unfair: beside
+a thread that polls without a pause, another thread might never get it. So a thread that wants the handle
+registers here, and the polling thread yields between two native polls. A call that changes what the next poll
+returns (`seek`, `subscribe`, `assign` and similar) needs more than the handle: the polling thread leaves the
+guard for that time, and re-enters.
 """
 
 import functools
@@ -41,7 +43,7 @@ _PAUSE = 0.001
 
 
 class AccessGuard(PollClock):
-    """The thread inside `poll` or `consume`, the threads waiting for it, and whether the consumer may still be used."""
+    """The thread inside `poll` or `consume`, the threads that wait for it, and whether any may enter."""
 
     __slots__ = (
         "__weakref__",
@@ -66,17 +68,19 @@ class AccessGuard(PollClock):
         self.inside: dict[str, int] = {}
         """Identifier of the thread inside as ``inside["thread"]``; empty if there is none.
 
-        A thread is inside if its ``inside.setdefault("thread", me)`` returned `me`. It leaves by ``del inside["thread"]``,
-        in a ``finally`` clause without any call before: CPython runs signal handlers after calls.
-        """
+        A thread is inside if its ``inside.setdefault("thread", me)`` returned `me`. It leaves by ``del
+        inside["thread"]``, in a ``finally`` clause without any call before: CPython runs signal handlers
+        after calls. """
         self.fast_path_until = 0.0
-        """Monotonic time until which `poll` has nothing to do but to return messages, unless `wake` is called."""
+        """Monotonic time until which `poll` has nothing to do but to return messages, unless `wake` is
+        called."""
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
         self.closing = self.closed = False
         """Whether a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never
-        """Whether the caller of the current `poll` or `consume` no longer waits; the call then ends as if timed out."""
+        """Whether the caller of the current `poll` or `consume` no longer waits; the call then ends as if
+        timed out."""
         self.woken = False
         """Whether `request_wakeup` was called and no poll has raised for it yet."""
         self._mutex = threading.RLock()
@@ -90,8 +94,8 @@ class AccessGuard(PollClock):
         """One token for each thread that is inside in place of the polling thread, or waits to be."""
         self._exclusive = False
         """Whether one thread has the handle to itself, or waits for the others to return it."""
-        # Asking for the process id costs a system call a poll. The hook cannot be unregistered, so it holds a weak
-        # reference.
+        # Asking for the process id costs a system call a poll. The hook cannot be unregistered, so it holds a
+        # weak reference.
         os.register_at_fork(after_in_child=functools.partial(_reset_in_child, weakref.ref(self)))
 
     @classmethod
@@ -106,8 +110,8 @@ class AccessGuard(PollClock):
     def wake(self) -> None:
         """Have the next poll check everything; callable from any thread.
 
-        Callers publish their reason first: `open_fast_path` checks all reasons while it holds the mutex, so it either
-        sees this reason or is overruled here.
+        Callers publish their reason first: `open_fast_path` checks all reasons while it holds the mutex, so
+        it either sees this reason or is overruled here.
         """
         with self._mutex:
             self.fast_path_until = 0.0
@@ -120,7 +124,8 @@ class AccessGuard(PollClock):
             is_due: Whether the membership or the prefetch buffer has anything to do now.
         """
         with self._mutex:
-            # First the time, then the checks: a signal handler may call `wake` between any two of these lines.
+            # First the time, then the checks: a signal handler may call `wake` between any two of these
+            # lines.
             self.fast_path_until = until
             if self.has_waiters or self.closing or self.woken or is_due():
                 self.fast_path_until = 0.0
@@ -153,7 +158,7 @@ class AccessGuard(PollClock):
             self.inside_seconds += ended - began
 
     def polled(self, now: float) -> float:
-        """Return when the application last polled: `now` while a thread is inside, callbacks included (as in librdkafka)."""
+        """Return when the application last polled: `now` while it is inside, callbacks included."""
         return now if self.ident else self.last
 
     # --- The handle ---------------------------------------------------------------------------------
@@ -187,7 +192,7 @@ class AccessGuard(PollClock):
 
     @contextmanager
     def exclusive(self, timeout: float) -> Iterator[bool]:
-        """Use the handle with no other thread in it; yield whether all have returned it within `timeout` seconds."""
+        """Use the handle alone; yield whether all other threads have returned it within `timeout` seconds."""
         try:
             with self._mutex:
                 self._exclusive = True
@@ -339,8 +344,9 @@ class AccessGuard(PollClock):
         if other != me:
             self.closing = False
             raise RuntimeError(
-                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback of this consumer "
-                "or in a call without a time limit; end that call first"
+                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a "
+                "callback of "
+                "this consumer, or in a call without a time limit; end that call first"
             )
 
 
@@ -384,7 +390,7 @@ _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
 def shared(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a native method that any thread may call, and that fails where librdkafka's handle would fail or hang."""
+    """Return a native method for any thread, which raises where the handle would fail or hang."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -397,7 +403,7 @@ def shared(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]
 
 
 def exclusive(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method that one thread at a time may call, and none while another thread closes the consumer."""
+    """Return a method that one thread at a time may call, and none while the consumer is being closed."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -422,7 +428,7 @@ def exclusive(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Resu
 
 
 def between_polls(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method for which the polling thread leaves `poll` or `consume`; it waits until no other thread is inside."""
+    """Return a method that waits until no thread is inside; the polling thread leaves for it."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -430,7 +436,8 @@ def between_polls(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _
         guard.check_usable()
         if guard.ident == get_ident():
             return method(consumer, *args, **kwargs)  # in a callback
-        with guard.between_polls(lambda: consumer._member.in_callback, method.__name__):  # noqa: SLF001 - as above
+        member = consumer._member  # noqa: SLF001 - as above
+        with guard.between_polls(lambda: member.in_callback, method.__name__):
             return method(consumer, *args, **kwargs)
 
     return call

@@ -1,10 +1,12 @@
-"""Assignment applier: applies assignments and revocations on the polling thread: callbacks, handle, listeners.
+"""Assignment applier: applies assignments and revocations to the handle, and calls callbacks and listeners.
 
-It calls `incremental_assign` and `incremental_unassign` alone, because `assign` would fetch again what the member keeps,
-and passes explicit offsets, because librdkafka, which is in no group, would otherwise look them up by itself.
+It calls `incremental_assign` and `incremental_unassign` alone, because `assign` would fetch again what the
+member keeps, and passes explicit offsets, because librdkafka, which is in no group, would otherwise look them
+up by itself.
 
-An exception of a callback does not end the rebalance: it is recorded in `Failures`, and `poll` raises it once, afterwards.
-The callback is not called again. Raised inside a native call, the exception would lose a message.
+An exception of a callback does not end the rebalance: it is recorded in `Failures`, and `poll` raises it
+once, afterwards. The callback is not called again. Raised inside a native call, the exception would lose a
+message.
 """
 
 import logging
@@ -86,8 +88,8 @@ class AssignmentApplier:
         self.on_lost: RebalanceCallback | None = None
         self.listeners = Listeners(log)
         self.cooperative: bool | None = None
-        """Whether the last assignment was cooperative (KIP-429), which decides the calls that may change it; None before
-        the first."""
+        """Whether the last assignment was cooperative (KIP-429), which decides the calls that may change it;
+        None before the first."""
 
         self._group_id = group_id
         self._client_id = client_id
@@ -117,7 +119,7 @@ class AssignmentApplier:
     # --- Events -------------------------------------------------------------------------------------
 
     def assign(self, handle: Handle, event: Assign) -> None:
-        """Assign the gained partitions. A cooperative on_assign is called even if there are none, as in librdkafka."""
+        """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none."""
         if event.ticket == self._done:
             return
         self.cooperative = event.cooperative
@@ -158,7 +160,7 @@ class AssignmentApplier:
     def _logical_offsets(
         self, gained: list[TopicPartitionKey], committed: Offsets
     ) -> set[tuple[TopicPartitionKey, int]]:
-        """Return what to look up: where partitions without a committed offset begin, and what on_assign may choose."""
+        """Return what to look up: starts without a committed offset, and what on_assign may choose."""
         wanted = {(key, reset) for key in gained for reset in (_LOGICAL if self.on_assign else ())}
         if self._reset in _LOGICAL:
             starts = [(key, committed.get(key)) for key in gained]
@@ -169,7 +171,7 @@ class AssignmentApplier:
         return wanted
 
     def _introduce(self, handle: Handle) -> None:
-        """Have librdkafka ask for the leaders of new topics, without waiting: by itself it looks once a second."""
+        """Have librdkafka ask for the leaders of new topics, as by itself it does once a second."""
         try:
             Native.offsets_for_times(handle, self._new_topics, timeout=0)
         except confluent_kafka.KafkaException as error:
@@ -187,7 +189,7 @@ class AssignmentApplier:
         self._lookup.wait(seconds)
 
     def revoke(self, handle: Handle, event: Revoke, commit: Callable[[Handle], object] | None = None) -> None:
-        """Give the event's partitions up. Whatever the callback does, none of them stays assigned.
+        """Revoke the event's partitions. Whatever the callback does, none of them stays assigned.
 
         `commit` is called after the callback, while offsets of the partitions may still be committed.
         """
@@ -217,7 +219,7 @@ class AssignmentApplier:
         if timeline is not None:
             self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
 
-    # --- What the user may call in a callback -------------------------------------------------------
+    # --- In a callback of the application -----------------------------------------------------------
 
     @property
     def given(self) -> Partitions:
@@ -254,14 +256,15 @@ class AssignmentApplier:
         )
         self._offsets.begin(starts)
         self._prefetch.begin(starts)
-        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may be.
+        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may
+        # be.
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(handle, paused)
         self._applied = True
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
-        """Return what is assigned, with the offsets that the application has chosen, as librdkafka does; any thread may ask."""
+        """Return the assigned partitions with the offsets that the application has chosen; for any thread."""
         return [
             TopicPartition(p.topic, p.partition, self._chosen.get((p.topic, p.partition), p.offset))
             for p in Native.assignment(handle)
@@ -277,7 +280,7 @@ class AssignmentApplier:
         self._applied = True
 
     def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
+        """Pause natively; as in librdkafka, pausing a topic that it never had has no effect."""
         known = [p for p in partitions if self._offsets.knows(p.topic)]
         Native.pause(handle, known)
         self._prefetch.pause((p.topic, p.partition) for p in known)
@@ -312,9 +315,10 @@ class AssignmentApplier:
     def _resolved(self, starts: list[TopicPartition]) -> list[TopicPartition]:
         """Return the starts with offsets instead of "beginning" and "end", where the look-up has found them.
 
-        librdkafka would look them up by itself. But its answer moves the partition whenever it comes: it undoes a seek that
-        came first. And after an answer for a partition that was unassigned meanwhile, librdkafka asks again half a second
-        later and moves the partition, wherever it was assigned by then (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
+        librdkafka would look them up by itself. But its answer moves the partition whenever it comes: it
+        undoes a seek that came first. And after an answer for a partition that was unassigned meanwhile,
+        librdkafka asks again half a second later and moves the partition, wherever it was assigned by then
+        (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
         """
         return [self._found(p) if p.offset in _LOGICAL else p for p in starts]
 

@@ -1,8 +1,9 @@
-"""Automatic commits: when the next one is due, and a thread that makes it while the application does not poll.
+"""Automatic commits: their clock, and a thread that makes them while the application does not poll.
 
-librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a message for
-minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which the network's thread never
-touches. Where the polling thread stays away, a thread made for this one commit reads them.
+librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a
+message for minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which
+the network's thread never touches. Where the polling thread stays away, a thread made for this one commit
+reads them.
 """
 
 import math
@@ -15,7 +16,8 @@ from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle
 
 PATIENCE = 0.2
-"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to come by."""
+"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to
+come by."""
 
 _LONGEST = 60.0
 

@@ -1,4 +1,4 @@
-"""The application's arguments and callbacks: checks of arguments, and a guard against exceptions of callbacks."""
+"""Checks of the application's arguments, and a guard against exceptions of its callbacks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Failures:
-    """The first exception that a callback raised, until `poll` raises it; inside a native call it would lose a message."""
+    """The first exception of a callback, until `poll` raises it after the native call."""
 
     __slots__ = ("_wake", "error")
 

@@ -1,14 +1,15 @@
-"""Groupwright's own membership (the classic protocol): it joins, beats, commits and leaves; librdkafka fetches.
+"""Groupwright's own membership (the classic protocol): it joins, sends heartbeats, commits and leaves.
 
-`ClassicMembership` wires the parts and passes calls on to them: `EventServer` serves what the network thread reports,
-`ManualAssignment` does what the application asks for, and `Committer` commits.
+`ClassicMembership` wires the parts and passes calls on to them: `EventServer` serves what the network thread
+reports, `ManualAssignment` does what the application asks for, and `Committer` commits.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import confluent_kafka.admin  # noqa: F401 - else list_topics imports it within a poll, where a signal handler's exception becomes an ImportError
+# Otherwise list_topics imports it within a poll, where a signal handler's exception becomes an ImportError.
+import confluent_kafka.admin  # noqa: F401 - see above
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
@@ -226,7 +227,7 @@ class ClassicMembership:
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own the partitions, because the process was stopped for longer than the session."""
+        """Whether other members may own the partitions by now, after the process was stopped."""
         return self._events.session_expired
 
     # --- Subscribing --------------------------------------------------------------------------------
@@ -267,8 +268,9 @@ class ClassicMembership:
     def _change(self, method: Callable[..., list[Action]], *args: object, revokes: bool) -> None:
         """Pass a change of the subscription to the membership.
 
-        If it revokes the partitions, no message is returned before on_revoke was called, as in librdkafka. The wait is
-        for the event of the revocation, so that the very next poll applies it, even one with a timeout of 0.
+        If it revokes the partitions, no message is returned before on_revoke was called, as in librdkafka.
+        The wait is for the event of the revocation, so that the very next poll applies it, even one with a
+        timeout of 0.
         """
         if revokes:
             self._events.depart()
@@ -283,7 +285,7 @@ class ClassicMembership:
 
     def _check_not_fenced(self, words: str) -> None:
         if self._membership.fenced:
-            raise ConsumerError(KafkaError._FATAL, f"{words}: {_FATAL}")  # noqa: SLF001 - librdkafka's public code
+            raise ConsumerError(KafkaError._FATAL, f"{words}: {_FATAL}")  # noqa: SLF001 - public
 
     # --- The assignment -----------------------------------------------------------------------------
 
@@ -343,7 +345,7 @@ class ClassicMembership:
         """Accept any operation: the member can leave, and stay."""
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
-        """Commit, have the partitions revoked (callbacks run), and leave the group or stay in it; within `timeout` seconds."""
+        """Commit, have the partitions revoked, and leave the group or stay, within `timeout` seconds."""
         self._events.leave(handle, timeout, operation, subscribed=self._subscribed)
 
 
@@ -353,4 +355,4 @@ def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSubscription
         return parse_subscription(topics, config.ignored_topics)
     except ValueError as error:
         words = f"Failed to set subscription: Local: Invalid argument or configuration: {error}"
-        raise ConsumerError(KafkaError._INVALID_ARG, words) from error  # noqa: SLF001 - librdkafka's public code
+        raise ConsumerError(KafkaError._INVALID_ARG, words) from error  # noqa: SLF001 - public

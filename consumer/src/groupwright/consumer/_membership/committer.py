@@ -1,4 +1,4 @@
-"""Makes commits: those that the application asks for and those that are due, and reports their results."""
+"""Committer: makes the application's and automatic commits, and reports their results."""
 
 import math
 import threading
@@ -37,7 +37,7 @@ _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
 @dataclass(frozen=True, slots=True)
 class CommitEnded:
-    """An asynchronous commit that has ended, one way or the other: ``on_commit`` is to be called."""
+    """An asynchronous commit that has ended, for which ``on_commit`` is still to be called."""
 
     partitions: list[TopicPartition]
     """As they were asked for, those without an offset included."""
@@ -109,7 +109,10 @@ class Committer:
         """Commit as `Consumer.commit` says."""
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
-        code, detail = KafkaError._NO_OFFSET, "none of these partitions has an offset"  # noqa: SLF001 - public code
+        code, detail = (
+            KafkaError._NO_OFFSET,  # noqa: SLF001 - public
+            "none of these partitions has an offset",
+        )
         if message is not None:
             check_message(message)
             error = message.error()
@@ -124,13 +127,19 @@ class Committer:
             check_partitions(offsets)
             partitions, wanted = offsets, from_partitions(offsets)
         elif self._membership.lost:
-            code, detail = KafkaError._ASSIGNMENT_LOST, "other members may own these partitions"  # noqa: SLF001 - public code
+            code, detail = (
+                KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001 - public
+                "other members may own these partitions",
+            )
             partitions, wanted = [], {}
         else:
             detail = "nothing was consumed since the last commit"
             partitions, wanted = self._all_pending(handle)
         if self._membership.fenced:
-            code, detail = KafkaError._FATAL, "another member has taken this one's group.instance.id"  # noqa: SLF001 - public code
+            code, detail = (
+                KafkaError._FATAL,  # noqa: SLF001 - public
+                "another member has taken this one's group.instance.id",
+            )
             partitions, wanted = [], {}
         timeout = self._config.network.request_timeout
         if asynchronous and wanted:
@@ -179,13 +188,14 @@ class Committer:
             names = ", ".join(f"{topic} [{number}]" for topic, number in wanted)
             detail = f"the offset of {names} cannot be stored: none of these partitions is assigned"
             known = any(self._offsets.knows(topic) for topic, _ in wanted)
-            raise CommitError(KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION, detail)  # noqa: SLF001 - public codes
+            code = KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - public
+            raise CommitError(code, detail)
 
     def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets whose commit is under way, where none was chosen.
 
-        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would be missed, and
-        messages delivered twice.
+        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would
+        be missed, and messages delivered twice.
         """
         with self._lock:
             newest = {key: offset for key, (offset, _) in self._newest.items()}
@@ -224,7 +234,8 @@ class Committer:
     def last_commit(self, handle: Handle, keys: Collection[TopicPartitionKey], timeout: float) -> None:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
-        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
+        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the
+        assignment ends with.
         """
         if not self._config.auto_commit:
             return
@@ -262,7 +273,7 @@ class Committer:
             return
         try:
             self._config.on_commit(error, reported(ended.partitions, ended.result.errors))
-        except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
+        except BaseException as raised:  # noqa: BLE001 - poll raises it
             self._failures.record(raised)
 
     def _take_result(

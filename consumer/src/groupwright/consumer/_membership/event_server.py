@@ -27,7 +27,7 @@ _UNREQUESTED = -1
 
 
 class EventServer:
-    """Serves what is due on the polling thread: events of the membership, commits, and looks at the handle."""
+    """Serves what is due on the polling thread: events of the membership, commits, checks of the handle."""
 
     def __init__(
         self,
@@ -121,11 +121,11 @@ class EventServer:
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own the partitions, because the process was stopped for longer than the session."""
+        """Whether other members may own the partitions by now, after the process was stopped."""
         return time.monotonic() >= self._membership.owned_until
 
     def depart(self) -> None:
-        """Return no more messages until the revocation of all partitions, which the application has caused, is applied."""
+        """Hold messages back until all partitions are revoked, which the application has caused."""
         self._departing = self._applier.holds_partitions
 
     @property
@@ -139,12 +139,12 @@ class EventServer:
 
     @property
     def _slept_through_session(self) -> bool:
-        """Whether the next event is an assignment whose session is over: the network thread is about to withdraw it."""
+        """Whether the next event is an assignment of a session that is over; it is about to be withdrawn."""
         return self._inbox.next_gains is not None and self._session_over
 
     @property
     def _session_over(self) -> bool:
-        """Whether the coordinator may have expelled this member, even if the network thread has not noticed yet."""
+        """Whether the coordinator may have expelled this member, noticed by the network thread or not."""
         return time.monotonic() >= self._membership.session_until
 
     # --- Events -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class EventServer:
         return None
 
     def _may_take(self, handle: Handle) -> bool:
-        """Prepare the next event, and return whether it may be taken now. The process may be stopped meanwhile."""
+        """Prepare the next event; return whether it may be taken now."""
         coming = self._inbox.next_gains
         if coming is not None and not self.closing and not self._applier.prepare(handle, coming):
             return False  # the next poll tries again
@@ -179,7 +179,8 @@ class EventServer:
             case PollExceeded():
                 self._driver.call(self._membership.resume)
                 self._inbox.done(event)
-                return _error(KafkaError(KafkaError._MAX_POLL_EXCEEDED, event.message))  # noqa: SLF001 - public code
+                code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - public
+                return _error(KafkaError(code, event.message))
             case TopicUnavailable():
                 self._inbox.done(event)
                 return _error(explain_topic(event.topic, event.error), event.topic)
@@ -212,7 +213,8 @@ class EventServer:
 
         The membership joins or leaves once the commit has ended.
         """
-        # A revocation that the membership has not requested loses nothing, even if the membership has left meanwhile.
+        # A revocation that the membership has not requested loses nothing, even if the membership has left
+        # meanwhile.
         requested = event.ticket != _UNREQUESTED
         lost = event.lost or (requested and not self._membership.identity.valid) or self._session_over
         if not lost:
@@ -246,7 +248,8 @@ class EventServer:
         if self._committer.ended:
             self._committer.finish()
         if not subscribed:
-            # Nothing revokes partitions that were assigned by hand. The membership waits for the commit before it ends.
+            # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
+            # before it ends.
             assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
             self._committer.last_commit(handle, assigned, timeout)
         patience = min(PATIENCE, timeout / 2)
@@ -260,7 +263,7 @@ class EventServer:
         self._revoke_the_rest(handle)
 
     def _revoke_the_rest(self, handle: Handle) -> None:
-        """Call on_revoke if the time was over before the membership requested it; commits are not awaited then."""
+        """Call on_revoke if the time was over before the membership requested it."""
         partitions = self._applier.given
         if partitions:
             lost = self._session_over or self._membership.lost

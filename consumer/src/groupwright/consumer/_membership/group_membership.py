@@ -1,4 +1,4 @@
-"""Interfaces of the two objects that a `Consumer` is made of: librdkafka's handle, and its membership in the group."""
+"""Interfaces of the two parts of a `Consumer`: librdkafka's handle, and the membership in the group."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, cast
@@ -42,26 +42,27 @@ class Handle(Protocol):
 
 
 Native = cast("type[Handle]", confluent_kafka.Consumer)
-"""confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer` overrides."""
+"""confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer`
+overrides."""
 
 
 class GroupMembership(Protocol):
     """A membership: Groupwright's own (`ClassicMembership`) or librdkafka's (`LibrdkafkaMembership`).
 
-    Each call passes the handle, which is the consumer itself. The membership keeps no reference to it, so that a consumer
-    that is dropped without `close` can be collected. Any thread may call `commit`, `store_offsets`, `pause` and `resume`, and
-    read the properties. The rest is for the polling thread.
+    Each call passes the handle, which is the consumer itself. The membership keeps no reference to it, so
+    that a consumer that is dropped without `close` can be collected. Any thread may call `commit`,
+    `store_offsets`, `pause` and `resume`, and read the properties. The rest is for the polling thread.
     """
 
     listeners: Listeners
 
     @property
     def native_config(self) -> dict[str, Any]:
-        """What librdkafka's handle is made with. It may hold a password: nothing keeps it."""
+        """Configuration of librdkafka's handle. It may contain a password, so nothing keeps it."""
 
     @property
     def snapshot(self) -> MembershipSnapshot:
-        """The membership at this moment; any thread may ask, and no poll waits for it."""
+        """The membership at this moment; any thread may read it, and no poll waits for it."""
 
     @property
     def in_callback(self) -> bool:
@@ -69,30 +70,30 @@ class GroupMembership(Protocol):
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own this one's partitions by now; asked before messages are handed out."""
+        """Whether other members may own the partitions by now; read before messages are returned."""
 
     @property
     def due(self) -> bool:
-        """Whether anything waits to be served; asked while messages are in hand."""
+        """Whether anything waits to be served; read while messages wait to be returned."""
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing will have to be served, unless `due` says so."""
+        """Monotonic time until which nothing has to be served, unless `due`."""
 
     def start(self) -> Callable[[], None]:
-        """Begin, once the handle is made; return what ends it when the consumer was dropped without `close`.
+        """Begin, once the handle exists; return what ends it if the consumer is dropped without `close`.
 
         That may refer to nothing that refers to the consumer.
         """
 
     def serve(self, handle: Handle) -> Message | None:
-        """Do what is due before messages are handed out; return an error to hand out instead."""
+        """Do what is due before messages are returned; return an error to return instead."""
 
     def hold(self, seconds: float) -> bool:
-        """Wait instead of polling, if nothing may be delivered now; return whether that is so."""
+        """Wait instead of polling if no message may be returned now; return whether that is so."""
 
     def take_error(self) -> BaseException | None:
-        """Return what a callback has raised, once."""
+        """Return the exception of a callback, once."""
 
     def subscribe(
         self,
@@ -102,47 +103,47 @@ class GroupMembership(Protocol):
         on_revoke: RebalanceCallback | None,
         on_lost: RebalanceCallback | None,
     ) -> None:
-        """Be a member with this subscription."""
+        """Join the group with this subscription."""
 
     def enforce_rebalance(self, reason: str) -> None:
-        """Have the next poll join the group anew.
+        """Have the next poll rejoin the group.
 
         Raises:
             ConsumerError: There is no subscription, or the membership cannot do it.
         """
 
     def unsubscribe(self, handle: Handle) -> None:
-        """Be no member."""
+        """Leave the group."""
 
     def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Replace the assignment."""
 
     def unassign(self, handle: Handle) -> None:
-        """Give all up."""
+        """Remove all partitions."""
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add partitions."""
 
     def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Take partitions out."""
+        """Remove partitions."""
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
-        """Return what is assigned; any thread may ask."""
+        """Return the assigned partitions; for any thread."""
 
     def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Stop delivering partitions."""
+        """Stop returning messages of partitions."""
 
     def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Deliver partitions again."""
+        """Return messages of partitions again."""
 
     def paused(self, handle: Handle) -> list[TopicPartition]:
-        """Return the assigned partitions that are paused; any thread may ask."""
+        """Return the assigned partitions that are paused; for any thread."""
 
     def sought(self, key: TopicPartitionKey) -> int | None:
-        """Return where a partition was last sought since it was assigned; None if that is not known."""
+        """Return where a partition was last sought since its assignment; None if that is not known."""
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
-        """Go on at another offset."""
+        """Continue at another offset."""
 
     def commit(
         self,
@@ -155,7 +156,7 @@ class GroupMembership(Protocol):
         """Commit."""
 
     def await_commits(self, seconds: float) -> None:
-        """Wait until commits under way have ended, at most so many seconds; for any thread."""
+        """Wait until commits under way have ended, for `seconds` at most; for any thread."""
 
     def store_offsets(
         self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
@@ -169,17 +170,17 @@ class GroupMembership(Protocol):
         """Return the metadata for a transaction."""
 
     def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
-        """Authenticate with these from now on."""
+        """Authenticate with these credentials from now on."""
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Check that the member can close so.
+        """Check that the membership can leave in this way.
 
         Raises:
             ConsumerError: It cannot.
         """
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
-        """Commit, give everything up, and leave the group or stay in it; by `timeout` seconds."""
+        """Commit, revoke all partitions, and leave the group or stay in it, within `timeout` seconds."""
 
     def stop(self) -> None:
-        """End all that runs in the background."""
+        """End the background threads."""

@@ -1,13 +1,14 @@
-"""A new start for librdkafka's handle once it has lost all its brokers for good.
+"""Handle recovery: recreates librdkafka's handle once it has lost all its brokers for good.
 
-librdkafka forgets the brokers that a metadata answer leaves out. A broker that is shutting down may name none at all,
-not even itself; if it was the only one that was left, the handle has no broker then, and nothing makes it look for one:
-it fetches nothing any more, without a word (`rd_kafka_metadata_decommission_unavailable_brokers`, seen in 2.16). The
-membership has connections of its own, and would keep partitions that nobody consumes.
+librdkafka forgets the brokers that a metadata answer leaves out. A broker that is shutting down may name none
+at all, not even itself; if it was the only one that was left, the handle has no broker then, and nothing
+makes it look for one: it fetches nothing any more, without a word
+(`rd_kafka_metadata_decommission_unavailable_brokers`, seen in 2.16). The membership has connections of its
+own, and would keep partitions that nobody consumes.
 
-So whenever the coordinator has been found, a look some time later asks librdkafka for metadata. If it says again and
-again that it has no broker, while the coordinator answers, the handle is closed and made once more, in the same
-object, and fetches on where the application is. Nothing of this touches the group.
+So whenever the coordinator has been found, a look some time later asks librdkafka for metadata. If it says
+again and again that it has no broker, while the coordinator answers, the handle is closed and made once more,
+in the same object, and fetches on where the application is. Nothing of this touches the group.
 """
 
 import logging
@@ -35,7 +36,7 @@ _LONGEST_PATIENCE = 600.0
 
 
 class HandleRecovery:
-    """Watches over one consumer's handle. The polling thread looks and revives; any thread may ask for a look."""
+    """Checks a consumer's handle on the polling thread, and recreates it; any thread may request that."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class HandleRecovery:
         patience: float,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Start without suspicion.
+        """Create it with no check due.
 
         Args:
             reachable: Whether the coordinator is known, and answers: else librdkafka is not to blame.
@@ -78,12 +79,12 @@ class HandleRecovery:
         self._credentials = (username, password)
 
     def begin(self) -> None:
-        """Have a look at the handle in a while: the coordinator was lost, and is found."""
+        """Request a check of the handle, because the coordinator was lost and has been found."""
         self.next_look = self._clock() + self._patience
         self._guard.wake()
 
     def check(self, handle: Handle, config: Callable[[], dict[str, Any]]) -> None:
-        """Revive the handle if it has been without a broker at each of the last looks.
+        """Recreate the handle if it had no broker at each of the last checks.
 
         Args:
             handle: The consumer's handle.
@@ -120,8 +121,9 @@ class HandleRecovery:
             self._starts = list(map(self._start, positions, assigned))
             self._prefetch.seed_positions(positions)
             self._log.warning(
-                "librdkafka has lost all its brokers and does not look for them, although the coordinator answers; it is "
-                "started anew, and goes on with %d partitions where the application is",
+                "librdkafka has lost all its brokers and does not look for them, although the "
+                "coordinator answers; "
+                "it is started anew, and goes on with %d partitions where the application is",
                 len(assigned),
             )
         Native.close(handle)
@@ -138,7 +140,7 @@ class HandleRecovery:
             Native.pause(handle, paused)
 
     def _start(self, position: TopicPartition, assigned: TopicPartition) -> TopicPartition:
-        """Return where a partition goes on: where it is, else where it was sought, else where it was to begin."""
+        """Return where a partition continues: its position, where it was sought, or its first offset."""
         if position.offset >= 0:
             return position
         sought = self._offsets.sought((assigned.topic, assigned.partition))

@@ -1,4 +1,4 @@
-"""librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns, librdkafka does the rest."""
+"""librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -33,11 +33,11 @@ _REFUSALS = frozenset(
         KafkaError.UNSUPPORTED_ASSIGNOR,
     }
 )
-"""What a coordinator answers to a member that it does not take."""
+"""Errors with which a coordinator refuses a member."""
 
 
 class LibrdkafkaMembership:
-    """A `GroupMembership` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
+    """A `GroupMembership` that is librdkafka's; rebalances for listeners are derived from its callbacks."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class LibrdkafkaMembership:
 
     @property
     def native_config(self) -> dict[str, Any]:
-        """What librdkafka's handle is made with."""
+        """Configuration of librdkafka's handle."""
         native = guard_native_callbacks(self._config.native, self._failures)
         native["on_commit"] = guarded(self._committed, self._failures)
         if callable(native.get("error_cb")):
@@ -79,7 +79,7 @@ class LibrdkafkaMembership:
 
     @property
     def snapshot(self) -> MembershipSnapshot:
-        """What is known here; the rest is in librdkafka's statistics."""
+        """The membership as far as it is known here; the rest is in librdkafka's statistics."""
         return MembershipSnapshot(
             state="unjoined" if self._guard.closed else None,
             fenced=self._fenced,
@@ -90,7 +90,7 @@ class LibrdkafkaMembership:
 
     @property
     def due(self) -> bool:
-        """Whether what a callback raised waits to be raised."""
+        """Whether the exception of a callback waits to be raised."""
         return self._failures.error is not None
 
     @property
@@ -99,7 +99,7 @@ class LibrdkafkaMembership:
         return self._rebalances.settles_at
 
     def serve(self, _handle: Handle) -> Message | None:
-        """Tell of what has settled; raise what a callback raised."""
+        """Notify listeners of settled rebalances; raise the exception of a callback."""
         self._notify(self._rebalances.settle(time.monotonic()))
         error = self.take_error()
         if error is not None:
@@ -112,15 +112,15 @@ class LibrdkafkaMembership:
         return False
 
     def hold(self, _seconds: float) -> bool:
-        """Hold nothing back."""
+        """Return False: librdkafka itself holds messages back."""
         return False
 
     def take_error(self) -> BaseException | None:
-        """Return what a callback has raised, once."""
+        """Return the exception of a callback, once."""
         return self._failures.take()
 
     def on_native_error(self, error: KafkaError) -> None:
-        """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
+        """Record an error about the membership, from librdkafka's poll or ``error_cb``."""
         code = _cause(error)
         if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
             self._silences += 1
@@ -151,7 +151,7 @@ class LibrdkafkaMembership:
         on_revoke: RebalanceCallback | None,
         on_lost: RebalanceCallback | None,
     ) -> None:
-        """Subscribe natively, with the listeners told beside the callbacks."""
+        """Subscribe natively; listeners are notified beside the callbacks."""
         Native.subscribe(
             handle,
             topics,
@@ -166,8 +166,8 @@ class LibrdkafkaMembership:
         """Refuse: the broker decides when the group rebalances."""
         raise ConsumerError(
             KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
-            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to rebalance: leave "
-            "group.protocol out",
+            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to "
+            "rebalance: leave group.protocol out",
         )
 
     def unsubscribe(self, handle: Handle) -> None:
@@ -188,11 +188,11 @@ class LibrdkafkaMembership:
         Native.incremental_assign(handle, partitions)
 
     def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Take out natively."""
+        """Remove natively."""
         Native.incremental_unassign(handle, partitions)
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
-        """Return what is assigned."""
+        """Return the assigned partitions."""
         with self._guard.shared():
             return Native.assignment(handle)
 
@@ -215,10 +215,10 @@ class LibrdkafkaMembership:
         return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
 
     def sought(self, _key: TopicPartitionKey) -> None:
-        """Know nothing: librdkafka tells no position between a seek and the next message."""
+        """Return None: librdkafka has no position between a seek and the next message."""
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
-        """Go on at another offset."""
+        """Continue at another offset."""
         Native.seek(handle, partition)
 
     def await_commits(self, seconds: float) -> None:
@@ -276,14 +276,16 @@ class LibrdkafkaMembership:
             Native.set_sasl_credentials(handle, username, password)
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Refuse what librdkafka's close does not do: a dynamic member leaves, a static one stays (KIP-848)."""
+        """Refuse what librdkafka's close cannot do: a dynamic member leaves, a static one stays (KIP-848)."""
         static = self._config.network.group_instance_id is not None
         usual = GroupMembershipOperation.REMAIN_IN_GROUP if static else GroupMembershipOperation.LEAVE_GROUP
         if operation not in {usual, GroupMembershipOperation.DEFAULT}:
             raise ConsumerError(
                 KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
-                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka closes: a member with a "
-                "group.instance.id stays, another one leaves. Leave group.protocol out, or leave=... out",
+                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka "
+                "closes: "
+                "a member with a group.instance.id stays, another one leaves. Leave group.protocol out, or "
+                "leave=... out",
             )
 
     def leave(self, _handle: Handle, _timeout: float, _operation: GroupMembershipOperation) -> None:
@@ -314,7 +316,7 @@ class LibrdkafkaMembership:
         return call
 
     def _operated(self, what: str, partitions: list[TopicPartitionKey], moment: Moment) -> None:
-        """Tell of a callback that has run, and of the rebalances that it shows to have ended."""
+        """Notify listeners of a callback that has run, and of the rebalances that it shows to have ended."""
         seconds = moment.ended - moment.began
         if what == "assigned":
             self.listeners.notify("partitions_assigned", by_topic(partitions), seconds)

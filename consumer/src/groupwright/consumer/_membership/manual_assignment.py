@@ -15,8 +15,8 @@ from groupwright.consumer._protocol.model import TopicPartitionKey
 from groupwright.consumer.errors import ConsumerError
 
 _EAGER = (
-    "Changes to the current assignment must be made using assign() when rebalance protocol type is EAGER, as this "
-    "member's is: its partition.assignment.strategy is not cooperative"
+    "Changes to the current assignment must be made using assign() when rebalance protocol type is EAGER, as "
+    "this member's is: its partition.assignment.strategy is not cooperative"
 )
 _COOPERATIVE = (
     "Local: Erroneous state: this member rebalances cooperatively, so its assignment is changed with "
@@ -41,16 +41,12 @@ class ManualAssignment:
     ) -> None:
         """Create it with nothing assigned.
 
-        Args:
-            membership: State of the member; only read here.
-            applier: Applies assignments in callbacks.
-            committer: Commits before partitions are unassigned.
-            offsets: Offsets to commit.
-            prefetch: Prefetched messages.
-            guard: Hands over librdkafka's handle.
-            on_assigned: Called when partitions were assigned outside of a callback.
-            is_closing: Whether the consumer is being closed.
-            commit_timeouts: Seconds to wait for the commit before partitions are unassigned, outside of a callback and
+        Args: membership: State of the member; only read here. applier: Applies assignments in callbacks.
+            committer: Commits before partitions are unassigned. offsets: Offsets to commit. prefetch:
+            Prefetched messages. guard: Hands over librdkafka's handle. on_assigned: Called when partitions
+            were assigned outside of a callback. is_closing: Whether the consumer is being closed.
+            commit_timeouts: Seconds to wait for the commit before partitions are unassigned, outside of a
+            callback and
                 in one.
         """
         self._membership = membership
@@ -108,7 +104,8 @@ class ManualAssignment:
         check_partitions([partition])
         key = (partition.topic, partition.partition)
         if key not in _keys(Native.assignment(handle)):
-            # Reading its position would make librdkafka create the partition, and then fail with another code.
+            # Reading its position would make librdkafka create the partition, and then fail with another
+            # code.
             Native.seek(handle, partition)
             return
         before = self._prefetch.positions_of(handle, [partition], self._guard)
@@ -116,10 +113,10 @@ class ManualAssignment:
         self._offsets.seek(key, partition.offset, before[0])
 
     def _may_change(self, handle: Handle, words: str, *, whole: bool) -> bool:
-        """Check that the rebalance protocol allows this change; unassign everything where librdkafka does that instead.
+        """Check that the rebalance protocol allows this change, or unassign all as librdkafka does.
 
-        From its first assignment on, also after `unsubscribe`, an eager member replaces the whole assignment, and a
-        cooperative member changes parts of it (KIP-429).
+        From its first assignment on, also after `unsubscribe`, an eager member replaces the whole assignment,
+        and a cooperative member changes parts of it (KIP-429).
 
         Args:
             handle: The consumer's handle.

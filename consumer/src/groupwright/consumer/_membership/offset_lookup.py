@@ -1,4 +1,4 @@
-"""Offset look-up: the network thread asks for the offsets of "beginning" and "end" while the polling thread polls on."""
+"""Offset look-up: the network thread asks for the offsets of "beginning" and "end"; no poll waits."""
 
 import logging
 import time
@@ -42,7 +42,7 @@ class OffsetSource(Protocol):
 
 
 class OffsetLookup:
-    """One look-up at a time. The polling thread begins it and reads what was found; it never waits for a broker."""
+    """One look-up at a time, which the polling thread begins, and whose result it reads."""
 
     def __init__(
         self,

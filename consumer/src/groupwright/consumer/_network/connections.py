@@ -1,9 +1,9 @@
-"""What the membership asks of brokers, over connections of its own.
+"""Requests of the membership to brokers, over connections of its own.
 
-kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects and
-backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event loop
-in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked JoinGroup
-holds back whatever is sent behind it.
+kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects
+and backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event
+loop in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked
+JoinGroup holds back whatever is sent behind it.
 """
 
 import time
@@ -76,7 +76,7 @@ _HANG_UPS = 3  # in a row, of a broker that answers until it is asked for someth
 
 
 class AccessError(DisconnectedError):
-    """The broker will not talk to this client: wrong credentials, or a version too old."""
+    """The broker refuses this client: wrong credentials, or a version too old."""
 
     def __init__(self, code: int, message: str) -> None:
         """Keep the broker's error `code`, or librdkafka's for the like."""
@@ -173,12 +173,13 @@ class Network(Loop):
     def _patience(self) -> float:
         """Seconds to wait for an answer that any broker has at once.
 
-        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is asked then.
+        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is
+        asked then.
         """
         return min(self._config.request_timeout, self._config.session_timeout / 3)
 
     async def _bootstrap(self) -> str:
-        """Learn of the brokers from the configured server that answers first; return it, connected.
+        """Fetch the brokers from the configured server that answers first; return that server, connected.
 
         Each server is tried as soon as the one before it has failed, or has been silent for a while.
         """
@@ -218,7 +219,7 @@ class Network(Loop):
         return str(winner)
 
     async def _check_accepted(self, server: str) -> Any:
-        """Ask for the brokers, which a broker tells only those it has let in."""
+        """Fetch the brokers, which a broker returns only to a client that it has accepted."""
         request = MetadataRequest(topics=[], max_version=12)
         try:
             answer = await self._await(lambda: self._request(request, server, self._patience))
@@ -229,7 +230,8 @@ class Network(Loop):
             self._hang_ups = 0
             raise AccessError(
                 KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
-                f"the broker {self._address(server)} hangs up as soon as it is asked for something: its listener most "
+                f"the broker {self._address(server)} closes the connection at the first request: its "
+                "listener most "
                 f"likely wants another security.protocol than {self._config.security.protocol}",
             ) from error
         self._hang_ups = 0
@@ -279,9 +281,9 @@ class Network(Loop):
     ) -> None:
         """Send ListOffsets to the leaders of partitions.
 
-        Args:
-            wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of ListOffsets).
-            found: Receives each offset as soon as it is known, and None for a partition that its leader refuses. What
+        Args: wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of
+            ListOffsets). found: Receives each offset as soon as it is known, and None for a partition that
+            its leader refuses. What
                 may succeed later is left out.
             timeout: Seconds for each request.
             read_committed: Whether the end is the last stable offset.
@@ -497,7 +499,7 @@ class Network(Loop):
     def drop_connection(self) -> None:
         """Close the connection to the coordinator; what is under way on it fails at once."""
         if self._coordinator is not None:
-            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - no public way to abort one
+            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - see above
             if connection is not None:
                 connection.close(kafka_errors.KafkaConnectionError("given up by the membership"))
 
@@ -536,7 +538,7 @@ class Network(Loop):
         await self._await(lambda: self._manager.get_connection(node))
 
     async def _await(self, awaitable: Any) -> Any:
-        """Await, and tell the failures apart: those worth another try from those that are not."""
+        """Await, and translate errors: those that may pass, and those that will not."""
         try:
             return await (awaitable() if callable(awaitable) else awaitable)
         except RefusedError as error:
@@ -551,7 +553,7 @@ class Network(Loop):
             raise DisconnectedError(str(error) or type(error).__name__) from error
 
     def _words(self, error: Any) -> str:
-        """Say what the broker said, or would have if it had words."""
+        """Return the broker's words, or a hint if it sent none."""
         said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
         security = self._config.security
         match error:
