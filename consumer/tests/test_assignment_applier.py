@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
-from groupwright.consumer._membership import assignment_applier as handover
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer._membership.classic_membership import ClassicMembership
@@ -41,11 +39,11 @@ ME = MemberIdentity(3, "m-1", "range")
 @contextmanager
 def polled(consumer: Consumer) -> Iterator[None]:
     """Be the thread inside, as `poll` is."""
-    consumer._guard.ident = threading.get_ident()
+    consumer._guard.enter(threading.get_ident(), "poll")
     try:
         yield
     finally:
-        consumer._guard.ident = 0
+        consumer._guard.inside.clear()
 
 
 @dataclass
@@ -69,7 +67,6 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.handover.prefetch_metadata(self.consumer, event)
             self.handover.assign(self.consumer, event)
 
     def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -194,7 +191,7 @@ def test_what_was_assigned_by_hand_is_replaced(stage: Stage) -> None:
     stage.gain({"t": (0, 1)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING, ("t", 1): OFFSET_BEGINNING}
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is None
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
@@ -207,12 +204,12 @@ def test_a_callback_that_raises_does_not_stop_the_handover(stage: Stage, error: 
     stage.handover.on_assign = stage.handover.on_revoke = fail
     stage.gain({"t": (0,)})
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert stage.handover.take_error() is error
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is error
+    assert stage.consumer._member.take_error() is None
 
     stage.give_up({"t": (0,)})
     assert stage.assigned() == {}
-    assert stage.handover.take_error() is error
+    assert stage.consumer._member.take_error() is error
 
 
 def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: Stage) -> None:
@@ -223,7 +220,7 @@ def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: S
     stage.gain({"t": (0,)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert isinstance(stage.handover.take_error(), KafkaException)
+    assert isinstance(stage.consumer._member.take_error(), KafkaException)
 
 
 def test_the_first_of_two_errors_is_kept(stage: Stage) -> None:
@@ -235,7 +232,7 @@ def test_the_first_of_two_errors_is_kept(stage: Stage) -> None:
     stage.give_up({"t": (0,)})
 
     stage.handover.on_revoke = None  # which close calls for the partition that is left
-    error = stage.handover.take_error()
+    error = stage.consumer._member.take_error()
     assert isinstance(error, ValueError)
     assert error.args == (2,)
 
@@ -263,7 +260,7 @@ def test_a_callback_may_give_up_by_itself(stage: Stage, *, cooperative: bool) ->
     stage.give_up({"t": (0, 1)}, cooperative=cooperative)
 
     assert stage.assigned() == {}
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is None
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -314,14 +311,14 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
     stage.handover.on_assign = stage.handover.on_revoke = replace
     stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
-    error = stage.handover.take_error()
+    error = stage.consumer._member.take_error()
     assert isinstance(error, ConsumerError)
     assert error.code == KafkaError._STATE
     assert f"incremental_{call}(partitions)" in str(error)
 
     stage.give_up({"t": (1,)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0)}
-    assert isinstance(stage.handover.take_error(), ConsumerError)
+    assert isinstance(stage.consumer._member.take_error(), ConsumerError)
 
 
 @pytest.mark.parametrize("call", ["incremental_assign", "incremental_unassign"])
@@ -331,7 +328,7 @@ def test_an_eager_callback_that_changes_a_part_is_an_error(stage: Stage, call: s
     stage.gain({"t": (0, 1)})
 
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
-    error = stage.handover.take_error()
+    error = stage.consumer._member.take_error()
     assert isinstance(error, ConsumerError)
     assert error.code == KafkaError._STATE
     assert str(error).startswith(
@@ -399,7 +396,7 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
             stage.handover.revoke(stage.consumer, revoke)
 
     assert stage.told == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is None
 
 
 @pytest.mark.parametrize(
@@ -454,7 +451,7 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
     stage.handover.on_assign = on_assign
     stage.gain({"t": (0,)})
 
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is None
     assert len(refused) == 3
 
 
@@ -546,7 +543,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
     assert later.heard == [("assigned", {"t": (0,)})]
-    assert stage.handover.take_error() is None
+    assert stage.consumer._member.take_error() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
     assert "raised; the consumer goes on" in record.message
@@ -561,10 +558,8 @@ def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
 
     def logger(*_: object) -> None: ...
 
-    failures = Failures()
-    guarded = guard_native_callbacks(
-        {"stats_cb": stats_cb, "logger": logger, "client.id": "c"}, failures.note
-    )
+    failures = Failures(lambda: None)
+    guarded = guard_native_callbacks({"stats_cb": stats_cb, "logger": logger, "client.id": "c"}, failures)
 
     assert guarded["stats_cb"]("{}") is None
     assert failures.take() is error
@@ -581,7 +576,12 @@ def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
     inbox, ends = stage.consumer._member._inbox, [math.inf]
     stage.handover.on_assign = stage.notify("assigned")
     monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
-    monkeypatch.setattr(stage.handover, "prefetch_metadata", lambda *_: ends.__setitem__(0, 0.0))
+
+    def prepare(*_: object) -> bool:
+        ends[0] = 0.0
+        return True
+
+    monkeypatch.setattr(stage.handover, "prepare", prepare)
     inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
 
     stage.consumer.poll(0)
@@ -610,31 +610,3 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
 
     assert stage.told == [(expected, [("t", 0)])]
     monkeypatch.undo()
-
-
-def test_a_partition_whose_leader_is_not_known_yet_is_looked_up_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as that of a new topic; else librdkafka asks for its offset by itself, and the answer undoes a seek."""
-    asked: list[list[int]] = []
-
-    def offsets_for_times(
-        _consumer: Consumer, wanted: list[TopicPartition], **_: float
-    ) -> list[SimpleNamespace]:
-        asked.append([p.partition for p in wanted])
-        codes = {0: None, 1: KafkaError.LEADER_NOT_AVAILABLE, 2: KafkaError.TOPIC_AUTHORIZATION_FAILED}
-        if len(asked) == 3:
-            codes[1] = None
-        return [
-            SimpleNamespace(topic="t", partition=p.partition, offset=5, error=code and KafkaError(code))
-            for p in wanted
-            for code in [codes[p.partition]]
-        ]
-
-    monkeypatch.setattr(handover, "Native", SimpleNamespace(offsets_for_times=offsets_for_times))
-    wanted = [TopicPartition("t", number, OFFSET_BEGINNING) for number in range(3)]
-    found = stage.handover._look_up(stage.consumer, wanted)
-
-    assert asked == [[0, 1, 2], [1], [1]]
-    assert found is not None
-    assert sorted(found) == [("t", 0), ("t", 1)]

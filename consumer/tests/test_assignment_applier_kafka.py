@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
     from groupwright.consumer import Consumer
+from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.group_membership import Native
 
 pytestmark = pytest.mark.kafka
+
+
+def prepare(applier: AssignmentApplier, consumer: "Consumer", event: Assign) -> None:
+    """Prepare an assignment as `poll` does: no call waits for a broker."""
+    while not applier.prepare(consumer, event):
+        applier.wait_for_offsets(0.01)
 
 
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
@@ -27,7 +34,7 @@ def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     handover = scene.member_of(consumer)._applier
     partitions = {topic: (0,)}
     event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
-    handover.prefetch_metadata(consumer, event)
+    prepare(handover, consumer, event)
     handover.assign(consumer, event)
 
 
@@ -105,7 +112,7 @@ def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> 
     event = Assign(
         1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None
     )
-    handover.prefetch_metadata(consumer, event)
+    prepare(handover, consumer, event)
     handover.assign(consumer, event)
 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(

@@ -38,7 +38,7 @@ class Scene:
         self.committer = Committer()
         self.polling = AccessGuard()
         self.busy = BusyCommits(self.clock, self.committer, self.polling)
-        self.consumer = Consumer()
+        self.consumer: Any = Consumer()
 
 
 @pytest.fixture

@@ -221,7 +221,7 @@ def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
 
 def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> None:
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._applier.error = ValueError("mine")
+        member_of(consumer)._failures.record(ValueError("mine"))
         member_of(consumer)._inbox.put(PollExceeded("the application did not poll"))
 
         message = consumer.poll(0)
@@ -371,7 +371,7 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
     """Without a generation the coordinator would take the offsets of a transaction, from a zombie too."""
     former = MemberIdentity(3, "m-1", "range")
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._identity = former
+        member_of(consumer)._events.identity = former
         member_of(consumer)._subscribed = True
         assert not member_of(consumer)._membership.identity.valid
         assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
@@ -487,7 +487,7 @@ def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.M
 def test_what_a_callback_raises_in_close_leaves_close_after_everything_is_done() -> None:
     consumer = Consumer(NOWHERE)
     thread = thread_of(consumer)
-    member_of(consumer)._applier.error = ValueError("mine")
+    member_of(consumer)._failures.record(ValueError("mine"))
     with pytest.raises(ValueError, match="mine"):
         consumer.close()
 
@@ -580,7 +580,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "        try:\n"
         "            getattr(consumer, name)(*args)\n"
         "        except RuntimeError as error:\n"
-        "            assert 'made before a fork; make a new one' in str(error), error\n"
+        "            assert 'created before a fork; create a new one' in str(error), error\n"
         "        else:\n"
         "            sys.exit(f'{name} did not refuse')\n"
         "    consumer.close()\n"

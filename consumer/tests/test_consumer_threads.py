@@ -116,7 +116,7 @@ def test_a_poll_waits_for_another_thread_that_is_inside_between_polls() -> None:
 def test_a_change_of_the_assignment_beside_a_callback_is_refused() -> None:
     """The callback may wait for the thread that seeks: both would wait for ever."""
     polling = AccessGuard()
-    polling.ident = 1
+    polling.enter(1, "poll")
     with (
         pytest.raises(ConcurrentAccessError, match=r"seek\(\) was called"),
         polling.between_polls(lambda: True, "seek"),
@@ -375,7 +375,7 @@ def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
     polling.last = 100.0
     assert polling.polled(200.0) == 100.0
 
-    polling.ident = threading.get_ident()
+    polling.enter(threading.get_ident(), "poll")
 
     assert polling.polled(200.0) == 200.0
 

@@ -192,6 +192,6 @@ def test_a_fork_is_told_and_its_parent_goes_on(scene: "Scene") -> None:
         child.stdin.close()
         code, out, errors = end(child)
     assert (code, errors) == (0, "")
-    assert "this consumer was made before a fork; make a new one in the child process" in out
+    assert "this consumer was created before a fork; create a new one in the child process" in out
     assert out.endswith("revoked\n")
     assert scene.committed(topic) == [3]

@@ -44,9 +44,9 @@ MENDED = (
     ),
     Mutation(
         "a partition that is assigned again begins before the commit under way",
-        f"{CONSUMER}/_membership/classic_membership.py",
-        "        partitions = self._committer.resumed(partitions)\n        Native.assign(consumer, partitions)\n",
-        "        Native.assign(consumer, partitions)\n",
+        f"{CONSUMER}/_membership/manual_assignment.py",
+        "        partitions = self._committer.resumed(partitions)\n        Native.assign(handle, partitions)\n",
+        "        Native.assign(handle, partitions)\n",
         f"{_BOTH}[partitions_assigned_again_go_on_at_the_commit_under_way]",
         "partitions_assigned_again_go_on_at_the_commit_under_way",
         in_fuzzing=True,
@@ -79,7 +79,7 @@ MENDED = (
     Mutation(
         "automatic commits stop while the application is busy",
         f"{CONSUMER}/_membership/auto_commit.py",
-        "if self._consumer is not None and not (busy or self._ended or self._guard.closing):",
+        "if self._handle is not None and not (busy or self._ended or self._guard.closing):",
         "if False:",
         f"{_TESTS}/test_auto_commit.py::test_what_is_overdue_is_committed_by_a_thread_of_its_own",
         "automatic_commits_go_on_while_the_application_is_busy",
@@ -121,10 +121,10 @@ MENDED = (
     ),
     Mutation(
         "the last automatic commit comes before on_revoke",
-        f"{CONSUMER}/_membership/classic_membership.py",
-        "        self._applier.revoke(\n            consumer,\n",
-        "        self._commit_last(consumer, set(keys(event.partitions)))\n"
-        "        self._applier.revoke(\n            consumer,\n",
+        f"{CONSUMER}/_membership/event_server.py",
+        "        self._applier.revoke(\n            handle,\n",
+        "        self._committer.last_commit(handle, revoked, self._session_timeout)\n"
+        "        self._applier.revoke(\n            handle,\n",
         f"{_BOTH}[on_commit_of_the_last_automatic_commit_comes_after_on_revoke]",
         "on_commit_of_the_last_automatic_commit_comes_after_on_revoke",
         in_fuzzing=True,
@@ -149,8 +149,8 @@ MENDED = (
     Mutation(
         "messages are delivered between unsubscribe and on_revoke",
         f"{CONSUMER}/_membership/classic_membership.py",
-        "self._driver.call_and_wait(self._membership.unsubscribe)",
-        "self._driver.call(self._membership.unsubscribe)",
+        "self._driver.call_and_wait(method, *args)",
+        "self._driver.call(method, *args)",
         f"{_BOTH}[nothing_is_delivered_between_unsubscribe_and_on_revoke]",
         "nothing_is_delivered_between_unsubscribe_and_on_revoke",
     ),
@@ -181,8 +181,8 @@ MENDED = (
     Mutation(
         "a seek soon after the assignment is undone, since the beginning is no offset yet",
         f"{CONSUMER}/_membership/assignment_applier.py",
-        "logical = [p for p in starts if p.offset in _LOGICAL]",
-        "logical = [p for p in starts if p.offset == OFFSET_END]",
+        "return [self._found(p) if p.offset in _LOGICAL else p for p in starts]",
+        "return [self._found(p) if p.offset == OFFSET_END else p for p in starts]",
         f"{_TESTS}/test_assignment_applier_kafka.py::test_a_seek_right_after_the_assignment_is_not_undone",
         "on_assign_seeks_after_it_assigned",
         in_fuzzing=True,
@@ -201,8 +201,8 @@ MENDED = (
         f"{CONSUMER}/consumer.py",
         "                    return self._gather(num_messages, deadline, messages)\n            except",
         "                    messages, found = [], messages\n"
-        "                    polling.ident = 0\n"
-        "                    return inside(type(self)._gather)(self, num_messages, deadline, found)\n"
+        "                    del guard.inside['thread']\n"
+        "                    return exclusive(type(self)._gather)(self, num_messages, deadline, found)\n"
         "            except",
         f"{_BOTH}[close_beside_a_thread_that_waits_in_consume]",
         "close_beside_a_thread_that_waits_in_consume",
@@ -263,7 +263,7 @@ MENDED = (
     ),
     Mutation(
         "messages come after unsubscribe, before on_revoke",
-        f"{CONSUMER}/_membership/classic_membership.py",
+        f"{CONSUMER}/_membership/event_server.py",
         "return self._departing and self._applier.holds_partitions",
         "return False",
         f"{_BOTH}[nothing_comes_after_unsubscribe]",
@@ -272,15 +272,15 @@ MENDED = (
     ),
     Mutation(
         "a short timeout of close skips on_revoke",
-        f"{CONSUMER}/_membership/classic_membership.py",
-        "        self._revoke_the_rest(consumer)\n",
+        f"{CONSUMER}/_membership/event_server.py",
+        "        self._revoke_the_rest(handle)\n",
         "",
         f"{_TESTS}/test_consumer_kafka.py"
         "::test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is",
     ),
     Mutation(
         "an assignment may be changed by calls of the other rebalance protocol",
-        f"{CONSUMER}/_membership/classic_membership.py",
+        f"{CONSUMER}/_membership/manual_assignment.py",
         "if whole is self._applier.cooperative:",
         "if False:",
         f"{_TESTS}/test_assignment_applier.py::test_calls_by_hand_keep_to_the_groups_protocol_from_its_first_assignment_on",
@@ -299,7 +299,7 @@ MENDED = (
     ),
     Mutation(
         "an error of the group is raised instead of returned as a message",
-        f"{CONSUMER}/_membership/classic_membership.py",
+        f"{CONSUMER}/_membership/event_server.py",
         "return None if event.repeated else _error(event.error)",
         "raise KafkaException(event.error)",
         f"{_TESTS}/test_consumer.py::test_an_error_of_the_group_is_handed_out_once_as_a_message",

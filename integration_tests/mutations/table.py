@@ -122,16 +122,16 @@ MUTATIONS = (
     ),
     Mutation(
         "what was consumed is not committed before it is given up",
-        f"{CONSUMER}/_membership/classic_membership.py",
-        "self._committer.last_commit(consumer, unassigned, self._config.timing.session_timeout)",
-        "pass",
+        f"{CONSUMER}/_membership/event_server.py",
+        "lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),",
+        "None,",
         "integration_tests/consumer/test_commits.py::test_what_was_consumed_is_committed_before_it_is_given_up",
     ),
     Mutation(
         "a pause ends with the assignment",
         f"{CONSUMER}/_membership/assignment_applier.py",
-        "self._prefetch.drop(given_up)",
-        "self._prefetch.drop(given_up); self._call_native(self.resume, consumer, _partitions(given_up))",
+        "self._prefetch.drop(revoked)",
+        "self._prefetch.drop(revoked); self._call_native(self.resume, handle, _partitions(revoked))",
         "consumer/tests/test_assignment_applier.py::test_a_pause_of_the_application_outlives_a_revocation",
     ),
     Mutation(

@@ -17,8 +17,9 @@ try:
     from confluent_kafka import aio
 except ImportError as error:
     raise ImportError(
-        f"AIOConsumer needs confluent_kafka.aio, which confluent-kafka {confluent_kafka.__version__} does not have; "
-        "install confluent-kafka 2.13 or later"
+        f"AIOConsumer needs confluent_kafka.aio, which confluent-kafka {confluent_kafka.__version__} "
+        "does not "
+        "have; install confluent-kafka 2.13 or later"
     ) from error
 
 from groupwright.consumer._membership.access import exclusive, never
@@ -49,19 +50,20 @@ _Call = Callable[[], None]
 _inner: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
     "groupwright_inner_calls", default=None
 )
-"""In a callback's task: where its calls go, to be made by the thread that waits for it."""
+"""In a callback's task: the queue of its calls, which the thread that waits for the callback makes."""
 
 
 class AIOConsumer(Observable, aio.AIOConsumer):
     """A `confluent_kafka.aio.AIOConsumer` whose partitions are assigned by the assignors that you choose.
 
-    Its methods and arguments are confluent-kafka's; callbacks are coroutines, and run on the event loop. Calls that
-    one thread at a time may make (`poll`, `consume`, `subscribe`, `assign`, `seek`, …) go to one thread, in order. The
-    others (`commit`, `store_offsets`, `position`, `pause`, …) have threads of their own, so they do not wait for a poll's
-    end. What a callback calls is done by the thread that waits for the callback.
+    Its methods and arguments are confluent-kafka's; callbacks are coroutines, and run on the event loop.
+    Calls that one thread at a time may make (`poll`, `consume`, `subscribe`, `assign`, `seek`, …) go to one
+    thread, in order. The others (`commit`, `store_offsets`, `position`, `pause`, …) have threads of their
+    own, so they do not wait for a poll's end. What a callback calls is done by the thread that waits for the
+    callback.
 
-    A `poll` or `consume` that is cancelled ends at once, and loses nothing: what it has taken comes with the next call (not with
-    ``group.protocol=consumer``, where librdkafka counts it as consumed).
+    A `poll` or `consume` that is cancelled ends at once, and loses nothing: what it has taken comes with the
+    next call (not with ``group.protocol=consumer``, where librdkafka counts it as consumed).
     """
 
     def __init__(
@@ -73,9 +75,9 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         """Create a consumer; an event loop must be running.
 
         Args:
-            consumer_conf: the configuration, which is not changed.
-            max_workers: threads for calls that do not wait for a poll, at most.
-            executor: who makes these calls, instead of threads of its own.
+            consumer_conf: The configuration, which is not changed.
+            max_workers: Largest number of threads for calls that do not wait for a poll.
+            executor: Makes these calls, instead of threads of its own.
         """
         if max_workers < 1:
             raise ValueError("max_workers must be at least 1")
@@ -110,7 +112,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         return topics
 
     async def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Have the next poll join the group anew, as `Consumer.enforce_rebalance` says."""
+        """Have the next poll rejoin the group, as `Consumer.enforce_rebalance` says."""
         await self._call(self._consumer.enforce_rebalance, reason)
 
     async def paused(self) -> list[TopicPartition]:
@@ -119,11 +121,11 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         return partitions
 
     async def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Go on at the first offset, as `Consumer.seek_to_beginning` says."""
+        """Continue at the first offset, as `Consumer.seek_to_beginning` says."""
         await self._call(self._consumer.seek_to_beginning, partitions)
 
     async def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Go on after the last offset, as `Consumer.seek_to_end` says."""
+        """Continue after the last offset, as `Consumer.seek_to_end` says."""
         await self._call(self._consumer.seek_to_end, partitions)
 
     async def current_lag(self, partition: TopicPartition) -> int | None:
@@ -132,7 +134,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         return lag
 
     def wakeup(self) -> None:
-        """Have the poll under way, or else the next one, raise `WakeupError`; no coroutine, for any thread."""
+        """Have the current poll, or else the next one, raise `WakeupError`; any thread may call it."""
         self._consumer.wakeup()
 
     async def close(self, *args: Any, **kwargs: Any) -> Any:
@@ -162,7 +164,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         return await loop.run_in_executor(executor, task)
 
     async def _polled(self, poll: Callable[[], Any]) -> Any:
-        """Return what a poll takes; if this is cancelled meanwhile, leave that to the next."""
+        """Return the result of a poll; if this is cancelled meanwhile, keep that for the next poll."""
         abandoned = threading.Event()
         poller = self._poller
         consumer: Consumer = self._consumer
@@ -188,7 +190,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     def _on_loop(
         loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Any]:
-        """Return a function for the polling thread: it has the loop run the callback, and makes its calls meanwhile."""
+        """Return a function that has the loop run the callback, and meanwhile makes the callback's calls."""
 
         def call(*args: Any) -> Any:
             inner: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -208,7 +210,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
 
 @exclusive
 def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
-    """Return what `poll` does, a call of poll or consume; once it is `abandoned`, the next call returns that instead."""
+    """Return the result of `poll`; once the call is `abandoned`, keep that for the next call."""
     polling = consumer._guard  # noqa: SLF001 - its own
     polling.abandoned = abandoned
     try:
@@ -223,7 +225,7 @@ def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callab
 
 @exclusive
 def _put_back(consumer: Consumer, result: Any) -> None:
-    """Keep what poll or consume has returned for the next call."""
+    """Keep the result of poll or consume for the next call."""
     consumer._keep(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own
 
 

@@ -25,7 +25,6 @@ from groupwright.consumer._membership.callbacks import (
     merge_config,
     read_async,
 )
-from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
@@ -33,8 +32,10 @@ from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
 
+Native = confluent_kafka.Consumer
+
 _SLICE = 0.025
-"""Seconds of one native poll: how late, at most, a rebalance reaches a caller that waits."""
+"""Seconds of one native poll: the longest delay of a rebalance for a caller that waits."""
 
 _CLOSE_TIMEOUT = 10.0
 _ORDER = 1.0
@@ -44,40 +45,41 @@ _ORDER = 1.0
 class Consumer(Observable, confluent_kafka.Consumer):
     """A `confluent_kafka.Consumer` whose partitions are assigned by the assignors that you choose.
 
-    It takes confluent-kafka's configuration and has its methods and callbacks; librdkafka fetches, as ever. Its
-    membership in the group (join, sync, heartbeats, commits, leave) is Groupwright's own, so that
-    ``partition.assignment.strategy`` may hold, besides the names of known assignors, `Assignor` objects of your
-    own, in order of preference: the coordinator chooses the first that all members have. With
+    It takes confluent-kafka's configuration, and has its methods and callbacks; librdkafka fetches the
+    messages. The membership in the group (join, sync, heartbeats, commits, leave) is Groupwright's own, so
+    ``partition.assignment.strategy`` may contain `Assignor` objects of your own beside the names of known
+    assignors, in order of preference: the coordinator chooses the first that all members support. With
     ``group.protocol=consumer`` (KIP-848) the broker assigns, and the membership is librdkafka's.
 
-    Rebalance callbacks run inside `poll`, `consume` and `close`, on the caller's thread. What they raise leaves that
-    call, after the rebalance has been dealt with.
+    Rebalance callbacks run inside `poll`, `consume` and `close`, on the caller's thread. Their exceptions
+    propagate from that call, after the rebalance has been applied.
 
-    One thread at a time may poll and consume; a second one is refused with `ConcurrentAccessError`. Any thread may call
-    the other methods meanwhile.
+    One thread at a time may poll and consume; for a second one, `ConcurrentAccessError` is raised. Any thread
+    may call the other methods meanwhile.
 
     Raises:
-        ConfigurationError: a setting cannot be honoured; the message says which, and what to write.
+        ConfigurationError: A setting cannot be applied; the message says which, and what to write.
     """
 
-    # Looked up once for each class: `super()` in every poll would be felt. A class that has other bases too gets theirs.
+    # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their
+    # methods.
     _native_poll = Native.poll
     _native_consume = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
-    """Keys of the configuration that are another base's, and are handed on to it."""
+    """Configuration keys that are passed on to another base class."""
     _guard = AccessGuard.of_a_closed_consumer()
-    """A consumer whose ``__init__`` was not called, or failed, is closed, as confluent-kafka's is."""
+    """Until ``__init__`` has succeeded, the consumer counts as closed, as confluent-kafka's does."""
     _on_native_error: Callable[[KafkaError], None] | None = None
-    """Hears of the errors that librdkafka hands out, where they may be about the membership."""
+    """Called with the errors that librdkafka returns, if they may be about the membership."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Find what `super().poll` and `super().consume` would."""
+        """Look up `super().poll` and `super().consume`."""
         super().__init_subclass__(**kwargs)
         cls._native_poll = super().poll
         cls._native_consume = super().consume
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Create a consumer from a dict, from keywords, or from both; nothing is joined before `subscribe`."""
+        """Create a consumer from a dict, keywords, or both; it joins no group before `subscribe`."""
         config = merge_config(args, kwargs)
         chain = config.pop(interceptor_chain.KEY, ())
         of_bases = {key: config.pop(key) for key in self._keys_of_bases if key in config}
@@ -92,18 +94,24 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard = AccessGuard()
         self._close_lock = threading.Lock()
         self._subscription: list[str] = []
-        # librdkafka's own membership commits what librdkafka has handed over; another base may have a poll of its own.
-        runs_ahead = not self._config.broker_assigned and type(self)._native_poll is Native.poll  # noqa: SLF001 - its own
-        self._prefetch = PrefetchBuffer(BATCH_SIZE if runs_ahead else 0)
+        # librdkafka's own membership commits what librdkafka has returned, and another base may have a poll
+        # of its own: in both cases nothing may be prefetched.
+        own_poll = type(self)._native_poll is Native.poll  # noqa: SLF001 - the class's own
+        prefetches = own_poll and not self._config.broker_assigned
+        self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
         self._waiting = self._prefetch.waiting
         if self._config.broker_assigned:
-            from groupwright.consumer._membership.librdkafka_membership import LibrdkafkaMembership  # noqa: PLC0415 - one of the two is needed
+            from groupwright.consumer._membership.librdkafka_membership import (  # noqa: PLC0415 - for one
+                LibrdkafkaMembership,
+            )
 
             native = LibrdkafkaMembership(self._config, self._guard, self._interceptors, log)
             self._member, self._on_native_error = native, native.on_native_error
         else:
-            # kafka-python comes with it, which a program that only imports this package need not pay for.
-            from groupwright.consumer._membership.classic_membership import ClassicMembership  # noqa: PLC0415 - see above
+            # Imports kafka-python, which takes 9 MB.
+            from groupwright.consumer._membership.classic_membership import (  # noqa: PLC0415 - as above
+                ClassicMembership,
+            )
 
             self._member = ClassicMembership(
                 self._config, self._guard, self._prefetch, self._interceptors, log
@@ -114,7 +122,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         except BaseException:
             self._member.stop()
             raise
-        # What ends the member knows nothing of this object, so that one dropped without close() can be collected.
+        # The finalizer does not refer to this object, so that one dropped without close() can be collected.
         self._finalizer = weakref.finalize(self, self._member.start())
 
     # --- Subscribing --------------------------------------------------------------------------------
@@ -127,22 +135,20 @@ class Consumer(Observable, confluent_kafka.Consumer):
         on_revoke: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Join the group with these topics; they replace earlier ones, and the callbacks earlier ones too.
+        """Join the group with these topics, which replace the former ones; so do the callbacks.
 
-        A member that rebalances eagerly does so even if the topics are the same.
+        An eager member rebalances even if the topics are the same.
 
-        Args:
-            topics: names of topics (one that does not exist yet is no error), and regular expressions, which begin
+        Args: topics: Names of topics (one that does not exist yet is no error), and regular expressions,
+            which begin
                 with ``^``.
-            on_assign: called with (consumer, partitions) that were gained. It may call `assign` with offsets of
-                its own choice; otherwise each partition starts at its committed offset.
-            on_revoke: called with the partitions to be given up, while they are still owned: the place to
-                commit.
-            on_lost: called with partitions that others may own already; without it, `on_revoke` is.
+            on_assign: Called with (consumer, assigned partitions). It may call `assign` with offsets of its
+                own choice; otherwise each partition starts at its committed offset.
+            on_revoke: Called with the revoked partitions while they are still owned: the place to commit.
+            on_lost: Called with partitions that other members may own already; by default `on_revoke` is.
 
-        Raises:
-            TypeError: `topics` is not a list of strings, or a callback is no function.
-            ConsumerError: there is no topic, a name is empty or given twice, or a regular expression is none
+        Raises: TypeError: `topics` is not a list of strings, or a callback is not callable. ConsumerError:
+            There is no topic, a name is empty or given twice, or a regular expression is invalid
                 (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id`` (``_FATAL``).
         """
         check_topics(topics)
@@ -152,29 +158,29 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     @between_polls
     def unsubscribe(self) -> None:
-        """Leave the group; the next poll gives the partitions up, callbacks included.
+        """Leave the group; the next poll revokes the partitions and calls the callbacks.
 
-        As with confluent-kafka, partitions that were assigned by hand stay.
+        As in confluent-kafka, partitions that were assigned by hand stay assigned.
         """
         self._member.unsubscribe(self)
         self._subscription = []
 
     def subscription(self) -> list[str]:
-        """Return the topics and regular expressions as `subscribe` was given them, empty without a subscription."""
+        """Return the topics and regular expressions of the subscription, as given to `subscribe`."""
         self._guard.check_usable()
         return list(self._subscription)
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Have the next poll join the group anew (KIP-568): for an assignor whose plan depends on more than the topics.
+        """Have the next poll rejoin the group (KIP-568): for plans that depend on more than the topics.
 
-        The coordinator rebalances the group if this member leads it or joins with other data than before: other topics,
-        or what its assignor's `user_data` returns now. Else it confirms the generation that there is.
+        The coordinator rebalances the group if this member leads it, or joins with other data than before:
+        other topics, or other `user_data` of its assignor. Otherwise it confirms the current generation.
 
         Args:
-            reason: Why. The broker logs it (KIP-800), and the `Rebalance` that listeners hear of has it.
+            reason: Reason, which the broker logs (KIP-800) and the `Rebalance` for listeners contains.
 
         Raises:
-            ConsumerError: There is no subscription, or ``group.protocol=consumer``: there the broker decides.
+            ConsumerError: There is no subscription, or the broker decides (``group.protocol=consumer``).
         """
         self._guard.check_usable()
         self._member.enforce_rebalance(reason or "the application enforced a rebalance")
@@ -182,38 +188,43 @@ class Consumer(Observable, confluent_kafka.Consumer):
     # --- Polling ------------------------------------------------------------------------------------
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """Return the next message or None after `timeout` seconds (-1: wait for ever).
+        """Return the next message, or None after `timeout` seconds (-1: wait forever).
 
-        Rebalances are dealt with here. As with confluent-kafka, a message may be an error: test its `error()`. So come
-        what the coordinator says of this member, and topics of the subscription that are not available.
+        Rebalances are applied here. As in confluent-kafka, a message may be an error: test its `error()`. The
+        coordinator's errors come this way, and topics of the subscription that are not available.
 
-        Raises:
-            GroupError: this member leads the group, and its assignor failed.
-            ConcurrentAccessError: another thread is inside `poll` or `consume`.
-            WakeupError: `wakeup` was called.
-            RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
+        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
+            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
+            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
         """
-        polling = self._guard
-        polling.last = now = monotonic()
-        if now < polling.fast_path_until and not polling.ident:
-            # What nearly every call finds; each further step here would be felt at a million messages a second.
-            if self._waiting:
-                return self._waiting.popleft()
-            taken: list[Message] = []
-            polling.ident = get_ident()
+        guard = self._guard
+        guard.last = now = monotonic()
+        if now < guard.fast_path_until and not guard.inside:
+            # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50
+            # ns a poll.
             try:
-                if polling.closing:  # looked at after `ident` was set, as in `inside`
-                    polling.check_not_closing()
+                return self._waiting.popleft()
+            except IndexError:
+                pass
+            me = get_ident()
+            taken: list[Message] = []
+            try:
+                if guard.inside.setdefault("thread", me) != me or guard.closing:
+                    guard.enter(me, "poll")  # which waits, or raises
                 self._fetch(taken, _SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
-                polling.last = ended = monotonic()
-                polling.inside_seconds += ended - now
-                if taken and ended >= polling.fast_path_until:
+                guard.last = ended = monotonic()
+                guard.inside_seconds += ended - now
+                if taken and ended >= guard.fast_path_until:
                     self._take_back(taken)
             except BaseException:
                 self._keep(taken)
                 raise
             finally:
-                polling.ident = 0
+                try:
+                    if guard.inside["thread"] == me:
+                        del guard.inside["thread"]
+                except KeyError:
+                    pass
             if taken:
                 return taken[0]
             if 0.0 <= timeout <= _SLICE:
@@ -245,15 +256,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise
 
     def _take_back(self, messages: list[Message]) -> bool:
-        """Keep messages for later if others may own their partitions by now; return whether that is so."""
+        """Put messages back if other members may own their partitions by now; return whether that is so."""
         session_expired = self._member.session_expired
         if session_expired:
             self._prefetch.put_back(messages)
         return session_expired
 
     def _keep(self, messages: list[Message]) -> None:
-        """Have the next call return what this one does not, such as when the exception of a signal handler ends it."""
-        # What librdkafka's own membership has handed over may be revoked and committed by it.
+        """Have the next call return these messages, because an exception ends this one."""
+        # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
         if not self._config.broker_assigned:
             self._prefetch.put_back(messages)
             if self._prefetch.cut_short:
@@ -289,45 +300,46 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._on_native_error(error)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait for ever).
+        """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait forever).
 
-        It returns early, with what it has, when a rebalance waits: the next call deals with that. An error comes alone, as a
-        list of one message.
+        It returns early, with the messages that it has, when a rebalance waits: the next call applies that.
+        An error is returned alone, as a list of one message.
 
-        Raises:
-            GroupError: this member leads the group, and its assignor failed.
-            ConcurrentAccessError: another thread is inside `poll` or `consume`.
-            WakeupError: `wakeup` was called.
-            RuntimeError: the consumer is closed, by another thread perhaps, or this is called from a rebalance callback.
+        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
+            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
+            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
         """
-        polling = self._guard
-        polling.last = now = monotonic()
+        guard = self._guard
+        guard.last = now = monotonic()
         messages: list[Message] = []
         deadline = math.inf if timeout < 0 else now + float(timeout)
-        if now < polling.fast_path_until and not polling.ident:
-            # As in `poll`: what most calls find.
-            polling.ident = get_ident()
+        if now < guard.fast_path_until and not guard.inside:
+            me = get_ident()
             try:
-                if polling.closing:
-                    polling.check_not_closing()
+                if guard.inside.setdefault("thread", me) != me or guard.closing:
+                    guard.enter(me, "consume")  # which waits, or raises
                 seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
                 self._prefetch.gather(messages, num_messages, self._native_consume, seconds)
-                polling.last = ended = monotonic()
-                polling.inside_seconds += ended - now
+                guard.last = ended = monotonic()
+                guard.inside_seconds += ended - now
                 if self._on_native_error is not None:
                     self._note_native_error(messages)
-                if ended >= polling.fast_path_until:
+                if ended >= guard.fast_path_until:
                     self._take_back(messages)
                 if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
                     return messages
                 if messages:
-                    # Still inside, so that no other thread comes between, to close or to poll.
+                    # Still inside, so that no other thread can close or poll before this batch is complete.
                     return self._gather(num_messages, deadline, messages)
             except BaseException:
                 self._keep(messages)
                 raise
             finally:
-                polling.ident = 0
+                try:
+                    if guard.inside["thread"] == me:
+                        del guard.inside["thread"]
+                except KeyError:
+                    pass
         return self._consume(num_messages, deadline)
 
     @exclusive
@@ -341,7 +353,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise
 
     def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
-        """Add to `messages` until there are so many or the time is over; return what interceptors make of them."""
+        """Add to `messages` until there are enough or the time is over; return what interceptors keep."""
         while True:
             with self._guard.timed():
                 if messages:
@@ -363,12 +375,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     shown = self._interceptors.on_consume(messages)
                     if shown or over:
                         return shown
-                    messages.clear()  # interceptors have left them all out
+                    messages.clear()  # interceptors have removed them all
 
     def _must_return(self, messages: list[Message]) -> bool:
-        """Return whether what is due waits for the messages in hand: it may give up their partitions, or raise."""
-        polling = self._guard
-        asked = polling.closing or polling.woken or polling.must_yield
+        """Return whether to return these first: what is due may revoke their partitions, or raise."""
+        guard = self._guard
+        asked = guard.closing or guard.woken or guard.must_yield
         return bool(messages) and (asked or self._member.due)
 
     def _check_not_in_callback(self) -> None:
@@ -376,8 +388,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
 
     def _serve(self) -> Message | None:
-        """Do what is due before messages are handed out; return an error to hand out instead."""
-        self._guard.fast_path_until = 0.0
+        """Do what is due before messages are returned; return an error to return instead."""
+        self._guard.wake()
         self._guard.last = monotonic()
         self._guard.yield_to_waiters()
         self._guard.yield_exclusive()
@@ -387,44 +399,45 @@ class Consumer(Observable, confluent_kafka.Consumer):
         if self._prefetch.unsorted:
             self._prefetch.apply_pauses()
         if message is None and not self._interceptors:
-            self._guard.fast_path_until = self._member.fast_path_until
-            # Who disturbs the quiet says first what for, so one of both sides sees the other.
-            polling = self._guard
-            told = polling.has_waiters or polling.closing or polling.woken
-            if told or self._member.due or self._prefetch.unsorted:
-                polling.wake()
+            self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
         return message
 
-    def wakeup(self) -> None:
-        """Have the `poll` or `consume` under way, or else the next one, raise `WakeupError`, once.
+    def _is_due(self) -> bool:
+        return self._member.due or self._prefetch.unsorted
 
-        Any thread may call it, and a signal handler too. A poll ends within 25 ms; `consume` first returns the messages that
-        it has in hand. Several calls before a poll are one.
+    def wakeup(self) -> None:
+        """Have the current `poll` or `consume`, or else the next one, raise `WakeupError`, once.
+
+        Any thread and any signal handler may call it. A poll ends within 25 ms; `consume` first returns the
+        messages that it has. Several calls before a poll count as one.
         """
         self._guard.request_wakeup()
 
     # --- Committing ---------------------------------------------------------------------------------
 
-    def commit(  # type: ignore[override] # the stub's overloads; the C method takes these three, in this order
+    def commit(  # type: ignore[override] # the stub's overloads; the C method takes these three
         self,
         message: Message | None = None,
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,  # noqa: FBT001, FBT002 - confluent-kafka's signature
         **others: bool,
     ) -> list[TopicPartition] | None:
-        """Commit a message's offset + 1, the given offsets, or what was consumed (or stored) so far.
+        """Commit a message's offset + 1, the given offsets, or all that was consumed (or stored) so far.
 
-        The commit carries this member's generation: one that was overtaken by a rebalance is refused, not stored. Any
-        thread may commit, and does not wait for a poll's end.
+        The commit carries this member's generation, so the broker rejects it once a rebalance has made it
+        stale. Any thread may commit; it does not wait for a poll.
 
-        Returns:
-            None if asynchronous: ``on_commit`` is called in a later poll, synchronous commit or close. Else the partitions
-            that were asked for, or all that are assigned, with the offsets that were committed.
+        Args: message: Commit the offset after this message. offsets: Commit these offsets. asynchronous:
+            Whether to return at once; ``on_commit`` is called in a later poll, synchronous commit or close.
+            others: ``async``, the former name of `asynchronous`.
+
+        Returns: None if asynchronous. Otherwise the given partitions, or all that are assigned, with the
+            committed offsets.
 
         Raises:
-            CommitError: a synchronous commit failed, or there was nothing to commit.
-            TypeError: `message` is no message, or `offsets` is no list of partitions.
-            ValueError: both `message` and `offsets` are given.
+            CommitError: A synchronous commit failed, or there was nothing to commit.
+            TypeError: `message` is not a message, or `offsets` is not a list of partitions.
+            ValueError: Both `message` and `offsets` are given.
         """
         self._guard.check_usable()
         if others:
@@ -437,8 +450,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Store offsets for a later commit, from any thread; needs ``enable.auto.offset.store=false``.
 
         Raises:
-            CommitError: offsets are stored by librdkafka, or none of the partitions is assigned.
-            ValueError: `message` and `offsets` are both given, or neither.
+            CommitError: librdkafka stores the offsets, or none of the partitions is assigned.
+            ValueError: Both `message` and `offsets` are given, or neither.
         """
         self._guard.check_usable()
         self._member.store_offsets(self, message, offsets)
@@ -447,20 +460,20 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     @between_polls
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Assign partitions by hand; in `on_assign`, choose the offsets of those that were gained.
+        """Assign partitions by hand; in `on_assign`, choose the offsets of the assigned partitions.
 
         Raises:
-            ConsumerError: this member rebalances cooperatively (``_STATE``).
+            ConsumerError: This member rebalances cooperatively (``_STATE``).
         """
         check_partitions(partitions)
         self._member.assign(self, partitions)
 
     @between_polls
     def unassign(self) -> None:
-        """Give up all partitions assigned by hand, or in a callback.
+        """Remove all partitions from the assignment.
 
         Raises:
-            ConsumerError: this member rebalances cooperatively (``_STATE``).
+            ConsumerError: This member rebalances cooperatively (``_STATE``).
         """
         self._member.unassign(self)
 
@@ -469,29 +482,29 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Add partitions to the assignment.
 
         Raises:
-            ConsumerError: this member rebalances eagerly (``_STATE``).
+            ConsumerError: This member rebalances eagerly (``_STATE``).
         """
         check_partitions(partitions)
         self._member.incremental_assign(self, partitions)
 
     @between_polls
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """Take partitions out of the assignment.
+        """Remove partitions from the assignment.
 
         Raises:
-            ConsumerError: this member rebalances eagerly (``_STATE``).
+            ConsumerError: This member rebalances eagerly (``_STATE``).
         """
         check_partitions(partitions)
         self._member.incremental_unassign(self, partitions)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Stop delivering these partitions until `resume`, also where they are revoked and assigned again meanwhile."""
+        """Return no messages of these partitions until `resume`, also after a reassignment."""
         self._guard.check_usable()
         check_partitions(partitions)
         self._member.pause(self, partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
-        """Deliver these partitions again."""
+        """Return messages of these partitions again."""
         self._guard.check_usable()
         check_partitions(partitions)
         self._member.resume(self, partitions)
@@ -511,41 +524,42 @@ class Consumer(Observable, confluent_kafka.Consumer):
     offsets_for_times = shared(Native.offsets_for_times)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return what is assigned, each partition with the offset that it was assigned with, or OFFSET_STORED."""
+        """Return the assigned partitions with the offsets they were assigned with, or OFFSET_STORED."""
         self._guard.check_usable()
         return self._member.assignment(self)
 
     def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Return committed offsets, those of earlier asynchronous commits included.
 
-        confluent-kafka sends a commit and this request over one connection, in order. Here they have two, so the ends of
-        commits under way are awaited first, for half of `timeout` and a second at most.
+        confluent-kafka sends a commit and this request over one connection, in order. Here they use two
+        connections, so this method first waits for commits under way, for half of `timeout` and a second at
+        most.
         """
         if not self._guard.closed:
             self._member.await_commits(_ORDER if timeout < 0 else min(_ORDER, timeout / 2))
         return self._native_committed(partitions, timeout)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the offset after the last message that was returned of each partition."""
+        """Return the offset after the last returned message of each partition."""
         self._guard.check_usable()
         check_partitions(partitions)
         return self._prefetch.positions_of(self, partitions, self._guard)
 
     @between_polls
     def seek(self, partition: TopicPartition) -> None:
-        """Go on at another offset; the partition must be assigned."""
+        """Continue at another offset; the partition must be assigned."""
         self._member.seek(self, partition)
         self._prefetch.drop([(partition.topic, partition.partition)])
         self._prefetch.begin([partition])
 
     @between_polls
     def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Go on at the first offset of these partitions, or, without an argument, of all that are assigned."""
+        """Continue at the first offset of these partitions; by default, of all that are assigned."""
         self._seek_all(partitions, OFFSET_BEGINNING)
 
     @between_polls
     def seek_to_end(self, partitions: list[TopicPartition] | None = None) -> None:
-        """Go on after the last offset of these partitions, or, without an argument, of all that are assigned."""
+        """Continue after the last offset of these partitions; by default, of all that are assigned."""
         self._seek_all(partitions, OFFSET_END)
 
     def _seek_all(self, partitions: list[TopicPartition] | None, offset: int) -> None:
@@ -555,13 +569,14 @@ class Consumer(Observable, confluent_kafka.Consumer):
             self.seek(TopicPartition(partition.topic, partition.partition, offset))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Return how many offsets lie between an assigned partition's position and its end (KIP-695).
+        """Return the number of offsets between an assigned partition's position and its end (KIP-695).
 
-        No request is sent: the end is the high watermark of the last fetch. (Java takes the last stable offset where
-        ``isolation.level=read_committed``, librdkafka tells none.)
+        No request is sent: the end is the high watermark of the last fetch. (With
+        ``isolation.level=read_committed`` Java takes the last stable offset, which librdkafka does not
+        report.)
 
         Returns:
-            The lag; None as long as nothing was fetched, or where the partition's first offset is not known yet.
+            The lag; None until something was fetched, or if the partition's first offset is not known yet.
 
         Raises:
             ConsumerError: The partition is not assigned.
@@ -574,7 +589,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         start = next((each.offset for each in assigned if each == partition), None)
         if start is None:
             name = f"{partition.topic} [{partition.partition}]"
-            detail = f"current_lag() is of an assigned partition, which {name} is not"
+            detail = f"current_lag() needs an assigned partition, which {name} is not: assign it first"
             raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
         position = self.position([partition])[0].offset
         if position < 0:
@@ -583,11 +598,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
         return max(0, end - position) if end >= 0 and position >= 0 else None
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Authenticate with these whenever a connection must from now on."""
+        """Authenticate new connections with these credentials."""
         self._guard.check_usable()
         self._member.set_sasl_credentials(self, username, password)
 
-    # --- Who it is ----------------------------------------------------------------------------------
+    # --- The member's identity ----------------------------------------------------------------------
 
     def memberid(self) -> str | None:  # type: ignore[override] # the stub omits that it may be None
         """Return the member id that the coordinator gave, or None outside a group."""
@@ -595,10 +610,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
         return self._member.member_id(self)
 
     def consumer_group_metadata(self) -> bytes:
-        """Return what `Producer.send_offsets_to_transaction` wants, so that it fences a zombie.
+        """Return the metadata for `Producer.send_offsets_to_transaction`, so that the broker fences a zombie.
 
-        It holds the member id and the generation of the last assignment, also after that was lost: the broker then
-        refuses the offsets. (Without any, it would take them.)
+        It contains the member id and the generation of the last assignment, also after that was lost: the
+        broker then rejects the offsets. (Without a generation, it would accept them.)
         """
         self._guard.check_usable()
         return self._member.group_metadata(self)
@@ -611,29 +626,33 @@ class Consumer(Observable, confluent_kafka.Consumer):
         timeout: float | None = None,
         leave: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
     ) -> None:
-        """Commit if ``enable.auto.commit``, give the partitions up (callbacks run), leave the group, stop.
+        """Commit if ``enable.auto.commit``, revoke the partitions (callbacks run), leave the group, and stop.
 
-        Any thread may close. The poll of another one ends at once: it raises RuntimeError, or returns the messages that it
-        has in hand; then everything, callbacks included, runs on the thread that closes. A second call does nothing, and neither does one in a forked child: the
-        member is its parent's.
+        Any thread may close. The poll of another thread ends at once: it raises RuntimeError, or returns the
+        messages that it has. Then everything, callbacks included, runs on the closing thread. A second call
+        does nothing, and neither does a call in a forked child: the member belongs to the parent.
 
-        Args:
-            timeout: Seconds for the last commit and for leaving, where the coordinator does not answer; 10 by default. Callbacks
-                are called however short it is: `on_revoke`, and `on_commit` for each asynchronous commit.
-            leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one leaves.
+        Args: timeout: Seconds for the last commit and for leaving, if the coordinator does not answer; 10 by
+            default.
+                Callbacks are called however short it is: `on_revoke`, and `on_commit` for each asynchronous
+                commit.
+            leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one
+                leaves.
 
-        Raises:
-            ConsumerError: ``group.protocol=consumer``, and `leave` is not what librdkafka does; the consumer stays open.
-            RuntimeError: this is called from a callback, or another thread has been inside one for 10 s; then the consumer
-                stays open.
+        Raises: ConsumerError: ``group.protocol=consumer``, and librdkafka does not support `leave`; the
+            consumer stays open. RuntimeError: The caller is a callback, or another thread has been inside one
+            for 10 s; the consumer stays open.
         """
         if self._guard.closed or self._guard.forked:
             self._guard.closed = True
             return
         if self._guard.ident == get_ident():
             raise RuntimeError(
-                "close() cannot be called by a thread that is inside another method of the consumer, such as a callback or a "
-                "signal handler that interrupts poll(): return from it first. A handler may set a flag, or raise an exception"
+                "close() cannot be called by a thread that is inside another method of the consumer, "
+                "such as a "
+                "callback or a signal handler that interrupts poll(): return from it first. A "
+                "handler may set a "
+                "flag, or raise an exception"
             )
         if not isinstance(leave, GroupMembershipOperation):
             raise TypeError(f"close(leave=...) takes a GroupMembershipOperation, not {leave!r}")
@@ -641,12 +660,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
         seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
         with self._close_lock:
             if not self._guard.closed:
-                self._guard.end(_CLOSE_TIMEOUT)
+                me = get_ident()
                 try:
-                    self._guard.ident = get_ident()
+                    self._guard.end(me, _CLOSE_TIMEOUT)
                     self._close(seconds, leave)
                 finally:
-                    self._guard.ident = 0
+                    try:
+                        if self._guard.inside["thread"] == me:
+                            del self._guard.inside["thread"]
+                    except KeyError:
+                        pass
         error = self._member.take_error()
         if error is not None:
             raise error
@@ -663,15 +686,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._interceptors.close()
 
     def _close_handle(self) -> None:
-        """Close librdkafka's handle, with no other thread inside it: before confluent-kafka 2.16 that one would crash."""
+        """Close librdkafka's handle once no other thread uses it: confluent-kafka before 2.16 would crash."""
         with self._guard.exclusive(_CLOSE_TIMEOUT) as alone:
             try:
                 if alone:
                     super().close()
                 else:
                     self._log.warning(
-                        "another thread is still inside a call of this consumer %.0f s after its close; librdkafka's handle "
-                        "is freed once that has returned",
+                        "another thread is still inside a call of this consumer %.0f s after its close; "
+                        "librdkafka's handle is freed once that call has returned",
                         _CLOSE_TIMEOUT,
                     )
             finally:
@@ -684,5 +707,5 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close; the C method of this name would call the C close, and skip the membership."""
+        """Close; the C method of this name would call the C `close`, and skip the membership."""
         self.close()

@@ -23,12 +23,13 @@ else:  # before confluent-kafka 2.16 the class takes no type arguments
 
 
 class DeserializingConsumer(Consumer, _Deserializing[K, V]):
-    """A `confluent_kafka.DeserializingConsumer` whose partitions are assigned by the assignors that you choose.
+    """A `confluent_kafka.DeserializingConsumer` with assignors that you choose.
 
     Its type arguments are those of keys and values: `DeserializingConsumer[str, Order]`.
 
-    The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are confluent-kafka's, and so is the
-    code that calls them: this class only stands before it. Interceptors see deserialized messages, as in Java.
+    The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are
+    confluent-kafka's, and so is the code that calls them: this class only stands before it. Interceptors see
+    deserialized messages, as in Java.
 
     Raises (from `poll`):
         ConsumeError: what `Consumer.poll` would return as a message that is an error.
@@ -54,7 +55,7 @@ class DeserializingConsumer(Consumer, _Deserializing[K, V]):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> NoReturn:
         """Do nothing.
 
-        Raises:
-            NotImplementedError: as with confluent-kafka, since one bad message would take the whole batch with it.
+        Raises: NotImplementedError: as with confluent-kafka, since one bad message would take the whole batch
+            with it.
         """
         raise NotImplementedError("a DeserializingConsumer has no consume(); call poll()")

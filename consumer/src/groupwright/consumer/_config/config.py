@@ -36,7 +36,7 @@ _LONGEST_RECONNECT_MS = 1_000
 
 
 class _Reader:
-    """Reads values as librdkafka does: numbers and booleans may be strings, and a number ends where its digits do."""
+    """Reads values as librdkafka does: numbers and booleans may be strings, trailing text is ignored."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Read a flattened configuration."""
@@ -105,10 +105,10 @@ class ConsumerConfig:
 
     @property
     def cooperative(self) -> bool:
-        """Whether the member keeps its partitions while it rebalances (KIP-429): all its assignors must support that.
+        """Whether the member rebalances cooperatively (KIP-429): all its assignors must support that.
 
-        As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is eager, which
-        is the first step of the way from eager to cooperative rebalances.
+        As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is
+        eager, which is the first step of the way from eager to cooperative rebalances.
         """
         from groupwright.consumer._config.strategy import is_cooperative  # noqa: PLC0415 - it brings numpy
 
@@ -116,7 +116,7 @@ class ConsumerConfig:
 
 
 def is_broker_assigned(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration lets the broker assign partitions: ``group.protocol=consumer`` (KIP-848).
+    """Return whether the broker assigns partitions: ``group.protocol=consumer`` (KIP-848).
 
     Raises:
         ConfigurationError: the protocol is unknown, or another key contradicts that one.
@@ -134,12 +134,13 @@ def _instead(key: str) -> str:
     """Say what to do about a key that has no place where the broker assigns."""
     if key == STRATEGY:
         return (
-            "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, for an "
+            "where the broker assigns partitions: set group.remote.assignor to one of the broker's "
+            "own, or, for an "
             "assignor of your choice, leave group.protocol out"
         )
     if key == "group.protocol.type":
         return f"where there is no choice of it: leave {key} out"
-    return f"where it is the broker's to set (group.consumer.{key}): leave {key} out, or leave group.protocol out"
+    return f"where it is the broker's to set (group.consumer.{key}): leave {key} or group.protocol out"
 
 
 def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
@@ -170,7 +171,10 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         security = read_security(config, verify=verify, log=log)
     assignors: Mapping[str, Assignor] = {}
     if not broker_assigned:
-        from groupwright.consumer._config.strategy import DEFAULT_STRATEGY, read_strategy  # noqa: PLC0415 - as above
+        from groupwright.consumer._config.strategy import (  # noqa: PLC0415 - as above
+            DEFAULT_STRATEGY,
+            read_strategy,
+        )
 
         assignors = read_strategy(config.get(STRATEGY, DEFAULT_STRATEGY))
     return ConsumerConfig(
@@ -220,17 +224,20 @@ def _servers(value: str) -> str:
     for server in servers:
         if not _SERVER.fullmatch(server):
             raise ConfigurationError(
-                f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of an IPv6 address'
+                f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of '
+                "an IPv6 address"
             )
     return ",".join(servers)
 
 
 def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
     native = {key: value for key, value in config.items() if key not in _OURS}
-    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits. A value of None it refuses.
+    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits. A value of
+    # None it refuses.
     if native.get("enable.auto.commit", True) is not None:
         native["enable.auto.commit"] = False
-    # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly hastens it.
+    # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly
+    # hastens it.
     first = _Reader(with_values(config)).number("reconnect.backoff.ms", 100)
     native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
     if security.tokens is not None:
@@ -257,15 +264,18 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
         return timing  # the session is the broker's to set
     if reader.has("heartbeat.interval.ms") and heartbeat >= session:
         log.warning(
-            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group would lose this member "
-            "between two heartbeats: they are sent every %.0f ms instead. Set it to a third of session.timeout.ms or less",
+            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group "
+            "would lose this member "
+            "between two heartbeats: they are sent every %.0f ms instead. Set it to a third of "
+            "session.timeout.ms or less",
             heartbeat * 1000,
             session * 1000,
             timing.heartbeat_interval * 1000,
         )
     if timing.max_poll_interval < timing.session_timeout:
         raise ConfigurationError(
-            f"max.poll.interval.ms ({timing.max_poll_interval * 1000:.0f}) must not be less than session.timeout.ms "
+            f"max.poll.interval.ms ({timing.max_poll_interval * 1000:.0f}) must not be less than "
+            "session.timeout.ms "
             f"({timing.session_timeout * 1000:.0f})"
         )
     return timing

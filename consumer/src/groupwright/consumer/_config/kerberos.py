@@ -1,7 +1,8 @@
 """The Kerberos ticket for a broker, fetched before the connection that needs it is made.
 
-kafka-python would fetch it on the event loop, where a slow KDC holds back heartbeats; and what the Kerberos library
-raises there looks like a broken connection, and would be tried for ever. Once fetched, it is in the cache of tickets.
+kafka-python would fetch it on the event loop, where a slow KDC holds back heartbeats; and what the Kerberos
+library raises there looks like a broken connection, and would be tried for ever. Once fetched, it is in the
+cache of tickets.
 """
 
 import importlib

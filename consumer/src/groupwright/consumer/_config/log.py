@@ -1,4 +1,4 @@
-"""Log lines that name the client and its group, and kafka-python's lines on a membership's thread at DEBUG."""
+"""Logging: lines name the client and its group; kafka-python's on the network thread are at DEBUG."""
 
 import logging
 import threading
@@ -39,7 +39,8 @@ class _Demotion(logging.Filter):
     """Lowers what kafka-python logs on a membership's thread to DEBUG.
 
     The membership logs the same facts itself, in the words of its configuration. An application's own use of
-    kafka-python runs on other threads, and stays as it is; so does the traceback of a defect in the event loop.
+    kafka-python runs on other threads, and stays as it is; so does the traceback of a defect in the event
+    loop.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """``sasl.oauthbearer.method=oidc``: tokens by OAuth's client-credentials grant (RFC 6749, section 4.4).
 
-librdkafka would fetch a token for itself alone. Here one request serves librdkafka, as its ``oauth_cb``, and the
-membership. The request and the checks of its answer are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
+librdkafka would fetch a token for itself alone. Here one request serves librdkafka, as its ``oauth_cb``, and
+the membership. The request and the checks of its answer are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
 """
 
 import base64
@@ -50,8 +50,8 @@ class OidcClient:
         Returns:
             The token, its expiry in seconds since the epoch, its principal, and the SASL extensions.
 
-        Raises:
-            TokenEndpointError: the endpoint cannot be reached, refuses, or answers with something else than a token.
+        Raises: TokenEndpointError: the endpoint cannot be reached, refuses, or answers with something else
+            than a token.
         """
         token = self._fetch().get("access_token")
         if not isinstance(token, str):
@@ -62,7 +62,8 @@ class OidcClient:
             raise TokenEndpointError(f"{self._place} gave a token that is no JWT with a claim 'exp'")
         if not isinstance(principal, str) or not principal:
             raise TokenEndpointError(
-                f"{self._place} gave a token without a claim {self.subject_claim!r}; sasl.oauthbearer.sub.claim.name names "
+                f"{self._place} gave a token without a claim {self.subject_claim!r}; "
+                "sasl.oauthbearer.sub.claim.name names "
                 "another one"
             )
         return token, float(expiry), principal, dict(self.extensions)
@@ -122,7 +123,7 @@ def _reason(error: urllib.error.HTTPError) -> str:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """Return a JWT's claims, none of what is no JWT. The broker checks the signature; this reads what it says."""
+    """Return the claims of a JWT, without checking its signature; none if it is not a JWT."""
     parts = token.split(".")
     if len(parts) < 2:  # noqa: PLR2004 - a header and claims
         return {}

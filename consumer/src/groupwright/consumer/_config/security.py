@@ -1,7 +1,7 @@
 """How the membership's connections are secured: ``security.protocol``, ``sasl.*``, and what belongs to them.
 
-What is read here is what librdkafka reads too, so that both prove themselves in one way. What this connection cannot
-do is refused when the consumer is made.
+What is read here is what librdkafka reads too, so that both prove themselves in one way. What this connection
+cannot do is refused when the consumer is made.
 """
 
 import importlib.util
@@ -32,7 +32,8 @@ class Security:
     password: str | None = field(default=None, repr=False)
     kerberos_service: str = "kafka"
     kinit: bool = False
-    """Whether librdkafka logs in to Kerberos, if that is the mechanism: when it is made, and from time to time."""
+    """Whether librdkafka logs in to Kerberos, if that is the mechanism: when it is made, and from time to
+    time."""
     tokens: Tokens | None = field(default=None, repr=False)
 
     def escaped(self, username: str) -> str:
@@ -58,7 +59,7 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
         raise ConfigurationError(f"security.protocol takes {', '.join(_PROTOCOLS)}, not {protocol!r}")
     tls = None
     if protocol.endswith("SSL"):
-        from groupwright.consumer._config.tls import ssl_context  # noqa: PLC0415 - many connections have no TLS
+        from groupwright.consumer._config.tls import ssl_context  # noqa: PLC0415 - for TLS alone
 
         tls = ssl_context(config, verify=verify)
     if not protocol.startswith("SASL"):
@@ -89,7 +90,8 @@ def _mechanism(config: Mapping[str, Any]) -> str:
             else "sasl.mechanism is not set, so GSSAPI, and it"
         )
         raise ConfigurationError(
-            f"{given} needs the package `{_KERBEROS}` for the connection to the coordinator: install it, or choose another "
+            f"{given} needs the package `{_KERBEROS}` for the connection to the coordinator: install "
+            "it, or choose another "
             "mechanism"
         )
     return mechanism
@@ -104,7 +106,8 @@ def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
 
             return Tokens(read_oidc(config), log, source="sasl.oauthbearer.method=oidc")
         raise ConfigurationError(
-            "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes sasl.oauthbearer.config and returns "
+            "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes "
+            "sasl.oauthbearer.config and returns "
             "(token, expiry in seconds since the epoch), or sasl.oauthbearer.method=oidc"
         )
     if not callable(callback):
@@ -113,7 +116,7 @@ def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
 
 
 def uses_oidc(config: Mapping[str, Any]) -> bool:
-    """Return whether tokens come from an endpoint of OAuth; an ``oauth_cb`` beside it is used instead, as in librdkafka.
+    """Return whether tokens come from an OAuth endpoint; an ``oauth_cb`` takes precedence, as in librdkafka.
 
     Raises:
         ConfigurationError: the method is unknown.

@@ -1,7 +1,8 @@
 """Every key of a consumer's configuration, and who serves it: one table, from which `config` works.
 
-The keys are librdkafka's (its CONFIGURATION.md, rows C and *) and confluent-kafka's own. A key that is not here is
-passed to librdkafka, which refuses what it does not know; so it does with those that only a program in C can set.
+The keys are librdkafka's (its CONFIGURATION.md, rows C and *) and confluent-kafka's own. A key that is not
+here is passed to librdkafka, which refuses what it does not know; so it does with those that only a program
+in C can set.
 """
 
 from collections.abc import Iterator, Mapping
@@ -141,7 +142,8 @@ _ALL = (
     Setting(
         "reconnect.backoff.max.ms",
         By.BOTH,
-        "librdkafka gets 1000 where it is not set; the membership waits 250 ms at most; either waits longer where "
+        "librdkafka gets 1000 where it is not set; the membership waits 250 ms at most; either waits "
+        "longer where "
         "reconnect.backoff.ms is longer",
         (0, _HOUR),
     ),
@@ -315,7 +317,7 @@ SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _ALL}
 
 
 def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration as librdkafka reads it: topic settings among the others, and the last value of a key.
+    """Return a configuration as librdkafka reads it: flattened, with the last value of each key.
 
     Names are those of `SETTINGS`.
     """
@@ -328,7 +330,7 @@ def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_values(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration without the keys that are None: they have their defaults, if librdkafka takes that."""
+    """Return the configuration without keys that are None, where librdkafka takes that for the default."""
     return {key: value for key, value in config.items() if value is not None}
 
 

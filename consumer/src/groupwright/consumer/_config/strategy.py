@@ -7,8 +7,9 @@ from groupwright.consumer.errors import ConfigurationError
 
 _STRATEGY = "partition.assignment.strategy"
 DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
-"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to cooperative
-rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the member is eager."""
+"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to
+cooperative rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the
+member is eager."""
 
 
 def read_strategy(value: object) -> dict[str, Assignor]:
@@ -42,7 +43,8 @@ def read_strategy(value: object) -> dict[str, Assignor]:
     if not _protocols(assignors):
         names = ", ".join(map(repr, assignors))
         raise ConfigurationError(
-            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so cooperatively: {names}; "
+            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so "
+            f"cooperatively: {names}; "
             "a member does one or the other, so let their `protocols` have one in common"
         )
     return assignors

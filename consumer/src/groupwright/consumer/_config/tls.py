@@ -1,7 +1,7 @@
 """librdkafka's ``ssl.*`` keys as one `ssl.SSLContext` for the membership's connections.
 
-Keys that are given as strings reach OpenSSL through a file, as Python's `ssl` has no other way: one in memory where
-the system has those (Linux), elsewhere one that only this user can read, and that is gone at once.
+Keys that are given as strings reach OpenSSL through a file, as Python's `ssl` has no other way: one in memory
+where the system has those (Linux), elsewhere one that only this user can read, and that is gone at once.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
         config: the configuration; keys of other matters are passed over.
         verify: ``enable.ssl.certificate.verification``.
 
-    Raises:
-        ConfigurationError: a file cannot be read, or a value cannot be used; the message names the key, and shows
+    Raises: ConfigurationError: a file cannot be read, or a value cannot be used; the message names the key,
+        and shows
             no value but paths.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -66,7 +66,7 @@ def _set_verification(context: ssl.SSLContext, config: Mapping[str, Any], *, ver
 
 
 def https_context(config: Mapping[str, Any]) -> ssl.SSLContext:
-    """Return the context for HTTPS that ``https.ca.location`` or ``https.ca.pem`` of a (flattened) configuration asks for.
+    """Return the TLS context for ``https.ca.location`` or ``https.ca.pem`` of a flattened configuration.
 
     Raises:
         ConfigurationError: the authorities cannot be read, or both keys are set.
@@ -128,7 +128,8 @@ def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
         return
     if not certificate or not key:
         raise ConfigurationError(
-            "a client's certificate needs its key, and the other way round: set one of ssl.certificate.location and "
+            "a client's certificate needs its key, and the other way round: set one of "
+            "ssl.certificate.location and "
             "ssl.certificate.pem, and one of ssl.key.location and ssl.key.pem"
         )
     with (
@@ -186,7 +187,8 @@ def _key_store(config: Mapping[str, Any]) -> Iterator[str]:
         pkcs12: Any = importlib.import_module("cryptography.hazmat.primitives.serialization.pkcs12")
     except ImportError as error:
         raise ConfigurationError(
-            "ssl.keystore.location needs the package `cryptography`: install it, or turn the key store into PEM files "
+            "ssl.keystore.location needs the package `cryptography`: install it, or turn the key "
+            "store into PEM files "
             "(openssl pkcs12 -in store.p12 -out client.pem), and name them in ssl.certificate.location and "
             "ssl.key.location"
         ) from error

@@ -1,8 +1,8 @@
 """The tokens of SASL/OAUTHBEARER: the application's callback serves librdkafka and the membership.
 
-librdkafka calls ``oauth_cb`` from a background thread of its own: while the consumer is constructed, and then when
-four fifths of a token's life have passed, whether the application polls or not. Each token is kept for the
-membership's connection too, so that the application is asked once.
+librdkafka calls ``oauth_cb`` from a background thread of its own: while the consumer is constructed, and then
+when four fifths of a token's life have passed, whether the application polls or not. Each token is kept for
+the membership's connection too, so that the application is asked once.
 """
 
 import logging
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OauthCallback = Callable[[str], tuple[Any, ...]]
-"""confluent-kafka's: takes ``sasl.oauthbearer.config``, returns (token, expiry[, principal[, extensions]])."""
+"""confluent-kafka's: takes ``sasl.oauthbearer.config``, returns (token, expiry[, principal[,
+extensions]])."""
 
 _MINIMUM, _MAXIMUM = 2, 4
 

@@ -45,11 +45,13 @@ class CommitSender:
         self._network = network
         self._feed: Callable[..., None] = feed
         self._queue = CommitQueue()
-        # Made while a cooperative member joins: JoinGroup holds the connection, so they are sent after SyncGroup.
+        # Made while a cooperative member joins: JoinGroup holds the connection, so they are sent after
+        # SyncGroup.
         self._held: list[Commit] = []
         self._sending = False
         self._drained: list[Any] = []
-        # Commits that the loop has not seen yet. The lock keeps any from being left there when the loop has ended.
+        # Commits that the loop has not seen yet. The lock keeps any from being left there when the loop has
+        # ended.
         self._submitted: deque[Commit] = deque()
         self._submitting = threading.Lock()
         self._ended: str | None = None
@@ -113,7 +115,7 @@ class CommitSender:
             self._network.spawn(self._send())
 
     def _release(self) -> None:
-        """Queue what waited for a cooperative rebalance: its partitions were the member's all the while, or it is refused."""
+        """Queue or refuse the commits that waited for a cooperative rebalance."""
         if not self._held:
             return
         identity = self._membership.commit_identity()

@@ -1,4 +1,4 @@
-"""Words for why a member cannot be in its group: what is wrong, and what to change."""
+"""Diagnostics: error messages that say why a member cannot be in its group, and what to change."""
 
 import re
 import time
@@ -37,13 +37,13 @@ _FENCED = "another consumer has joined with this one's group.instance.id; give e
 
 
 async def explain(refusal: ReportError, protocols: Iterable[str], network: Network) -> Failed | Reported:
-    """Return a refusal in words, for the application; asks the coordinator about the group where that helps.
+    """Return the error message of a refusal; asks the coordinator about the group where that helps.
 
     A message's error begins with librdkafka's words for the same. What librdkafka has no error for is raised.
     """
     error, detail = refusal.error, refusal.detail
     if error == ErrorCode.NONE:
-        failure = AssignorFailedError(KafkaError._APPLICATION, detail)  # noqa: SLF001 - librdkafka's public code
+        failure = AssignorFailedError(KafkaError._APPLICATION, detail)  # noqa: SLF001 - public
         return Failed(failure, refusal.timeline)
     words = f"{detail}: {KafkaError(error).str()}"
     code = error
@@ -64,7 +64,7 @@ async def explain(refusal: ReportError, protocols: Iterable[str], network: Netwo
 
 
 def explain_topic(topic: str, error: int) -> KafkaError:
-    """Return the error of a subscribed topic, or of a regular expression, in librdkafka's words and with what to do."""
+    """Return the error of a subscribed topic or regular expression: librdkafka's words, and what to do."""
     if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         hint = "allow this client the operations DESCRIBE and READ on it"
     elif topic.startswith("^"):
@@ -80,7 +80,7 @@ def explain_topic(topic: str, error: int) -> KafkaError:
 
 
 async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
-    """Say what this member offers, what the others have agreed on, and how they get together."""
+    """Return the assignors of this member and of the others, and how to make them match."""
     mine = ", ".join(map(repr, protocols))
     message = f"this member supports {mine}"
     deadline = time.monotonic() + _PATIENCE
@@ -94,7 +94,8 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
             others = ", ".join(group.client_ids)
             return (
                 f"{message}, while the group's members ({others}) have agreed on {group.protocol!r}. Add "
-                f"{group.protocol!r} to this consumer's partition.assignment.strategy, or one of {mine} to theirs"
+                f"{group.protocol!r} to this consumer's partition.assignment.strategy, or one of "
+                f"{mine} to theirs"
             )
         await network.sleep(_PAUSE)
     return f"{message}, and the group's other members have none of these in common"

@@ -1,7 +1,7 @@
 """Fork safety: a forked child never destroys the librdkafka handles of its parent.
 
-The child has librdkafka's memory, its locks in the state they were in, and none of its threads. To destroy a handle there
-waits for threads that do not exist: the child hangs or crashes.
+The child has librdkafka's memory, its locks in the state they were in, and none of its threads. To destroy a
+handle there waits for threads that do not exist: the child hangs or crashes.
 """
 
 import gc
@@ -24,8 +24,8 @@ def _before_fork() -> None:
 
     global _collecting  # noqa: PLW0603 - hooks of a fork have no other place to hand it on
     _forking.acquire()
-    # A handle may be garbage already, in a cycle. Hooks of other modules run in the child before `_in_child`, and the
-    # garbage collector would destroy the handle in one of them.
+    # A handle may be garbage already, in a cycle. Hooks of other modules run in the child before `_in_child`,
+    # and the garbage collector would destroy the handle in one of them.
     _collecting = gc.isenabled()
     gc.disable()
 
@@ -52,12 +52,13 @@ os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_ch
 def not_while_forking() -> Iterator[None]:
     """Import here what a thread of ours needs: no other thread forks meanwhile.
 
-    A child has the import's locks and none of the thread that held them: it would wait for ever to import the same.
+    A child has the import's locks and none of the thread that held them: it would wait for ever to import the
+    same.
     """
     with _forking:
         yield
 
 
 def leave_to_parent(handle: object) -> None:
-    """Have forked children never destroy an object with a librdkafka handle, neither when they drop it nor when they end."""
+    """Have forked children never destroy an object with a librdkafka handle, not even at their end."""
     _handles[id(handle)] = handle

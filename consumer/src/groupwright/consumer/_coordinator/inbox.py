@@ -38,15 +38,15 @@ InboxEvent = Event | Failed | Reported
 class Inbox:
     """A queue from the membership's thread to the one that polls. Safe to use from both.
 
-    An event stays in it until it was dealt with: Ctrl-C may come between any two steps of the thread that polls, and
-    an event which was taken out and then forgotten would leave the membership waiting for ever.
+    An event stays in it until it was dealt with: Ctrl-C may come between any two steps of the thread that
+    polls, and an event which was taken out and then forgotten would leave the membership waiting for ever.
     """
 
     def __init__(self) -> None:
         """Make an empty inbox."""
         self.events: deque[InboxEvent] = deque()
-        """What waits or is being dealt with, oldest first. Its truth may be asked without the lock; the rest is for the
-        methods."""
+        """What waits or is being dealt with, oldest first. Its truth may be asked without the lock; the rest
+        is for the methods."""
         self._taken: InboxEvent | None = None
         self._lock = threading.RLock()  # a signal handler may poll
         self._wakeup = Wakeup()
@@ -62,7 +62,7 @@ class Inbox:
         self._wakeup.notify()
 
     def take(self) -> InboxEvent | None:
-        """Return the oldest event, or None; the same one again until it is `done`, and it can no longer be withdrawn."""
+        """Return the oldest event or None; the same one until it is `done`. It can no longer be withdrawn."""
         with self._lock:
             self._taken = self.events[0] if self.events else None
             return self._taken

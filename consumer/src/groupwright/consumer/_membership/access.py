@@ -1,13 +1,23 @@
-"""Which thread is inside a call that only one at a time may make, and who wants librdkafka's handle meanwhile.
+"""Access guard: one polling thread at a time, with hand-over to threads waiting for librdkafka's handle.
 
-Kafka's Java consumer has the same light lock (KafkaConsumer.acquire): a second thread is refused at once, since
-waiting would only hide the mistake. It is a plain attribute, so that it costs a poll next to nothing; the test and
-the set have no call between them, and CPython switches threads only at calls and loops.
+Kafka's Java consumer has the same light lock (`KafkaConsumer.acquire`): a second polling thread is refused at
+once, because waiting would only hide the mistake.
 
-librdkafka's handle has a lock of its own, which confluent-kafka holds for a whole call, and which is unfair: beside
-a thread that polls without a pause, another might never get it. So who wants the handle says so, and the polling
-thread gives way between two native polls. A call that changes what the next poll returns (`seek`, `subscribe`,
-`assign` and their like) needs more than the handle: the polling thread leaves for that time, and comes back in.
+Nothing here relies on where CPython switches threads, or on the GIL:
+
+- A thread enters with `dict.setdefault`, one atomic compare-and-set. On CPython 3.11 that costs 70 ns, and a
+  `with` statement on a lock 190 ns. The entry names its owner, so an exception of a signal handler cannot
+  leave it behind.
+- `poll` does not enter to return a prefetched message. It takes it with one atomic `deque.popleft`, and
+  `PrefetchBuffer` removes messages with one atomic call each.
+- Every other test-and-set holds `AccessGuard._mutex`, never during a native call, a callback or a wait. The
+  mutex is re-entrant: a signal handler may call `wakeup` while the thread that it interrupts holds it.
+
+librdkafka's handle has a lock of its own. confluent-kafka holds it for a whole call, and it is unfair: beside
+a thread that polls without a pause, another thread might never get it. So a thread that wants the handle
+registers here, and the polling thread yields between two native polls. A call that changes what the next poll
+returns (`seek`, `subscribe`, `assign` and similar) needs more than the handle: the polling thread leaves the
+guard for that time, and re-enters.
 """
 
 import functools
@@ -26,86 +36,120 @@ from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 
 _TURN = 0.05
-"""Seconds that the polling thread gives way, at most, so that a slow call cannot hold a rebalance up."""
+"""Longest time in seconds that the polling thread yields, so that a slow call cannot delay a rebalance."""
 
 _PAUSE = 0.001
-"""Seconds between two looks whether the polling thread has come out."""
+"""Seconds between two checks of whether another thread has left."""
 
 
 class AccessGuard(PollClock):
-    """The thread that polls, as long as it is inside a call; and whether one may be, still."""
+    """The thread inside `poll` or `consume`, the threads that wait for it, and whether any may enter."""
 
     __slots__ = (
         "__weakref__",
-        "_alone",
         "_entering",
-        "_given_back",
+        "_exclusive",
+        "_mutex",
         "_pid",
+        "_returned",
         "_wanting",
         "abandoned",
         "closed",
         "closing",
         "fast_path_until",
-        "ident",
+        "inside",
         "inside_seconds",
         "woken",
     )
 
     def __init__(self) -> None:
-        """Start with nobody inside."""
+        """Create a guard with no thread inside."""
         super().__init__()
-        self.ident = 0
-        """The thread inside, or 0. `poll` sets it by itself, the rest is for the methods."""
+        self.inside: dict[str, int] = {}
+        """Identifier of the thread inside as ``inside["thread"]``; empty if there is none.
+
+        A thread is inside if its ``inside.setdefault("thread", me)`` returned `me`. It leaves by ``del
+        inside["thread"]``, in a ``finally`` clause without any call before: CPython runs signal handlers
+        after calls. """
         self.fast_path_until = 0.0
-        """Monotonic time until which `poll` has nothing to do but to poll, unless it is disturbed."""
+        """Monotonic time until which `poll` has nothing to do but to return messages, unless `wake` is
+        called."""
         self.inside_seconds = 0.0
-        """Time that the application has spent inside `poll` and `consume`; what needed no look at librdkafka left out."""
+        """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
         self.closing = self.closed = False
-        """Whether a thread closes the consumer, or has."""
+        """Whether a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never
-        """Whether nobody waits any more for the `poll` or `consume` under way, which then ends as if its time were over."""
+        """Whether the caller of the current `poll` or `consume` no longer waits; the call then ends as if
+        timed out."""
         self.woken = False
-        """Whether `wakeup` was called, and no poll has raised for it yet."""
+        """Whether `request_wakeup` was called and no poll has raised for it yet."""
+        self._mutex = threading.RLock()
+        """Held for each test-and-set, except of `inside`."""
         self._pid = os.getpid()
-        self._given_back = Wakeup()
-        """Rings when a thread is done with the handle, for the one that gives way or wants to be alone."""
+        self._returned = Wakeup()
+        """Notified when a thread no longer uses the handle."""
         self._wanting: set[object] = set()
-        """One token for each thread that uses the handle beside the polling one, or waits to."""
+        """One token for each thread that uses the handle beside the polling thread, or waits to."""
         self._entering: set[object] = set()
-        """One token for each thread that is inside instead of the polling one, or waits to be."""
-        self._alone = False
-        # Asking for the process id at every poll would be felt. What is registered cannot be taken back, so it is small.
-        os.register_at_fork(after_in_child=functools.partial(_wake, weakref.ref(self)))
+        """One token for each thread that is inside in place of the polling thread, or waits to be."""
+        self._exclusive = False
+        """Whether one thread has the handle to itself, or waits for the others to return it."""
+        # Asking for the process id costs a system call a poll. The hook cannot be unregistered, so it holds a
+        # weak reference.
+        os.register_at_fork(after_in_child=functools.partial(_reset_in_child, weakref.ref(self)))
 
     @classmethod
     def of_a_closed_consumer(cls) -> Self:
-        """Return one that lets no call begin."""
-        polling = cls()
-        polling.closed = True
-        return polling
+        """Return a guard that lets no call begin."""
+        guard = cls()
+        guard.closed = True
+        return guard
+
+    # --- The fast path of poll ----------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Have the next poll look at everything; callable from any thread."""
-        self.fast_path_until = 0.0
+        """Have the next poll check everything; callable from any thread.
+
+        Callers publish their reason first: `open_fast_path` checks all reasons while it holds the mutex, so
+        it either sees this reason or is overruled here.
+        """
+        with self._mutex:
+            self.fast_path_until = 0.0
+
+    def open_fast_path(self, until: float, is_due: Callable[[], bool]) -> None:
+        """Let polls return messages without further checks.
+
+        Args:
+            until: Monotonic time at which the next check is due.
+            is_due: Whether the membership or the prefetch buffer has anything to do now.
+        """
+        with self._mutex:
+            # First the time, then the checks: a signal handler may call `wake` between any two of these
+            # lines.
+            self.fast_path_until = until
+            if self.has_waiters or self.closing or self.woken or is_due():
+                self.fast_path_until = 0.0
 
     def request_wakeup(self) -> None:
-        """Have the poll under way, or the next one, raise; callable from any thread and from a signal handler: no lock."""
+        """Have the current or the next poll raise; callable from any thread and from a signal handler."""
         self.woken = True
-        self.wake()  # afterwards, since `poll` looks at the flag after it has set the time
+        self.wake()
 
     def check_not_woken(self) -> None:
         """Check that a poll may go on.
 
         Raises:
-            WakeupError: `wake` was called since the last such error.
+            WakeupError: `request_wakeup` was called since the last such error.
         """
         if self.woken:
             self.woken = False
             raise WakeupError
 
+    # --- Time inside --------------------------------------------------------------------------------
+
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the time that is spent in here as spent inside `poll` or `consume`."""
+        """Count the time of the block as spent inside `poll` or `consume`."""
         began = time.monotonic()
         try:
             yield
@@ -114,170 +158,209 @@ class AccessGuard(PollClock):
             self.inside_seconds += ended - began
 
     def polled(self, now: float) -> float:
-        """Return when the application last polled: `now` as long as it is inside, callbacks included (as in librdkafka)."""
+        """Return when the application last polled: `now` while it is inside, callbacks included."""
         return now if self.ident else self.last
+
+    # --- The handle ---------------------------------------------------------------------------------
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Use the handle from any thread: the polling one gives way."""
+        """Use the handle from any thread; the polling thread yields.
+
+        Raises:
+            RuntimeError: The consumer is closed.
+        """
         if self.ident == get_ident():
             yield
             return
         token = object()
         try:
-            self._wanting.add(token)
-            # Looked at after the token was set, and `alone` the other way round: one sees the other.
-            while self._alone:
-                self._give_back(token)
+            while True:
+                with self._mutex:
+                    if not self._exclusive:
+                        self._wanting.add(token)
+                        break
                 time.sleep(_PAUSE)
-                self._wanting.add(token)
-            # Afterwards, since `poll` sets the time before it looks for tokens: one of both sees the other.
             self.wake()
             if self.closed:
                 raise RuntimeError("Consumer closed")
             yield
         finally:
-            self._give_back(token)
-
-    def _give_back(self, token: object) -> None:
-        # One call, so that no signal handler's exception can leave the token behind; the rest only wakes who waits.
-        self._wanting.discard(token)
-        self._given_back.notify()
+            # One call into C, so no exception of a signal handler can leave the token in the set.
+            self._wanting.discard(token)
+            self._returned.notify()
 
     @contextmanager
     def exclusive(self, timeout: float) -> Iterator[bool]:
-        """Have the handle without any other thread; yields whether all have come out of it within `timeout` seconds."""
+        """Use the handle alone; yield whether all other threads have returned it within `timeout` seconds."""
         try:
-            self._alone = True
+            with self._mutex:
+                self._exclusive = True
             deadline = time.monotonic() + timeout
-            alone = not self._wanting
-            while not alone and (remaining := deadline - time.monotonic()) > 0:
-                self._given_back.wait(remaining)
-                alone = not self._wanting
-            yield alone
+            while self._wanting and (remaining := deadline - time.monotonic()) > 0:
+                self._returned.wait(remaining)
+            yield not self._wanting
         finally:
-            self._alone = False
+            self._exclusive = False
 
     @property
     def has_waiters(self) -> bool:
         """Whether another thread waits for the handle, or to be inside."""
         return bool(self._wanting or self._entering)
 
+    def yield_to_waiters(self) -> None:
+        """Let the threads that want the handle now use it first, for `_TURN` seconds at most."""
+        waiting = frozenset(self._wanting)
+        if waiting:
+            deadline = time.monotonic() + _TURN
+            while not waiting.isdisjoint(self._wanting) and (remaining := deadline - time.monotonic()) > 0:
+                self._returned.wait(remaining)
+
+    # --- Inside -------------------------------------------------------------------------------------
+
     @property
-    def must_yield(self) -> bool:
-        """Whether another thread waits to be inside instead of this one."""
-        return bool(self._entering)
+    def ident(self) -> int:
+        """Identifier of the thread inside, or 0."""
+        return self.inside.get("thread", 0)
+
+    def enter(self, me: int, name: str) -> None:
+        """Be the thread inside; see `inside` for how the caller leaves.
+
+        Args:
+            me: Identifier of this thread, which is not inside yet.
+            name: Name of the called method, for the error.
+
+        Raises:
+            ConcurrentAccessError: Another thread is inside.
+            RuntimeError: Another thread is closing the consumer.
+        """
+        while (other := self.inside.setdefault("thread", me)) != me:
+            self.check_not_closing()
+            # In this order: a thread between two polls has its token for longer than it is inside.
+            if not self.must_yield and self.ident == other:
+                raise ConcurrentAccessError(name, _name(me), _name(other))
+            time.sleep(_PAUSE)  # a call between two polls ends soon
+        # `end` publishes `closing` before it tries to enter, so one of both threads sees the other.
+        self.check_not_closing()
 
     @contextmanager
     def between_polls(self, in_callback: Callable[[], bool], name: str) -> Iterator[None]:
-        """Be the thread inside, as soon as the polling one has left.
+        """Be the thread inside, once the polling thread has left.
 
         Args:
-            in_callback: Tells whether the thread inside runs a rebalance callback, which may wait for this one.
-            name: The method that is called, for the error.
+            in_callback: Whether the thread inside runs a rebalance callback, which may wait for this thread.
+            name: Name of the called method, for the error.
 
         Raises:
             ConcurrentAccessError: The thread inside runs a rebalance callback.
-            RuntimeError: Another thread closes the consumer.
+            RuntimeError: Another thread is closing the consumer.
         """
         me, token = get_ident(), object()
-        entered = False
         try:
             self._entering.add(token)
-            self.wake()  # afterwards, since `poll` sets the time before it looks for tokens
-            while True:
+            self.wake()
+            while (other := self.inside.setdefault("thread", me)) != me:
                 self.check_not_closing()
-                # No call comes between the test and the set, so no other thread does.
-                if not self.ident:
-                    self.ident = me
-                    entered = True
-                    break
                 if in_callback():
-                    raise ConcurrentAccessError(name, _name(me), _name(self.ident))
+                    raise ConcurrentAccessError(name, _name(me), _name(other))
                 time.sleep(_PAUSE)
-            self.check_not_closing()  # `end` looks at `ident` after it has said so: one of both sees the other
+            self.check_not_closing()
             yield
         finally:
-            if entered:
-                self.ident = 0
+            try:
+                if self.inside["thread"] == me:
+                    del self.inside["thread"]
+            except KeyError:
+                pass
             self._entering.discard(token)
 
-    def yield_exclusive(self) -> None:
-        """Let the threads inside that wait in `between_polls`, and come back in after them."""
-        if self._entering:
-            me, self.ident = self.ident, 0
-            while self._entering or self.ident:
-                time.sleep(_PAUSE)
-            self.ident = me
+    @property
+    def must_yield(self) -> bool:
+        """Whether another thread waits in `between_polls`."""
+        return bool(self._entering)
 
-    def yield_to_waiters(self) -> None:
-        """Let the threads go first that want the handle now, for a turn at most."""
-        asked = frozenset(self._wanting)
-        if asked:
-            deadline = time.monotonic() + _TURN
-            while not asked.isdisjoint(self._wanting) and (remaining := deadline - time.monotonic()) > 0:
-                self._given_back.wait(remaining)
+    def yield_exclusive(self) -> None:
+        """Let the threads that wait in `between_polls` go first, and re-enter after them.
+
+        Raises:
+            RuntimeError: Another thread is closing the consumer.
+        """
+        if not self._entering:
+            return
+        me = self.inside["thread"]
+        del self.inside["thread"]
+        while self._entering or self.inside.setdefault("thread", me) != me:
+            self.check_not_closing()
+            time.sleep(_PAUSE)
 
     # --- The end ------------------------------------------------------------------------------------
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child of the process that made the consumer."""
+        """Whether this process is a child of the process that created the consumer."""
         return os.getpid() != self._pid
 
     def check_usable(self) -> None:
-        """Check that the consumer may be used at all: librdkafka's handle would fail or hang.
+        """Check that the consumer may be used at all; otherwise librdkafka's handle would fail or hang.
 
         Raises:
-            RuntimeError: it is closed, or its threads are another process's.
+            RuntimeError: It is closed, or its threads are in another process.
         """
         if self.closed:
             raise RuntimeError("Consumer closed")
         if self.forked:
-            raise RuntimeError("this consumer was made before a fork; make a new one in the child process")
+            raise RuntimeError(
+                "this consumer was created before a fork; create a new one in the child process"
+            )
 
     def check_not_closing(self) -> None:
         """Check that a poll may go on.
 
         Raises:
-            RuntimeError: another thread closes the consumer.
+            RuntimeError: Another thread is closing the consumer.
         """
         if self.closing:
             raise RuntimeError("Consumer closed")
 
-    def end(self, timeout: float) -> None:
-        """Let no thread begin anything more, and wait until the one inside has come out.
+    def end(self, me: int, timeout: float) -> None:
+        """Let no call begin any more, and be the thread inside once the current call has returned.
+
+        Args:
+            me: Identifier of this thread, which leaves when it has closed the consumer.
+            timeout: Seconds to wait for the thread inside.
 
         Raises:
-            RuntimeError: it is still inside after `timeout` seconds; nothing has changed then.
+            RuntimeError: That thread is still inside after `timeout` seconds; nothing has changed then.
         """
-        waited = 0.0
-        self.closing = True
-        self.wake()
+        deadline = time.monotonic() + timeout
         try:
-            while (other := self.ident) and waited < timeout:
-                time.sleep(_PAUSE)  # leaving tells nobody: that would cost each poll
-                waited += _PAUSE
+            self.closing = True
+            self.wake()
+            while (other := self.inside.setdefault("thread", me)) != me and time.monotonic() < deadline:
+                time.sleep(_PAUSE)  # a poll that returns notifies nobody: that would cost each poll
         except BaseException:
             self.closing = False
             raise
-        if other:
+        if other != me:
             self.closing = False
             raise RuntimeError(
-                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback of this consumer, "
-                "or in a call without a time limit; end that first"
+                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a "
+                "callback of "
+                "this consumer, or in a call without a time limit; end that call first"
             )
 
 
 def never() -> bool:
-    """Return False: somebody waits."""
+    """Return False: the caller still waits."""
     return False
 
 
-def _wake(polling: "weakref.ref[AccessGuard]") -> None:
-    found = polling()
-    if found is not None:
-        found.wake()
+def _reset_in_child(reference: "weakref.ref[AccessGuard]") -> None:
+    guard = reference()
+    if guard is not None:
+        # A thread of the parent may have held the mutex; that thread does not exist in the child.
+        guard._mutex = threading.RLock()  # noqa: SLF001 - this module's
+        guard.fast_path_until = 0.0
 
 
 def _name(ident: int) -> str:
@@ -288,17 +371,17 @@ def _name(ident: int) -> str:
 
 
 class WakingInbox(Inbox):
-    """An inbox that `poll` need not look at: it is told."""
+    """An inbox that wakes the guard, so that `poll` need not look at it."""
 
-    def __init__(self, polling: AccessGuard) -> None:
-        """Disturb this thread with each event."""
+    def __init__(self, guard: AccessGuard) -> None:
+        """Create an empty inbox that wakes `guard` with each event."""
         super().__init__()
-        self._guard = polling
+        self._guard = guard
 
     def put(self, event: InboxEvent) -> None:
         """Add an event, and have the next poll look at it."""
         super().put(event)
-        self._guard.wake()  # afterwards, since `poll` looks at the events after it has set the time
+        self._guard.wake()
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -307,57 +390,54 @@ _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
 def shared(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a native method that any thread may call; it is refused where librdkafka's handle would fail or hang."""
+    """Return a native method for any thread, which raises where the handle would fail or hang."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
-        polling.check_usable()
-        with polling.shared():
+        guard: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
+        guard.check_usable()
+        with guard.shared():
             return method(consumer, *args, **kwargs)
 
     return call
 
 
 def exclusive(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method that one thread at a time may call, and none while another closes the consumer.
-
-    The thread that closes waits for `ident`, so `closing` is looked at once that is set: one of both sees the other.
-    """
+    """Return a method that one thread at a time may call, and none while the consumer is being closed."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
-        polling.check_usable()
+        guard: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
+        guard.check_usable()
         me = get_ident()
-        while (before := polling.ident) not in {0, me}:
-            polling.check_not_closing()  # the thread inside closes
-            if not polling.must_yield:
-                raise ConcurrentAccessError(method.__name__.lstrip("_"), _name(me), _name(before))
-            time.sleep(_PAUSE)  # a call between two polls ends soon
-        # Neither another thread nor Ctrl-C comes between these lines and the next or the last: there is no call.
+        if guard.ident == me:  # nested, or in a signal handler
+            return method(consumer, *args, **kwargs)
         try:
-            polling.ident = me
-            if before != me:
-                polling.check_not_closing()
+            guard.enter(me, method.__name__.lstrip("_"))
             return method(consumer, *args, **kwargs)
         finally:
-            polling.ident = before
+            # No entry, or another thread's: `enter` or `yield_exclusive` has raised.
+            try:
+                if guard.inside["thread"] == me:
+                    del guard.inside["thread"]
+            except KeyError:
+                pass
 
     call.one_thread = True  # type: ignore[attr-defined] # for the documentation's test
     return call
 
 
 def between_polls(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a method that waits until no other thread polls, which leaves `poll` or `consume` for that time."""
+    """Return a method that waits until no thread is inside; the polling thread leaves for it."""
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        polling: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
-        polling.check_usable()
-        if polling.ident == get_ident():
+        guard: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
+        guard.check_usable()
+        if guard.ident == get_ident():
             return method(consumer, *args, **kwargs)  # in a callback
-        with polling.between_polls(lambda: consumer._member.in_callback, method.__name__):  # noqa: SLF001 - as above
+        member = consumer._member  # noqa: SLF001 - as above
+        with guard.between_polls(lambda: member.in_callback, method.__name__):
             return method(consumer, *args, **kwargs)
 
     return call

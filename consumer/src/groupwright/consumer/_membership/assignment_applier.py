@@ -1,16 +1,17 @@
-"""Gaining and giving up partitions, on the thread that polls: callbacks, librdkafka's handle, listeners.
+"""Assignment applier: applies assignments and revocations to the handle, and calls callbacks and listeners.
 
-Underneath only `incremental_assign` and `incremental_unassign` are used (`assign` would fetch again whatever is
-kept), with explicit offsets (librdkafka, being in no group, would otherwise look them up by itself).
+It calls `incremental_assign` and `incremental_unassign` alone, because `assign` would fetch again what the
+member keeps, and passes explicit offsets, because librdkafka, which is in no group, would otherwise look them
+up by itself.
 
-A user's callback that raises is remembered, the rest is done all the same, and the exception leaves `poll` once,
-at the end; the callback is not repeated. Raised inside a native call it would lose a message.
+An exception of a callback does not end the rebalance: it is recorded in `Failures`, and `poll` raises it
+once, afterwards. The callback is not called again. Raised inside a native call, the exception would lose a
+message.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import confluent_kafka
 from confluent_kafka import (
@@ -22,6 +23,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
+from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.events import Assign, Revoke
@@ -36,9 +40,6 @@ from groupwright.consumer._protocol.rebalance import (
     Timeline,
 )
 
-Native = confluent_kafka.Consumer
-Callback = Callable[[Any, list[TopicPartition]], object]
-
 _RESETS = {
     "smallest": OFFSET_BEGINNING,
     "earliest": OFFSET_BEGINNING,
@@ -47,19 +48,6 @@ _RESETS = {
     "latest": OFFSET_END,
     "end": OFFSET_END,
 }
-_LOOK_UP = 1.0
-"""Seconds for each of the two look-ups of an assignment, at most, retries included."""
-_AGAIN = 0.05
-"""Seconds between two look-ups of a partition without a leader."""
-_PASSING = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-    }
-)
 _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
@@ -73,48 +61,65 @@ class AssignmentApplier:
         client_id: str,
         offset_reset: str,
         offsets: OffsetTracker,
-        ahead: PrefetchBuffer,
+        prefetch: PrefetchBuffer,
+        lookup: OffsetLookup,
+        failures: Failures,
         log: logging.LoggerAdapter[logging.Logger],
         clock: Clock = time.monotonic,
         *,
         kind: Kind = Kind.EAGER,
     ) -> None:
-        """Start with no callbacks and no listeners."""
-        self.on_assign: Callback | None = None
-        self.on_revoke: Callback | None = None
-        self.on_lost: Callback | None = None
+        """Create it without callbacks and listeners.
+
+        Args:
+            group_id: The group, for listeners.
+            client_id: The client, for listeners.
+            offset_reset: ``auto.offset.reset``.
+            offsets: Offsets to commit; learns where partitions begin.
+            prefetch: Prefetched messages; those of revoked partitions are dropped.
+            lookup: Finds the offsets of "beginning" and "end".
+            failures: Receives exceptions of callbacks and of the handle.
+            log: Receives each rebalance, at INFO.
+            clock: Monotonic seconds.
+            kind: Whether the member rebalances eagerly or cooperatively, for listeners.
+        """
+        self.on_assign: RebalanceCallback | None = None
+        self.on_revoke: RebalanceCallback | None = None
+        self.on_lost: RebalanceCallback | None = None
         self.listeners = Listeners(log)
-        self.error: BaseException | None = None
-        """What the first callback that failed has raised, until it is taken."""
         self.cooperative: bool | None = None
-        """Whether the group's last assignment was cooperative (KIP-429), which decides what calls may change it; None before
-        the first."""
+        """Whether the last assignment was cooperative (KIP-429), which decides the calls that may change it;
+        None before the first."""
 
         self._group_id = group_id
         self._client_id = client_id
-        # Where "error" is wanted, librdkafka finds no committed offset by itself and reports it.
+        # With "error", librdkafka itself finds that there is no committed offset, and returns an error.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
         self._offsets = offsets
-        self._prefetch = ahead
+        self._prefetch = prefetch
+        self._lookup = lookup
+        self._failures = failures
         self._log = log
         self._clock = clock
         self._kind = kind
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
+        """Offsets that the application has chosen."""
         self._given: set[TopicPartitionKey] = set()
         """Partitions that the group has assigned to this member, and not revoked yet."""
-        self._prefetched = 0
-        """The ticket of the last assignment whose partitions were looked up."""
-        self._brokers_answer = True
+        self._prepared = 0
+        """Ticket of the last assignment that was prepared."""
+        self._new_topics: list[TopicPartition] = []
+        """Partitions of topics that librdkafka does not know yet."""
         self._applied = False
-        # An event comes a second time if Ctrl-C has cut the first short.
         self._done = 0
+        """Ticket of the last event that was applied: an event comes again if Ctrl-C has interrupted it."""
 
     # --- Events -------------------------------------------------------------------------------------
 
-    def assign(self, consumer: Native, event: Assign) -> None:
-        """Gain the event's partitions. A cooperative on_assign is called even if there are none, as in librdkafka."""
+    def assign(self, handle: Handle, event: Assign) -> None:
+        """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none."""
         if event.ticket == self._done:
             return
         self.cooperative = event.cooperative
@@ -122,11 +127,11 @@ class AssignmentApplier:
         gained = keys(event.gained)
         self._given.update(gained)
         self._offsets.assigned(gained, event.offsets)
-        seconds = self._call(self.on_assign, consumer, gained)
+        seconds = self._call(self.on_assign, handle, gained)
         if not self._applied and event.cooperative:
-            self._call_native(self.incremental_assign, consumer, self._unassigned(consumer, gained))
+            self._call_native(self.incremental_assign, handle, self._unassigned(handle, gained))
         elif not self._applied:
-            self._call_native(self.assign_in_callback, consumer, _partitions(gained))
+            self._call_native(self.assign_in_callback, handle, _partitions(gained))
         self._done = event.ticket
         self.listeners.notify("partitions_assigned", event.gained, seconds)
         timeline, now = event.timeline, self._clock()
@@ -136,37 +141,74 @@ class AssignmentApplier:
             who = event.identity
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
 
-    def prefetch_metadata(self, consumer: Native, event: Assign) -> None:
-        """Have librdkafka find the leaders of what is about to be gained: by itself it looks for new ones once a second."""
-        if event.gained and event.ticket != self._prefetched:
-            self._prefetched = event.ticket
-            gained = keys(event.gained)
-            beginnings = [TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in gained]
-            self._brokers_answer = self._look_up(consumer, beginnings) is not None
+    def prepare(self, handle: Handle, event: Assign) -> bool:
+        """Look up what `assign` needs; return whether it may be called. Never waits for a broker.
 
-    def revoke(
-        self, consumer: Native, event: Revoke, commit: Callable[[Native], object] | None = None
-    ) -> None:
-        """Give the event's partitions up. Whatever the callback does, none of them stays assigned.
+        The look-up of offsets ends after a second: `assign` then leaves to librdkafka what was not found.
+        """
+        if event.ticket != self._prepared:
+            self._prepared = event.ticket
+            gained = keys(event.gained)
+            self._new_topics = [
+                TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.knows(key[0])
+            ]
+            self._lookup.begin(self._logical_offsets(gained, event.offsets))
+        if self._new_topics:
+            self._introduce(handle)
+        return not self._lookup.pending
+
+    def _logical_offsets(
+        self, gained: list[TopicPartitionKey], committed: Offsets
+    ) -> set[tuple[TopicPartitionKey, int]]:
+        """Return what to look up: starts without a committed offset, and what on_assign may choose."""
+        wanted = {(key, reset) for key in gained for reset in (_LOGICAL if self.on_assign else ())}
+        if self._reset in _LOGICAL:
+            starts = [(key, committed.get(key)) for key in gained]
+            unset = {
+                key for key, start in starts if start is None or (start.offset < 0 and start != UNREADABLE)
+            }
+            wanted |= {(key, self._reset) for key in unset}
+        return wanted
+
+    def _introduce(self, handle: Handle) -> None:
+        """Have librdkafka ask for the leaders of new topics, as by itself it does once a second."""
+        try:
+            Native.offsets_for_times(handle, self._new_topics, timeout=0)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT:  # noqa: SLF001 - librdkafka's public code
+                return  # nothing was sent: the next poll tries again
+        self._new_topics = []
+
+    @property
+    def awaits_first_offsets(self) -> bool:
+        """Whether the next assignment waits for offsets, and nothing can be consumed meanwhile."""
+        return not self._given and self._lookup.pending
+
+    def wait_for_offsets(self, seconds: float) -> None:
+        """Wait until the offsets are found, for `seconds` at most."""
+        self._lookup.wait(seconds)
+
+    def revoke(self, handle: Handle, event: Revoke, commit: Callable[[Handle], object] | None = None) -> None:
+        """Revoke the event's partitions. Whatever the callback does, none of them stays assigned.
 
         `commit` is called after the callback, while offsets of the partitions may still be committed.
         """
         if event.ticket == self._done:
             return
-        given_up = keys(event.partitions)
+        revoked = keys(event.partitions)
         # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
         callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
-        seconds = self._call(callback, consumer, given_up)
+        seconds = self._call(callback, handle, revoked)
         if commit is not None and not event.lost:
-            commit(consumer)
-        owned = self._assigned(consumer)
-        left = [key for key in given_up if key in owned]
+            commit(handle)
+        owned = self._assigned(handle)
+        left = [key for key in revoked if key in owned]
         if left:
-            self._call_native(Native.incremental_unassign, consumer, _partitions(left))
-        self._given.difference_update(given_up)
-        self._offsets.dropped(given_up)
-        self._prefetch.drop(given_up)
-        self.forget(given_up)
+            self._call_native(Native.incremental_unassign, handle, _partitions(left))
+        self._given.difference_update(revoked)
+        self._offsets.dropped(revoked)
+        self._prefetch.drop(revoked)
+        self.forget(revoked)
         self._done = event.ticket
         self.listeners.notify(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
@@ -177,7 +219,7 @@ class AssignmentApplier:
         if timeline is not None:
             self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
 
-    # --- What the user may call in a callback -------------------------------------------------------
+    # --- In a callback of the application -----------------------------------------------------------
 
     @property
     def given(self) -> Partitions:
@@ -197,34 +239,35 @@ class AssignmentApplier:
         """Whether a rebalance callback is running."""
         return self._in_callback
 
-    def assign_in_callback(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+    def assign_in_callback(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Replace the assignment, each partition from its committed offset unless another is given."""
-        current = Native.assignment(consumer)
+        current = Native.assignment(handle)
         if current:
-            Native.incremental_unassign(consumer, current)
+            Native.incremental_unassign(handle, current)
             self._prefetch.drop((p.topic, p.partition) for p in current)
-        self.incremental_assign(consumer, partitions)
+        self.incremental_assign(handle, partitions)
 
-    def incremental_assign(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Assign natively, each partition from its committed offset unless another is given."""
-        starts = self._resolved(consumer, [self._with_start(partition) for partition in partitions])
-        Native.incremental_assign(consumer, starts)
+        starts = self._resolved([self._with_start(partition) for partition in partitions])
+        Native.incremental_assign(handle, starts)
         self._chosen.update(
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
         self._offsets.begin(starts)
         self._prefetch.begin(starts)
-        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may be.
+        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may
+        # be.
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
-            Native.pause(consumer, paused)
+            Native.pause(handle, paused)
         self._applied = True
 
-    def assignment(self, consumer: Native) -> list[TopicPartition]:
-        """Return what is assigned, with the offsets that the application has chosen, as librdkafka does; any thread may ask."""
+    def assignment(self, handle: Handle) -> list[TopicPartition]:
+        """Return the assigned partitions with the offsets that the application has chosen; for any thread."""
         return [
             TopicPartition(p.topic, p.partition, self._chosen.get((p.topic, p.partition), p.offset))
-            for p in Native.assignment(consumer)
+            for p in Native.assignment(handle)
         ]
 
     def forget(self, keys: Iterable[TopicPartitionKey]) -> None:
@@ -236,30 +279,25 @@ class AssignmentApplier:
         """Note that the user's callback took the assignment into its own hands."""
         self._applied = True
 
-    def pause(self, consumer: Native, partitions: list[TopicPartition]) -> None:
-        """Pause natively, and remember it; as in librdkafka, the pause of a topic that it never had is no pause."""
+    def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Pause natively; as in librdkafka, pausing a topic that it never had has no effect."""
         known = [p for p in partitions if self._offsets.knows(p.topic)]
-        Native.pause(consumer, known)
+        Native.pause(handle, known)
         self._prefetch.pause((p.topic, p.partition) for p in known)
 
-    def resume(self, consumer: Native, partitions: list[TopicPartition]) -> None:
+    def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
-        Native.resume(consumer, partitions)
+        Native.resume(handle, partitions)
         self._prefetch.resume((p.topic, p.partition) for p in partitions)
-
-    def take_error(self) -> BaseException | None:
-        """Return what a callback raised, once."""
-        error, self.error = self.error, None
-        return error
 
     # --- Parts --------------------------------------------------------------------------------------
 
     @staticmethod
-    def _assigned(consumer: Native) -> set[TopicPartitionKey]:
-        return {(p.topic, p.partition) for p in Native.assignment(consumer)}
+    def _assigned(handle: Handle) -> set[TopicPartitionKey]:
+        return {(p.topic, p.partition) for p in Native.assignment(handle)}
 
-    def _unassigned(self, consumer: Native, wanted: list[TopicPartitionKey]) -> list[TopicPartition]:
-        assigned = self._assigned(consumer)
+    def _unassigned(self, handle: Handle, wanted: list[TopicPartitionKey]) -> list[TopicPartition]:
+        assigned = self._assigned(handle)
         return _partitions(key for key in wanted if key not in assigned)
 
     def _with_start(self, partition: TopicPartition) -> TopicPartition:
@@ -274,50 +312,24 @@ class AssignmentApplier:
         epoch = committed.leader_epoch
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
 
-    def _resolved(self, consumer: Native, starts: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the starts with offsets instead of "beginning" and "end", as far as brokers answer.
+    def _resolved(self, starts: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the starts with offsets instead of "beginning" and "end", where the look-up has found them.
 
-        librdkafka would ask for them by itself. But its answer moves the partition whenever it comes: a seek that came first
-        is undone. And an answer that comes after the partition was given up has it asked again half a second later, and the
-        partition goes on from there, wherever it was assigned meanwhile (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
+        librdkafka would look them up by itself. But its answer moves the partition whenever it comes: it
+        undoes a seek that came first. And after an answer for a partition that was unassigned meanwhile,
+        librdkafka asks again half a second later and moves the partition, wherever it was assigned by then
+        (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
         """
-        logical = [p for p in starts if p.offset in _LOGICAL]
-        if not logical or not self._brokers_answer:
-            return starts
-        found = self._look_up(consumer, logical) or {}
-        return [found.get((p.topic, p.partition), p) if p.offset in _LOGICAL else p for p in starts]
+        return [self._found(p) if p.offset in _LOGICAL else p for p in starts]
 
-    def _look_up(
-        self, consumer: Native, wanted: list[TopicPartition]
-    ) -> dict[TopicPartitionKey, TopicPartition] | None:
-        """Return the offsets of "beginning" and "end", where there are any; None if a broker does not answer in time."""
-        found: dict[TopicPartitionKey, TopicPartition] = {}
-        deadline = self._clock() + _LOOK_UP
-        while wanted:
-            try:
-                # As timestamps, they are ListOffsets' names of the same.
-                answers = Native.offsets_for_times(
-                    consumer, wanted, timeout=max(0.0, deadline - self._clock())
-                )
-            except confluent_kafka.KafkaException as error:
-                self._log.debug("offsets could not be looked up, and will be by librdkafka: %s", error)
-                return found or None
-            found |= {(p.topic, p.partition): p for p in answers if p.error is None and p.offset >= 0}
-            # A partition whose leader is about to be known, such as that of a new topic, must not start without an offset.
-            passing = {
-                (p.topic, p.partition) for p in answers if p.error is not None and p.error.code() in _PASSING
-            }
-            wanted = [p for p in wanted if (p.topic, p.partition) in passing]
-            if self._clock() >= deadline:
-                break
-            if wanted:
-                time.sleep(_AGAIN)
-        return found
+    def _found(self, start: TopicPartition) -> TopicPartition:
+        offset = self._lookup.find((start.topic, start.partition), start.offset)
+        return start if offset is None else TopicPartition(start.topic, start.partition, offset)
 
     def _call(
         self,
-        callback: Callback | None,
-        consumer: Native,
+        callback: RebalanceCallback | None,
+        handle: Handle,
         partitions: list[TopicPartitionKey],
     ) -> float:
         """Run a user's callback; return the seconds it took."""
@@ -327,23 +339,23 @@ class AssignmentApplier:
         started = self._clock()
         self._in_callback = True
         try:
-            callback(consumer, _partitions(partitions))
-        except BaseException as error:  # noqa: BLE001 - Ctrl-C too waits until the handover is whole
-            self.error = self.error or error
+            callback(handle, _partitions(partitions))
+        except BaseException as error:  # noqa: BLE001 - Ctrl-C too waits until the rebalance is applied
+            self._failures.record(error)
         finally:
             self._in_callback = False
         return self._clock() - started
 
     def _call_native(
         self,
-        method: Callable[[Native, list[TopicPartition]], None],
-        consumer: Native,
+        method: Callable[[Handle, list[TopicPartition]], None],
+        handle: Handle,
         partitions: list[TopicPartition],
     ) -> None:
         try:
-            method(consumer, partitions)
+            method(handle, partitions)
         except confluent_kafka.KafkaException as error:
-            self.error = self.error or error
+            self._failures.record(error)
 
     def _report(
         self,

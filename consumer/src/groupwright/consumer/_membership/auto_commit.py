@@ -1,20 +1,23 @@
-"""Automatic commits: when the next one is due, and a thread that makes it while the application does not poll.
+"""Automatic commits: their clock, and a thread that makes them while the application does not poll.
 
-librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a message for
-minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which the network's thread never
-touches. Where the polling thread stays away, a thread made for this one commit reads them.
+librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a
+message for minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which
+the network's thread never touches. Where the polling thread stays away, a thread made for this one commit
+reads them.
 """
 
 import math
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from groupwright.consumer._membership.access import AccessGuard
+from groupwright.consumer._membership.group_membership import Handle
 
 PATIENCE = 0.2
-"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to come by."""
+"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to
+come by."""
 
 _LONGEST = 60.0
 
@@ -38,7 +41,7 @@ class AutoCommitClock:
 class AutoCommitter(Protocol):
     """The part of a `Committer` that is needed here."""
 
-    def auto_commit(self, consumer: Any) -> None:
+    def auto_commit(self, handle: Handle) -> None:
         """Commit what the application has consumed."""
 
 
@@ -48,21 +51,21 @@ class BusyCommits:
     It refers to the consumer weakly: one that is dropped without `close` can be collected.
     """
 
-    def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, polling: AccessGuard) -> None:
+    def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, guard: AccessGuard) -> None:
         """Commit with `committer`, once `attend` was called."""
         self._clock = clock
         self._committer = weakref.ref(committer)
-        self._guard = polling
-        self._consumer: weakref.ref[Any] | None = None
+        self._guard = guard
+        self._handle: weakref.ref[Handle] | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
         # Held while a thread is made, so that `end` does not find one that has not been started.
         self._lock = threading.Lock()
 
-    def attend(self, consumer: Any) -> None:
+    def attend(self, handle: Handle) -> None:
         """Note the consumer; for the polling thread."""
-        if self._consumer is None:
-            self._consumer = weakref.ref(consumer)
+        if self._handle is None:
+            self._handle = weakref.ref(handle)
 
     def look(self, now: float) -> float:
         """Have a commit made if it is overdue; return when to look again. For the network's thread."""
@@ -71,10 +74,10 @@ class BusyCommits:
             return min(overdue, now + _LONGEST)
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
-            if self._consumer is not None and not (busy or self._ended or self._guard.closing):
+            if self._handle is not None and not (busy or self._ended or self._guard.closing):
                 self._thread = threading.Thread(
                     target=_commit,
-                    args=(self._committer, self._consumer),
+                    args=(self._committer, self._handle),
                     name="groupwright-commit",
                     daemon=True,
                 )
@@ -90,7 +93,7 @@ class BusyCommits:
             self._thread.join(timeout)
 
 
-def _commit(committer: "weakref.ref[AutoCommitter]", consumer: "weakref.ref[Any]") -> None:
-    found, by = consumer(), committer()
+def _commit(committer: "weakref.ref[AutoCommitter]", handle: "weakref.ref[Handle]") -> None:
+    found, by = handle(), committer()
     if found is not None and by is not None:
         by.auto_commit(found)

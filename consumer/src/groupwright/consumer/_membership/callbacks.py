@@ -1,4 +1,4 @@
-"""What the application gives: its arguments are checked, its callbacks guarded against what they raise."""
+"""Checks of the application's arguments, and a guard against exceptions of its callbacks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,17 +14,19 @@ _NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Failures:
-    """The first exception that a callback raised, until `poll` raises it; inside a native call it would lose a message."""
+    """The first exception of a callback, until `poll` raises it after the native call."""
 
-    __slots__ = ("error",)
+    __slots__ = ("_wake", "error")
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, wake: Callable[[], object]) -> None:
+        """Create it without an exception; `wake` has the next poll look for one."""
         self.error: BaseException | None = None
+        self._wake = wake
 
-    def note(self, error: BaseException) -> None:
-        """Keep the exception, unless another is kept already."""
+    def record(self, error: BaseException) -> None:
+        """Keep the exception, unless another one is kept already; callable from any thread."""
         self.error = self.error or error
+        self._wake()
 
     def take(self) -> BaseException | None:
         """Return it, once."""
@@ -32,25 +34,23 @@ class Failures:
         return error
 
 
-def guarded(callback: Callable[..., object], note: Callable[[BaseException], None]) -> Callable[..., object]:
-    """Return the callback with what it raises noted instead; Ctrl-C too waits until the native call is over."""
+def guarded(callback: Callable[..., object], failures: Failures) -> Callable[..., object]:
+    """Return a callback that records its exceptions; Ctrl-C too waits until the native call is over."""
 
     def call(*args: object) -> object:
         try:
             return callback(*args)
-        except BaseException as error:  # noqa: BLE001 - it leaves poll
-            note(error)
+        except BaseException as error:  # noqa: BLE001 - poll raises it
+            failures.record(error)
             return None
 
     return call
 
 
-def guard_native_callbacks(
-    config: Mapping[str, Any], note: Callable[[BaseException], None]
-) -> dict[str, Any]:
+def guard_native_callbacks(config: Mapping[str, Any], failures: Failures) -> dict[str, Any]:
     """Return librdkafka's configuration with the callbacks that it calls inside `poll` guarded."""
     return {
-        key: guarded(value, note) if key in _NATIVE_CALLBACKS and callable(value) else value
+        key: guarded(value, failures) if key in _NATIVE_CALLBACKS and callable(value) else value
         for key, value in config.items()
     }
 

@@ -1,20 +1,20 @@
-"""Makes commits: those that the application asks for and those that are due, and reports their results."""
+"""Committer: makes the application's and automatic commits, and reports their results."""
 
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import confluent_kafka
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
+from groupwright.consumer._membership.callbacks import Failures
+from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.offset_tracker import (
     OffsetTracker,
@@ -32,14 +32,12 @@ from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, Top
 from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.consumer.errors import CommitError
 
-Native = confluent_kafka.Consumer
-
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
 
 @dataclass(frozen=True, slots=True)
 class CommitEnded:
-    """An asynchronous commit that has ended, one way or the other: ``on_commit`` is to be called."""
+    """An asynchronous commit that has ended, for which ``on_commit`` is still to be called."""
 
     partitions: list[TopicPartition]
     """As they were asked for, those without an offset included."""
@@ -56,15 +54,27 @@ class Committer:
         self,
         config: ConsumerConfig,
         offsets: OffsetTracker,
-        ahead: PrefetchBuffer,
+        prefetch: PrefetchBuffer,
         driver: Driver,
         membership: Membership,
-        polling: AccessGuard,
+        guard: AccessGuard,
         interceptors: InterceptorChain,
         listeners: Listeners,
-        note: Callable[[BaseException], None],
+        failures: Failures,
     ) -> None:
-        """Send over `driver`; what on_commit raises is for `note`."""
+        """Create it with no commit under way.
+
+        Args:
+            config: Settings of commits, and ``on_commit``.
+            offsets: Offsets to commit.
+            prefetch: Prefetched messages, which the application has not consumed.
+            driver: Sends commits, on the network thread.
+            membership: State of the member; only read here.
+            guard: Hands over librdkafka's handle, and wakes the polling thread.
+            interceptors: Called with committed offsets.
+            listeners: Called with the result of each commit.
+            failures: Receives exceptions of ``on_commit``.
+        """
         self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
         self.thread = 0
         """The thread that polls, on which ``on_commit`` is called; 0 until one does."""
@@ -72,25 +82,25 @@ class Committer:
         """Asynchronous commits whose results `finish` has to report, oldest first."""
         self._config = config
         self._offsets = offsets
-        self._prefetch = ahead
+        self._prefetch = prefetch
         self._driver = driver
         self._membership = membership
-        self._guard = polling
+        self._guard = guard
         self._interceptors = interceptors
         self._listeners = listeners
-        self._note = note
+        self._failures = failures
         self._finishing = False
         # The newest offset of each partition whose commit has not ended.
         self._newest: dict[TopicPartitionKey, tuple[Offset, PendingCommit]] = {}
         self._lock = threading.Lock()
-        self.busy = BusyCommits(self.clock, self, polling)
+        self.busy = BusyCommits(self.clock, self, guard)
         self.restart()
 
     # --- By the application -------------------------------------------------------------------------
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -99,7 +109,10 @@ class Committer:
         """Commit as `Consumer.commit` says."""
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
-        code, detail = KafkaError._NO_OFFSET, "none of these partitions has an offset"  # noqa: SLF001 - public code
+        code, detail = (
+            KafkaError._NO_OFFSET,  # noqa: SLF001 - public
+            "none of these partitions has an offset",
+        )
         if message is not None:
             check_message(message)
             error = message.error()
@@ -114,13 +127,19 @@ class Committer:
             check_partitions(offsets)
             partitions, wanted = offsets, from_partitions(offsets)
         elif self._membership.lost:
-            code, detail = KafkaError._ASSIGNMENT_LOST, "other members may own these partitions"  # noqa: SLF001 - public code
+            code, detail = (
+                KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001 - public
+                "other members may own these partitions",
+            )
             partitions, wanted = [], {}
         else:
             detail = "nothing was consumed since the last commit"
-            partitions, wanted = self._all_pending(consumer)
+            partitions, wanted = self._all_pending(handle)
         if self._membership.fenced:
-            code, detail = KafkaError._FATAL, "another member has taken this one's group.instance.id"  # noqa: SLF001 - public code
+            code, detail = (
+                KafkaError._FATAL,  # noqa: SLF001 - public
+                "another member has taken this one's group.instance.id",
+            )
             partitions, wanted = [], {}
         timeout = self._config.network.request_timeout
         if asynchronous and wanted:
@@ -169,13 +188,14 @@ class Committer:
             names = ", ".join(f"{topic} [{number}]" for topic, number in wanted)
             detail = f"the offset of {names} cannot be stored: none of these partitions is assigned"
             known = any(self._offsets.knows(topic) for topic, _ in wanted)
-            raise CommitError(KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION, detail)  # noqa: SLF001 - public codes
+            code = KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - public
+            raise CommitError(code, detail)
 
     def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets whose commit is under way, where none was chosen.
 
-        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would be missed, and
-        messages delivered twice.
+        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would
+        be missed, and messages delivered twice.
         """
         with self._lock:
             newest = {key: offset for key, (offset, _) in self._newest.items()}
@@ -203,22 +223,25 @@ class Committer:
         """Count the interval from now on: the assignment is new."""
         self.clock.restart(time.monotonic())
 
-    def auto_commit(self, consumer: Any) -> None:
+    def auto_commit(self, handle: Handle) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
         self.restart()
         if self._config.auto_commit:
-            partitions, offsets = self._all_pending(consumer)
+            partitions, offsets = self._all_pending(handle)
             if offsets:
                 self._send(partitions, offsets, self._config.network.request_timeout)
 
-    def last_commit(self, consumer: Any, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+    def last_commit(self, handle: Handle, keys: Collection[TopicPartitionKey], timeout: float) -> None:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
-        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the assignment ends with.
+        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the
+        assignment ends with.
         """
         if not self._config.auto_commit:
             return
-        pending = self._offsets.pending(lambda: self.positions(consumer), last=True)
+        pending = self._offsets.pending(
+            lambda: self._prefetch.positions_of(handle, None, self._guard), last=True
+        )
         offsets = {key: offset for key, offset in pending.items() if key in keys}
         if offsets:
             # The application may have unassigned some.
@@ -250,8 +273,8 @@ class Committer:
             return
         try:
             self._config.on_commit(error, reported(ended.partitions, ended.result.errors))
-        except BaseException as raised:  # noqa: BLE001 - leaves poll at the end, as a rebalance callback's does
-            self._note(raised)
+        except BaseException as raised:  # noqa: BLE001 - poll raises it
+            self._failures.record(raised)
 
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
@@ -265,15 +288,9 @@ class Committer:
 
     # --- Parts --------------------------------------------------------------------------------------
 
-    def positions(
-        self, consumer: Any, partitions: list[TopicPartition] | None = None
-    ) -> list[TopicPartition]:
-        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
-        return self._prefetch.positions_of(consumer, partitions, self._guard)
-
-    def _all_pending(self, consumer: Any) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
+    def _all_pending(self, handle: Handle) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
         """Return all assigned partitions, and the offsets to commit of those with anything new."""
-        offsets = self._offsets.pending(lambda: self.positions(consumer))
+        offsets = self._offsets.pending(lambda: self._prefetch.positions_of(handle, None, self._guard))
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
 

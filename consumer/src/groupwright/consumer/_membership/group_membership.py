@@ -1,7 +1,7 @@
-"""What a `Consumer` asks of its membership, whichever of the two kinds it is."""
+"""Interfaces of the two parts of a `Consumer`: librdkafka's handle, and the membership in the group."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import confluent_kafka
 from confluent_kafka import Message, TopicPartition
@@ -11,27 +11,58 @@ from groupwright.consumer._protocol.model import GroupMembershipOperation, Topic
 from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.core import MembershipSnapshot
 
-Native = confluent_kafka.Consumer
-"""The methods of librdkafka's handle, to be called with a consumer: those of its class are overridden."""
+
+class Handle(Protocol):
+    """librdkafka's handle: the methods of `confluent_kafka.Consumer` that a membership calls."""
+
+    def __init__(self, config: dict[str, Any]) -> None: ...
+    def subscribe(self, *args: Any, **kwargs: Any) -> None: ...
+    def unsubscribe(self) -> None: ...
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+    def unassign(self) -> None: ...
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None: ...
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None: ...
+    def assignment(self) -> list[TopicPartition]: ...
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]: ...
+    def pause(self, partitions: list[TopicPartition]) -> None: ...
+    def resume(self, partitions: list[TopicPartition]) -> None: ...
+    def seek(self, partition: TopicPartition) -> None: ...
+    def commit(self, *args: Any, **kwargs: Any) -> Any: ...
+    def store_offsets(
+        self, message: Message | None = None, offsets: list[TopicPartition] | None = None
+    ) -> None: ...
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any: ...
+    def offsets_for_times(
+        self, partitions: list[TopicPartition], timeout: float = -1
+    ) -> list[TopicPartition]: ...
+    def memberid(self) -> str | None: ...
+    def consumer_group_metadata(self) -> bytes: ...
+    def set_sasl_credentials(self, username: str, password: str) -> None: ...
+    def close(self) -> None: ...
+
+
+Native = cast("type[Handle]", confluent_kafka.Consumer)
+"""confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer`
+overrides."""
 
 
 class GroupMembership(Protocol):
     """A membership: Groupwright's own (`ClassicMembership`) or librdkafka's (`LibrdkafkaMembership`).
 
-    It is given the consumer with each call, and does not keep it, so that a consumer which is dropped can be collected.
-    `commit`, `store_offsets`, `pause` and `resume` are for any thread, and so are the properties; the rest is for the one
-    that polls.
+    Each call passes the handle, which is the consumer itself. The membership keeps no reference to it, so
+    that a consumer that is dropped without `close` can be collected. Any thread may call `commit`,
+    `store_offsets`, `pause` and `resume`, and read the properties. The rest is for the polling thread.
     """
 
     listeners: Listeners
 
     @property
     def native_config(self) -> dict[str, Any]:
-        """What librdkafka's handle is made with. It may hold a password: nothing keeps it."""
+        """Configuration of librdkafka's handle. It may contain a password, so nothing keeps it."""
 
     @property
     def snapshot(self) -> MembershipSnapshot:
-        """The membership at this moment; any thread may ask, and no poll waits for it."""
+        """The membership at this moment; any thread may read it, and no poll waits for it."""
 
     @property
     def in_callback(self) -> bool:
@@ -39,84 +70,84 @@ class GroupMembership(Protocol):
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own this one's partitions by now; asked before messages are handed out."""
+        """Whether other members may own the partitions by now; read before messages are returned."""
 
     @property
     def due(self) -> bool:
-        """Whether anything waits to be served; asked while messages are in hand."""
+        """Whether anything waits to be served; read while messages wait to be returned."""
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing will have to be served, unless `due` says so."""
+        """Monotonic time until which nothing has to be served, unless `due`."""
 
     def start(self) -> Callable[[], None]:
-        """Begin, once the handle is made; return what ends it when the consumer was dropped without `close`.
+        """Begin, once the handle exists; return what ends it if the consumer is dropped without `close`.
 
         That may refer to nothing that refers to the consumer.
         """
 
-    def serve(self, consumer: Any) -> Message | None:
-        """Do what is due before messages are handed out; return an error to hand out instead."""
+    def serve(self, handle: Handle) -> Message | None:
+        """Do what is due before messages are returned; return an error to return instead."""
 
     def hold(self, seconds: float) -> bool:
-        """Wait instead of polling, if nothing may be delivered now; return whether that is so."""
+        """Wait instead of polling if no message may be returned now; return whether that is so."""
 
     def take_error(self) -> BaseException | None:
-        """Return what a callback has raised, once."""
+        """Return the exception of a callback, once."""
 
     def subscribe(
         self,
-        consumer: Any,
+        handle: Handle,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
         on_lost: RebalanceCallback | None,
     ) -> None:
-        """Be a member with this subscription."""
+        """Join the group with this subscription."""
 
     def enforce_rebalance(self, reason: str) -> None:
-        """Have the next poll join the group anew.
+        """Have the next poll rejoin the group.
 
         Raises:
             ConsumerError: There is no subscription, or the membership cannot do it.
         """
 
-    def unsubscribe(self, consumer: Any) -> None:
-        """Be no member."""
+    def unsubscribe(self, handle: Handle) -> None:
+        """Leave the group."""
 
-    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Replace the assignment."""
 
-    def unassign(self, consumer: Any) -> None:
-        """Give all up."""
+    def unassign(self, handle: Handle) -> None:
+        """Remove all partitions."""
 
-    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add partitions."""
 
-    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Take partitions out."""
+    def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Remove partitions."""
 
-    def assignment(self, consumer: Any) -> list[TopicPartition]:
-        """Return what is assigned; any thread may ask."""
+    def assignment(self, handle: Handle) -> list[TopicPartition]:
+        """Return the assigned partitions; for any thread."""
 
-    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Stop delivering partitions."""
+    def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Stop returning messages of partitions."""
 
-    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Deliver partitions again."""
+    def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Return messages of partitions again."""
 
-    def paused(self, consumer: Any) -> list[TopicPartition]:
-        """Return the assigned partitions that are paused; any thread may ask."""
+    def paused(self, handle: Handle) -> list[TopicPartition]:
+        """Return the assigned partitions that are paused; for any thread."""
 
     def sought(self, key: TopicPartitionKey) -> int | None:
-        """Return where a partition was last sought since it was assigned; None if that is not known."""
+        """Return where a partition was last sought since its assignment; None if that is not known."""
 
-    def seek(self, consumer: Any, partition: TopicPartition) -> None:
-        """Go on at another offset."""
+    def seek(self, handle: Handle, partition: TopicPartition) -> None:
+        """Continue at another offset."""
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -125,31 +156,31 @@ class GroupMembership(Protocol):
         """Commit."""
 
     def await_commits(self, seconds: float) -> None:
-        """Wait until commits under way have ended, at most so many seconds; for any thread."""
+        """Wait until commits under way have ended, for `seconds` at most; for any thread."""
 
     def store_offsets(
-        self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+        self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
         """Store offsets for a later commit."""
 
-    def member_id(self, consumer: Any) -> str | None:
+    def member_id(self, handle: Handle) -> str | None:
         """Return the member id, None outside of a group."""
 
-    def group_metadata(self, consumer: Any) -> bytes:
+    def group_metadata(self, handle: Handle) -> bytes:
         """Return the metadata for a transaction."""
 
-    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
-        """Authenticate with these from now on."""
+    def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
+        """Authenticate with these credentials from now on."""
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Check that the member can close so.
+        """Check that the membership can leave in this way.
 
         Raises:
             ConsumerError: It cannot.
         """
 
-    def leave(self, consumer: Any, timeout: float, operation: GroupMembershipOperation) -> None:
-        """Commit, give everything up, and leave the group or stay in it; by `timeout` seconds."""
+    def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
+        """Commit, revoke all partitions, and leave the group or stay in it, within `timeout` seconds."""
 
     def stop(self) -> None:
-        """End all that runs in the background."""
+        """End the background threads."""

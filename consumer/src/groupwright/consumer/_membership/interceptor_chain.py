@@ -42,7 +42,7 @@ class InterceptorChain:
                 if len(kept) > len(shown) or not all(
                     isinstance(one, (Message, PlainMessage)) for one in kept
                 ):
-                    raise TypeError(f"it made {kept!r} of {len(shown)} messages")  # noqa: TRY301 - as if it had raised
+                    raise TypeError(f"it made {kept!r} of {len(shown)} messages")  # noqa: TRY301 - as raised
             except Exception as error:  # noqa: BLE001 - an interceptor's failure is not the consumer's
                 self._failed(place, "on_consume", error)
             else:

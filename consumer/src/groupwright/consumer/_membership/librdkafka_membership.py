@@ -1,4 +1,4 @@
-"""librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns, librdkafka does the rest."""
+"""librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from groupwright.consumer._membership.callbacks import (
     guard_native_callbacks,
     guarded,
 )
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Listeners
@@ -28,20 +28,20 @@ from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, Re
 
 
 class LibrdkafkaMembership:
-    """A `GroupMembership` that is librdkafka's. What listeners hear of rebalances is told from its callbacks."""
+    """A `GroupMembership` that is librdkafka's; rebalances for listeners are derived from its callbacks."""
 
     def __init__(
         self,
         config: ConsumerConfig,
-        polling: AccessGuard,
+        guard: AccessGuard,
         interceptors: InterceptorChain,
         log: GroupLog,
     ) -> None:
         """Prepare the configuration of the handle."""
         self.listeners = Listeners(log)
         self.in_callback = False
-        self._failures = Failures()
-        self._guard = polling
+        self._failures = Failures(guard.wake)
+        self._guard = guard
         self._interceptors = interceptors
         self._config = config
         network = config.network
@@ -66,16 +66,16 @@ class LibrdkafkaMembership:
 
     @property
     def native_config(self) -> dict[str, Any]:
-        """What librdkafka's handle is made with."""
-        native = guard_native_callbacks(self._config.native, self._note)
-        native["on_commit"] = guarded(self._committed, self._note)
+        """Configuration of librdkafka's handle."""
+        native = guard_native_callbacks(self._config.native, self._failures)
+        native["on_commit"] = guarded(self._committed, self._failures)
         if callable(native.get("error_cb")):
             native["error_cb"] = self._noticing(native["error_cb"])
         return native
 
     @property
     def snapshot(self) -> MembershipSnapshot:
-        """What is known here; the rest is in librdkafka's statistics."""
+        """The membership as far as it is known here; the rest is in librdkafka's statistics."""
         return MembershipSnapshot(
             state="unjoined" if self._guard.closed else None,
             fenced=self._fenced,
@@ -86,7 +86,7 @@ class LibrdkafkaMembership:
 
     @property
     def due(self) -> bool:
-        """Whether what a callback raised waits to be raised."""
+        """Whether the exception of a callback waits to be raised."""
         return self._failures.error is not None
 
     @property
@@ -94,8 +94,8 @@ class LibrdkafkaMembership:
         """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
         return self._rebalances.settles_at
 
-    def serve(self, _consumer: Any) -> Message | None:
-        """Tell of what has settled; raise what a callback raised."""
+    def serve(self, _handle: Handle) -> Message | None:
+        """Notify listeners of settled rebalances; raise the exception of a callback."""
         self._notify(self._rebalances.settle(time.monotonic()))
         error = self.take_error()
         if error is not None:
@@ -108,15 +108,15 @@ class LibrdkafkaMembership:
         return False
 
     def hold(self, _seconds: float) -> bool:
-        """Hold nothing back."""
+        """Return False: librdkafka itself holds messages back."""
         return False
 
     def take_error(self) -> BaseException | None:
-        """Return what a callback has raised, once."""
+        """Return the exception of a callback, once."""
         return self._failures.take()
 
     def on_native_error(self, error: KafkaError) -> None:
-        """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
+        """Record an error about the membership, from librdkafka's poll or ``error_cb``."""
         found = classify(error.code(), error.str(), _describe)
         if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
             self._poll_timeouts += 1
@@ -137,23 +137,19 @@ class LibrdkafkaMembership:
         for rebalance in rebalances:
             self.listeners.notify("rebalanced", rebalance)
 
-    def _note(self, error: BaseException) -> None:
-        self._failures.note(error)
-        self._guard.wake()
-
     # --- The application's wishes -------------------------------------------------------------------
 
     def subscribe(
         self,
-        consumer: Any,
+        handle: Handle,
         topics: list[str],
         on_assign: RebalanceCallback | None,
         on_revoke: RebalanceCallback | None,
         on_lost: RebalanceCallback | None,
     ) -> None:
-        """Subscribe natively, with the listeners told beside the callbacks."""
+        """Subscribe natively; listeners are notified beside the callbacks."""
         Native.subscribe(
-            consumer,
+            handle,
             topics,
             on_assign=self._notified("assigned", on_assign),
             on_revoke=self._notified("revoked", on_revoke),
@@ -168,67 +164,67 @@ class LibrdkafkaMembership:
         """Refuse: the broker decides when the group rebalances."""
         raise ConsumerError(
             KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
-            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to rebalance: leave "
-            "group.protocol out",
+            "enforce_rebalance() does not go with group.protocol=consumer, where the broker decides when to "
+            "rebalance: leave group.protocol out",
         )
 
-    def unsubscribe(self, consumer: Any) -> None:
+    def unsubscribe(self, handle: Handle) -> None:
         """Unsubscribe natively."""
         self._notify(self._rebalances.leaving())
-        Native.unsubscribe(consumer)
+        Native.unsubscribe(handle)
 
-    def assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Assign natively."""
-        Native.assign(consumer, partitions)
+        Native.assign(handle, partitions)
 
-    def unassign(self, consumer: Any) -> None:
+    def unassign(self, handle: Handle) -> None:
         """Unassign natively."""
-        Native.unassign(consumer)
+        Native.unassign(handle)
 
-    def incremental_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add natively."""
-        Native.incremental_assign(consumer, partitions)
+        Native.incremental_assign(handle, partitions)
 
-    def incremental_unassign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        """Take out natively."""
-        Native.incremental_unassign(consumer, partitions)
+    def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Remove natively."""
+        Native.incremental_unassign(handle, partitions)
 
-    def assignment(self, consumer: Any) -> list[TopicPartition]:
-        """Return what is assigned."""
+    def assignment(self, handle: Handle) -> list[TopicPartition]:
+        """Return the assigned partitions."""
         with self._guard.shared():
-            return Native.assignment(consumer)
+            return Native.assignment(handle)
 
-    def pause(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Pause natively."""
         with self._guard.shared():
-            Native.pause(consumer, partitions)
+            Native.pause(handle, partitions)
             self._paused |= {(p.topic, p.partition) for p in partitions}
 
-    def resume(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Resume natively."""
         with self._guard.shared():
-            Native.resume(consumer, partitions)
+            Native.resume(handle, partitions)
             self._paused -= {(p.topic, p.partition) for p in partitions}
 
-    def paused(self, consumer: Any) -> list[TopicPartition]:
+    def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
         with self._guard.shared():
-            assigned = {(p.topic, p.partition) for p in Native.assignment(consumer)}
+            assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
         return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
 
     def sought(self, _key: TopicPartitionKey) -> None:
-        """Know nothing: librdkafka tells no position between a seek and the next message."""
+        """Return None: librdkafka has no position between a seek and the next message."""
 
-    def seek(self, consumer: Any, partition: TopicPartition) -> None:
-        """Go on at another offset."""
-        Native.seek(consumer, partition)
+    def seek(self, handle: Handle, partition: TopicPartition) -> None:
+        """Continue at another offset."""
+        Native.seek(handle, partition)
 
     def await_commits(self, seconds: float) -> None:
         """Wait for nothing: librdkafka sends requests to the coordinator in order."""
 
     def commit(
         self,
-        consumer: Any,
+        handle: Handle,
         message: Message | None,
         offsets: list[TopicPartition] | None,
         *,
@@ -237,11 +233,12 @@ class LibrdkafkaMembership:
         """Commit natively, with the member's epoch."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        commit: Callable[..., list[TopicPartition] | None] = Native.commit
         began = time.monotonic()
         try:
             with self._guard.shared():
-                committed = commit(consumer, asynchronous=asynchronous, **wanted)
+                committed: list[TopicPartition] | None = Native.commit(
+                    handle, asynchronous=asynchronous, **wanted
+                )
         except KafkaException as error:
             if not asynchronous:
                 self.listeners.notify("commit_ended", time.monotonic() - began, error.args[0].name())
@@ -253,42 +250,43 @@ class LibrdkafkaMembership:
         return committed
 
     def store_offsets(
-        self, consumer: Any, message: Message | None, offsets: list[TopicPartition] | None
+        self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
         """Store natively."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         with self._guard.shared():
-            Native.store_offsets(consumer, **wanted)
+            Native.store_offsets(handle, **wanted)
 
-    def member_id(self, consumer: Any) -> str | None:
+    def member_id(self, handle: Handle) -> str | None:
         """Return the id that librdkafka chose."""
         with self._guard.shared():
-            return Native.memberid(consumer)
+            return Native.memberid(handle)
 
-    def group_metadata(self, consumer: Any) -> bytes:
+    def group_metadata(self, handle: Handle) -> bytes:
         """Return librdkafka's metadata."""
         with self._guard.shared():
-            metadata: bytes = Native.consumer_group_metadata(consumer)
-            return metadata
+            return Native.consumer_group_metadata(handle)
 
-    def set_sasl_credentials(self, consumer: Any, username: str, password: str) -> None:
+    def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
         """Hand them to librdkafka."""
         with self._guard.shared():
-            Native.set_sasl_credentials(consumer, username, password)
+            Native.set_sasl_credentials(handle, username, password)
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Refuse what librdkafka's close does not do: a dynamic member leaves, a static one stays (KIP-848)."""
+        """Refuse what librdkafka's close cannot do: a dynamic member leaves, a static one stays (KIP-848)."""
         static = self._config.network.group_instance_id is not None
         usual = GroupMembershipOperation.REMAIN_IN_GROUP if static else GroupMembershipOperation.LEAVE_GROUP
         if operation not in {usual, GroupMembershipOperation.DEFAULT}:
             raise ConsumerError(
                 KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
-                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka closes: a member with a "
-                "group.instance.id stays, another one leaves. Leave group.protocol out, or leave=... out",
+                f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka "
+                "closes: "
+                "a member with a group.instance.id stays, another one leaves. Leave group.protocol out, or "
+                "leave=... out",
             )
 
-    def leave(self, _consumer: Any, _timeout: float, _operation: GroupMembershipOperation) -> None:
+    def leave(self, _handle: Handle, _timeout: float, _operation: GroupMembershipOperation) -> None:
         """Leave it to the handle's close."""
         self._notify(self._rebalances.leaving())
 
@@ -306,7 +304,7 @@ class LibrdkafkaMembership:
                 try:
                     callback(consumer, partitions)
                 except BaseException as error:  # noqa: BLE001 - inside a native call it would lose a message
-                    self._note(error)
+                    self._failures.record(error)
                 finally:
                     self.in_callback = False
             ended = began if callback is None else time.monotonic()

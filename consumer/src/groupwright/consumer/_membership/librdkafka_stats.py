@@ -1,4 +1,4 @@
-"""librdkafka's statistics, completed by what it does not know: commits, prefetched messages and the group's state. Pure."""
+"""librdkafka's statistics, completed with commits, prefetched messages and the group's state. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -26,13 +26,11 @@ def complete(
 ) -> str:
     """Return the statistics that librdkafka would write for a member of its own.
 
-    Args:
-        text: The JSON that librdkafka passes to ``stats_cb``.
-        state: The member's state.
-        owned: Number of partitions that the group has assigned to the member.
-        committed: Committed offsets of assigned partitions.
-        prefetched: By partition, the first offset that librdkafka has returned and the application has not taken.
-        read_uncommitted: Whether lag is counted to the high watermark, not to the last stable offset.
+    Args: text: The JSON that librdkafka passes to ``stats_cb``. state: The member's state. owned: Number of
+        partitions that the group has assigned to the member. committed: Committed offsets of assigned
+        partitions. prefetched: By partition, the first offset that librdkafka has returned and the
+        application has not taken. read_uncommitted: Whether lag is counted to the high watermark, not to the
+        last stable offset.
     """
     statistics: dict[str, Any] = json.loads(text)
     end_key = "hi_offset" if read_uncommitted else "ls_offset"

@@ -1,6 +1,7 @@
 """Messages that the consumer makes itself, such as errors that `poll` returns.
 
-confluent-kafka's `Message` can be instantiated since 2.13. Before that, a class with the same methods takes its place.
+confluent-kafka's `Message` can be instantiated since 2.13. Before that, a class with the same methods takes
+its place.
 """
 
 from typing import Any, cast

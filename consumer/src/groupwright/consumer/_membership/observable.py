@@ -1,4 +1,4 @@
-"""What a consumer tells of itself to whoever watches it, such as `groupwright.instrumentation`."""
+"""Observable part of a consumer, for instrumentation."""
 
 from collections.abc import Mapping
 from time import monotonic
@@ -10,7 +10,7 @@ from groupwright.core import MembershipSnapshot, RebalanceListener
 
 
 class Observable:
-    """The part of a consumer that any thread may ask, at any time, also once it is closed."""
+    """The part of a consumer that any thread may read at any time, also once it is closed."""
 
     _config: ConsumerConfig
     _member: GroupMembership
@@ -28,12 +28,12 @@ class Observable:
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The configuration, without functions and without anything that may be a secret; assignors by their names."""
+        """The configuration without functions and secrets; assignors are given by their names."""
         return self._config.settings
 
     @property
     def poll_age(self) -> float | None:
-        """Seconds since the application was last inside `poll` or `consume`: 0 while it is, None once closed."""
+        """Seconds since the application was inside `poll` or `consume`: 0 while it is, None once closed."""
         now = monotonic()
         return None if self._guard.closed else max(0.0, now - self._guard.polled(now))
 
@@ -43,10 +43,10 @@ class Observable:
         return self._member.snapshot
 
     def add_listener(self, listener: RebalanceListener) -> None:
-        """Tell `listener` of every rebalance, and every commit, on the thread that polls."""
+        """Notify `listener` of rebalances and commits, on the polling thread."""
         self._member.listeners.append(listener)
 
     def remove_listener(self, listener: RebalanceListener) -> None:
-        """Tell `listener` nothing more; nothing happens if it was not added."""
+        """Stop notifying `listener`; nothing happens if it was not added."""
         kept = [added for added in self._member.listeners if added is not listener]
         self._member.listeners[:] = kept

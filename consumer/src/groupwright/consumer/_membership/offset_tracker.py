@@ -1,8 +1,8 @@
-"""Which offsets to commit: what the application has been handed, or what it has stored by hand.
+"""Offset tracker: the offsets to commit, positions or those that the application has stored.
 
 With ``enable.auto.offset.store`` (the default) that is librdkafka's position, one past the last message that
-was returned; reading it costs nothing per message. Without it, what `store_offsets` was told is kept here, since
-librdkafka does not give it back.
+was returned; reading it costs nothing per message. Without it, what `store_offsets` was told is kept here,
+since librdkafka does not give it back.
 
 Any thread may store and commit while another polls, so every method takes a lock, for a few dict operations.
 """
@@ -17,7 +17,7 @@ from groupwright.consumer._protocol.model import Offset, Offsets, TopicPartition
 
 
 class OffsetTracker:
-    """What may be committed, and what has been. Safe to use from any thread."""
+    """Offsets that may be committed, and those that were. Safe to use from any thread."""
 
     def __init__(self, *, by_hand: bool) -> None:
         """Track positions, or only what is stored `by_hand`."""
@@ -32,14 +32,14 @@ class OffsetTracker:
         self._topics: set[str] = set()
 
     def store(self, offsets: Offsets) -> bool:
-        """Remember what the application stored of assigned partitions; return whether any of them is assigned."""
+        """Store offsets of assigned partitions; return whether any of the partitions is assigned."""
         with self._lock:
             assigned = {key: offset for key, offset in offsets.items() if key in self._assigned}
             self._stored.update(assigned)
         return bool(assigned) or not offsets
 
     def assigned(self, keys: Iterable[TopicPartitionKey], starts: Offsets) -> None:
-        """Start afresh with partitions that were gained."""
+        """Begin with newly assigned partitions."""
         gained = set(keys)
         with self._lock:
             self._forget(gained)
@@ -48,12 +48,12 @@ class OffsetTracker:
             self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
 
     def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Forget partitions: an offset stored under a former assignment must not be committed under a later."""
+        """Forget partitions: an offset of a former assignment must not be committed in a later one."""
         with self._lock:
             self._forget(set(keys))
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note the offsets at which assigned partitions begin: a position there says that nothing was consumed.
+        """Record the offsets at which assigned partitions begin: at that position, nothing was consumed.
 
         Of one that the application has begin elsewhere than at its committed offset, any offset is new.
         """
@@ -70,9 +70,10 @@ class OffsetTracker:
             return {key: offset for key, (offset, _) in self._begun.items() if offset >= 0}
 
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
-        """Note where a partition was sought, and its `position` before.
+        """Record where a partition was sought, and its `position` before.
 
-        Until a message of it comes, librdkafka knows no position; but what was consumed before may still be committed.
+        Until a message of it comes, librdkafka knows no position; but what was consumed before may still be
+        committed.
         """
         with self._lock:
             self._sought[key] = offset
@@ -91,7 +92,7 @@ class OffsetTracker:
         return key in self._assigned
 
     def committed(self, offsets: Offsets) -> None:
-        """Note a commit that succeeded; of a partition that went meanwhile it says nothing."""
+        """Record a successful commit, except of partitions that were revoked meanwhile."""
         with self._lock:
             self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
 
@@ -105,8 +106,8 @@ class OffsetTracker:
     ) -> dict[TopicPartitionKey, Offset]:
         """Return what has not been committed yet; `position` reads the handle's positions.
 
-        As in librdkafka, the `last` commit, before partitions are unassigned, has all that was consumed of them: also what is
-        behind the committed offset, after a seek back, and what is committed already.
+        As in librdkafka, the `last` commit, before partitions are unassigned, has all that was consumed of
+        them: also what is behind the committed offset, after a seek back, and what is committed already.
         """
         positions = [] if self.by_hand else position()
         with self._lock:
@@ -124,7 +125,7 @@ class OffsetTracker:
             return sorted(self._assigned)
 
     def _consumed(self, positions: list[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
-        """Return how far the application has come, from librdkafka's positions."""
+        """Return the offsets to commit, from librdkafka's positions."""
         consumed: dict[TopicPartitionKey, Offset] = {}
         for p in positions:
             key = (p.topic, p.partition)
@@ -179,9 +180,9 @@ def _is_new(offset: Offset, committed: Offset | None) -> bool:
 
 
 class FailedPartition(TopicPartition):
-    """A partition with the error that a commit met there: confluent-kafka's own type has no way to set it from Python."""
+    """A partition with an error of a commit, which cannot be set on confluent-kafka's own type in Python."""
 
-    error: KafkaError | None = None  # type: ignore[assignment,unused-ignore] # the stub's attribute, made settable
+    error: KafkaError | None = None  # type: ignore[assignment,unused-ignore] # made settable
 
     def __repr__(self) -> str:
         """Write it as confluent-kafka does."""
@@ -243,7 +244,7 @@ def _partition(
 
 
 def check_partitions(partitions: object) -> None:
-    """Refuse what is no list of partitions.
+    """Check that the argument is a list of partitions.
 
     Raises:
         TypeError: with confluent-kafka's words.
@@ -255,7 +256,7 @@ def check_partitions(partitions: object) -> None:
 
 
 def check_message(message: object) -> None:
-    """Refuse what is no message.
+    """Check that the argument is a message.
 
     Raises:
         TypeError: with confluent-kafka's words.

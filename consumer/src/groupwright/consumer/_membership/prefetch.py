@@ -1,14 +1,16 @@
-"""Messages that librdkafka has handed over, and that the application has not taken yet.
+"""Prefetch buffer: messages that librdkafka has returned and the application has not taken yet.
 
-A native call for each message costs more than the message. So a caller that keeps up is served from a handful that one
-call has brought. All that says how far the application has come must then say it of what it has taken: `positions`
-does, for commits too. What is given up, sought elsewhere or paused leaves the handful before the next message is taken.
+A native call for each message costs more than the message. So a caller that keeps up gets its messages from a
+batch that one native call has returned. librdkafka's positions are then ahead of the application;
+`PrefetchBuffer.positions` returns the application's, for commits too. Messages of partitions that are
+revoked, sought or paused leave the buffer before the next message is taken.
 
-A caller that takes its time gets each message by a call of its own, as without this module.
+A slow caller gets each message by a native call of its own.
 
-Messages move from librdkafka to a list or a queue here within one call into C: CPython runs signal handlers between two
-bytecodes, and a message that only the interpreter's stack holds is lost if a handler raises. One that runs inside the native
-call makes confluent-kafka throw the whole handful away; `lost` tells then where to fetch it again.
+Messages move from librdkafka to a list or a queue within one call into C: CPython runs signal handlers
+between two bytecodes, and a message that only the interpreter's stack holds is lost if a handler raises. A
+handler that raises inside the native call makes confluent-kafka drop the whole batch; `PrefetchBuffer.lost`
+then returns where to fetch it again.
 """
 
 import threading
@@ -19,49 +21,50 @@ from itertools import islice, repeat, starmap
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._protocol.model import TopicPartitionKey
 
 BATCH_SIZE = 128
 _ONE, _AT_ONCE = repeat(1), repeat(0.0)
 _KEEPS_UP = 0.05
-"""Seconds in which a caller that keeps up has taken all of the last handful."""
+"""Seconds in which a caller that keeps up has taken all of the last batch."""
 
 
 class PrefetchBuffer:
-    """The handful of one consumer. Only the polling thread takes and gives up; any thread may pause and ask."""
+    """Prefetched messages of one consumer. The polling thread changes it; any thread may pause and read."""
 
-    def __init__(self, handful: int = BATCH_SIZE) -> None:
-        """Start with nothing. Where the handful is 0, nothing is ever taken ahead."""
+    def __init__(self, batch_size: int = BATCH_SIZE) -> None:
+        """Create an empty buffer. With a batch size of 0, nothing is ever prefetched."""
         self.waiting: deque[Message] = deque()
-        """What the next polls return, oldest first."""
+        """Messages that the next polls return, oldest first."""
         self.unsorted = False
-        """Whether a pause or its end has to be heeded by `apply_pauses` first."""
+        """Whether `apply_pauses` must be called before the next message is taken."""
         self.paused: frozenset[TopicPartitionKey] = frozenset()
-        """What is kept back: all that the application, or a revocation under way, has paused."""
+        """Partitions that the application has paused."""
         self.cut_short = False
         """Whether an exception has ended a native call, so that messages may be `lost`."""
-        self._handful = handful
-        self._handfuls = repeat(handful)
+        self._batch_size = batch_size
+        self._batch = repeat(batch_size)
         self._held: list[Message] = []
         self._carried: dict[TopicPartitionKey, TopicPartition] = {}
         self._reached: dict[TopicPartitionKey, int] = {}
-        """Where each partition goes on after all that was ever here of it."""
+        """By partition, the offset after the last message that was ever in the buffer."""
         self._last_fill = 0.0
-        # Held while librdkafka's positions run ahead of what is noted here. Its callbacks may ask for positions.
+        # Held while librdkafka's positions are ahead of `_reached`. Re-entrant: librdkafka's callbacks may
+        # read positions.
         self._lock = threading.RLock()
 
     def next(
         self, messages: list[Message], consume: Callable[[int, float], list[Message]], now: float
     ) -> None:
         """Append the next message, if librdkafka has one at once."""
-        if not self.waiting and self._handful:
+        if not self.waiting and self._batch_size:
             self._fill_waiting(consume, now)
         if self.waiting:
             messages.extend(starmap(self.waiting.popleft, repeat((), 1)))
 
     def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
-        wanted = self._handfuls if now - self._last_fill < _KEEPS_UP else _ONE
+        wanted = self._batch if now - self._last_fill < _KEEPS_UP else _ONE
         self._last_fill = now
         with self._lock:
             self._fill(self.waiting, consume, wanted, _AT_ONCE)
@@ -73,7 +76,7 @@ class PrefetchBuffer:
         consume: Callable[[int, float], list[Message]],
         timeout: float,
     ) -> None:
-        """Append up to `most` messages: those that wait here, or without any, what librdkafka has within `timeout`."""
+        """Append up to `most` messages: prefetched ones, or else what librdkafka returns within `timeout`."""
         if self.waiting and most > 0:
             messages.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
         else:
@@ -86,7 +89,7 @@ class PrefetchBuffer:
         most: Iterable[int],
         timeout: Iterable[float],
     ) -> None:
-        """Make one native call, with the first number of each argument: `map` takes iterables, and made once they cost nothing."""
+        """Make one native call with the first value of each argument, which `map` wants as iterables."""
         before = len(messages)
         try:
             # One bytecode, the call of `next`, makes the native call and keeps what it brings.
@@ -98,19 +101,19 @@ class PrefetchBuffer:
             self._note(messages, before)
 
     def interrupted(self) -> None:
-        """Note that an exception has ended a native call. The poll of another base may raise it with nothing lost."""
-        self.cut_short = self._handful > 0
+        """Record that an exception has ended a native call, so that messages may be lost."""
+        self.cut_short = self._batch_size > 0
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note where partitions begin, where that is an offset."""
+        """Record where partitions begin, if that is an offset."""
         self._reached.update({(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0})
 
     def taken(self, message: Message) -> None:
-        """Note a message that librdkafka has handed over past this object."""
+        """Record a message that librdkafka has returned past this buffer."""
         self._note((message,))
 
     def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return where partitions go on that librdkafka has handed more of than came here; positions are so from now on."""
+        """Return where to seek the partitions of which a native call has lost messages."""
         with self._lock:
             self.cut_short = False
             for message in (*self._held, *self.waiting):
@@ -124,12 +127,12 @@ class PrefetchBuffer:
         return lost
 
     def _note(self, messages: Sequence[Message], begin: int = 0) -> None:
-        """Note how far partitions have come with these messages, of `begin` on; there is one at least."""
-        # Once for every handful: written out, this takes 0.4 us, and 0.7 with a call for each of its parts.
+        """Record the offsets after these messages, from index `begin` on; there is one at least."""
+        # Once for every batch: written out, this takes 0.4 µs, and 0.7 µs with a call for each part.
         first, last = messages[begin], messages[-1]
         topic, partition, offset, start = last.topic(), last.partition(), last.offset(), first.offset()
-        # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may name an
-        # earlier offset of the others, and messages come twice: but none is lost.
+        # Mostly all are of one partition. Where it only seems so, as across a gap in the offsets, `lost` may
+        # name an earlier offset of the others, and messages come twice: but none is lost.
         if (
             offset is not None
             and start is not None
@@ -150,13 +153,13 @@ class PrefetchBuffer:
                 self._reached[found] = max(offset + 1, self._reached.get(found, 0))
 
     def put_back(self, messages: list[Message]) -> None:
-        """Take back messages that the application does not get now; they are the next ones. For the polling thread."""
+        """Put messages back that are not returned now; they come next. For the polling thread."""
         with self._lock:
             self.waiting.extendleft(starmap(messages.pop, repeat((), len(messages))))
             self.unsorted = True  # a partition may have been paused since they were taken
 
     def positions(self, read: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
-        """Return librdkafka's positions, as `read` reads them, set back to what was taken."""
+        """Return librdkafka's positions, which `read` reads, set back to the first prefetched message."""
         with self._lock:
             found = [p if p.offset >= 0 else self._carried.get((p.topic, p.partition), p) for p in read()]
             messages = [*self.waiting.copy(), *self._held]
@@ -168,25 +171,23 @@ class PrefetchBuffer:
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
     def positions_of(
-        self, consumer: Native, partitions: list[TopicPartition] | None, polling: AccessGuard
+        self, handle: Handle, partitions: list[TopicPartition] | None, guard: AccessGuard
     ) -> list[TopicPartition]:
-        """Return how far the application has come in these partitions, or in all that are assigned; for any thread."""
+        """Return the application's positions in these, or in all assigned partitions; for any thread."""
 
         def read() -> list[TopicPartition]:
-            return Native.position(
-                consumer, Native.assignment(consumer) if partitions is None else partitions
-            )
+            return Native.position(handle, Native.assignment(handle) if partitions is None else partitions)
 
-        with polling.shared():
+        with guard.shared():
             return self.positions(read)
 
     def seed_positions(self, positions: Iterable[TopicPartition]) -> None:
-        """Keep librdkafka's positions over to another handle, which has none before it has handed a message over."""
+        """Carry positions over to a new handle, which has none before it has returned a message."""
         with self._lock:
             self._carried.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
 
     def first_offsets(self) -> dict[TopicPartitionKey, int]:
-        """Return where each partition's messages here begin; any thread may ask, and no poll waits for it."""
+        """Return each partition's first prefetched offset; for any thread, and no poll waits."""
         first: dict[TopicPartitionKey, int] = {}
         for message in (*self._held, *self.waiting.copy()):
             key, offset = _key(message), message.offset()
@@ -195,44 +196,55 @@ class PrefetchBuffer:
         return first
 
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Forget what is here of these partitions: it is given up, or sought anew. For the polling thread."""
+        """Drop the messages of partitions that were revoked or sought. For the polling thread."""
         gone = set(keys)
         with self._lock:
-            self._replace(message for message in self.waiting if _key(message) not in gone)
+            for message in self.waiting.copy():
+                if _key(message) in gone:
+                    self._remove(message)
             self._held = [message for message in self._held if _key(message) not in gone]
             for key in gone:
                 self._carried.pop(key, None)
                 self._reached.pop(key, None)
 
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Keep these back, once `apply_pauses` was called."""
+        """Hold the messages of these partitions, once `apply_pauses` was called."""
         with self._lock:
             self.paused |= frozenset(keys)
             self.unsorted = True
 
     def resume(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Let these come again, once `apply_pauses` was called."""
+        """Return messages of these partitions again, once `apply_pauses` was called."""
         with self._lock:
             self.paused -= frozenset(keys)
             self.unsorted = True
 
     def apply_pauses(self) -> None:
-        """Heed pauses and their ends. For the polling thread."""
+        """Apply `pause` and `resume`. For the polling thread."""
         with self._lock:
+            for message in self.waiting.copy():
+                if _key(message) in self.paused and self._remove(message):
+                    self._held.append(message)
+            # Held messages are older than those of the same partition that came since.
+            resumed = [message for message in self._held if _key(message) not in self.paused]
+            self._held = [message for message in self._held if _key(message) in self.paused]
+            self.waiting.extendleft(reversed(resumed))
             self.unsorted = False
-            # What was kept back is older than what came of the same partition since.
-            messages = [*self._held, *self.waiting]
-            self._held = [message for message in messages if _key(message) in self.paused]
-            self._replace(message for message in messages if _key(message) not in self.paused)
 
-    def _replace(self, messages: Iterable[Message]) -> None:
-        kept = list(messages)
-        self.waiting.clear()
-        self.waiting.extend(kept)
+    def _remove(self, message: Message) -> bool:
+        """Remove one message from `waiting`; return False if another thread has taken it meanwhile.
+
+        One atomic call for each message: `poll` takes from `waiting` without a lock.
+        """
+        try:
+            self.waiting.remove(message)
+        except ValueError:
+            return False
+        return True
 
 
 def _key(message: Message) -> TopicPartitionKey | None:
-    """Return the partition of a message, or of an error such as the partition's end; None if it is of none."""
+    """Return the partition of a message or of an error; None for an error that is about no partition."""
     topic, partition = message.topic(), message.partition()
     return None if topic is None or partition is None else (topic, partition)
 

@@ -1,14 +1,14 @@
-"""What the membership asks of brokers, over connections of its own.
+"""Requests of the membership to brokers, over connections of its own.
 
-kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects and
-backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event loop
-in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked JoinGroup
-holds back whatever is sent behind it.
+kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects
+and backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event
+loop in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked
+JoinGroup holds back whatever is sent behind it.
 """
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -23,6 +23,7 @@ from groupwright.consumer._network.library import (
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
@@ -34,6 +35,7 @@ from groupwright.consumer._network.transport import ConnectionClosedError, Conne
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
+    ErrorCode,
     GroupDescription,
     JoinGroupPayload,
     JoinGroupResponse,
@@ -57,13 +59,24 @@ _REFUSALS = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.IllegalSaslStateError,
 )
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""Errors of ListOffsets that pass, such as those of a new topic."""
 _HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
 _LEAVE_TIMEOUT = 5.0  # seconds
 _HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
 
 
 class AccessError(DisconnectedError):
-    """The broker will not talk to this client: wrong credentials, or a version too old."""
+    """The broker refuses this client: wrong credentials, or a version too old."""
 
     def __init__(self, code: int, message: str) -> None:
         """Keep the broker's error `code`, or librdkafka's for the like."""
@@ -160,12 +173,13 @@ class Network(Loop):
     def _patience(self) -> float:
         """Seconds to wait for an answer that any broker has at once.
 
-        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is asked then.
+        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is
+        asked then.
         """
         return min(self._config.request_timeout, self._config.session_timeout / 3)
 
     async def _bootstrap(self) -> str:
-        """Learn of the brokers from the configured server that answers first; return it, connected.
+        """Fetch the brokers from the configured server that answers first; return that server, connected.
 
         Each server is tried as soon as the one before it has failed, or has been silent for a while.
         """
@@ -205,7 +219,7 @@ class Network(Loop):
         return str(winner)
 
     async def _check_accepted(self, server: str) -> Any:
-        """Ask for the brokers, which a broker tells only those it has let in."""
+        """Fetch the brokers, which a broker returns only to a client that it has accepted."""
         request = MetadataRequest(topics=[], max_version=12)
         try:
             answer = await self._await(lambda: self._request(request, server, self._patience))
@@ -216,7 +230,8 @@ class Network(Loop):
             self._hang_ups = 0
             raise AccessError(
                 KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
-                f"the broker {self._address(server)} hangs up as soon as it is asked for something: its listener most "
+                f"the broker {self._address(server)} closes the connection at the first request: its "
+                "listener most "
                 f"likely wants another security.protocol than {self._config.security.protocol}",
             ) from error
         self._hang_ups = 0
@@ -255,6 +270,76 @@ class Network(Loop):
         response.topics = []  # connections need to know the brokers alone
         self._manager.cluster.update_metadata(response)
         return answer
+
+    async def list_offsets(
+        self,
+        wanted: Collection[tuple[TopicPartitionKey, int]],
+        found: MutableMapping[tuple[TopicPartitionKey, int], int | None],
+        timeout: float,
+        *,
+        read_committed: bool,
+    ) -> None:
+        """Send ListOffsets to the leaders of partitions.
+
+        Args: wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of
+            ListOffsets). found: Receives each offset as soon as it is known, and None for a partition that
+            its leader refuses. What
+                may succeed later is left out.
+            timeout: Seconds for each request.
+            read_committed: Whether the end is the last stable offset.
+
+        Raises:
+            DisconnectedError: No broker has told the leaders in time.
+        """
+        by_leader = await self._leaders({topic for (topic, _), _ in wanted}, timeout)
+        requests: dict[tuple[int, int], list[TopicPartitionKey]] = {}  # a request has each partition once
+        for key, timestamp in wanted:
+            if key in by_leader:
+                requests.setdefault((by_leader[key], timestamp), []).append(key)
+        done, under_way = self.future(), len(requests)
+
+        async def ask(leader: int, timestamp: int, partitions: list[TopicPartitionKey]) -> None:
+            nonlocal under_way
+            request = _offsets_request(partitions, timestamp, read_committed=read_committed)
+            try:
+                found.update(_offsets(await self._exchange(request, leader, timeout), timestamp))
+            except DisconnectedError:
+                pass  # the caller asks again for what is not found
+            finally:
+                under_way -= 1
+                if not under_way:
+                    done.success(None)
+
+        for (leader, timestamp), partitions in requests.items():
+            self.spawn(ask(leader, timestamp, partitions))
+        if requests:
+            await done
+
+    async def _leaders(self, topics: Iterable[str], timeout: float) -> dict[TopicPartitionKey, int]:
+        """Return the leaders of partitions, by node id, as far as they have one."""
+        named = MetadataRequest.MetadataRequestTopic
+        request = MetadataRequest(
+            topics=[named(name=name) for name in sorted(topics)],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+            max_version=12,
+        )
+        server = None if self._bootstrapped else await self._bootstrap()
+        try:
+            response = await self._send_anywhere(request, min(timeout, self._patience), server)
+        finally:
+            if server is not None:
+                self._manager.close(server)
+        found = {
+            (topic.name, row.partition_index): int(row.leader_id)
+            for topic in response.topics
+            for row in topic.partitions
+            if row.leader_id >= 0
+        }
+        response.topics = []  # connections need to know the brokers alone
+        self._manager.cluster.update_metadata(response)
+        return found
 
     # --- The coordinator ----------------------------------------------------------------------------
 
@@ -414,7 +499,7 @@ class Network(Loop):
     def drop_connection(self) -> None:
         """Close the connection to the coordinator; what is under way on it fails at once."""
         if self._coordinator is not None:
-            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - no public way to abort one
+            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - see above
             if connection is not None:
                 connection.close(kafka_errors.KafkaConnectionError("given up by the membership"))
 
@@ -453,7 +538,7 @@ class Network(Loop):
         await self._await(lambda: self._manager.get_connection(node))
 
     async def _await(self, awaitable: Any) -> Any:
-        """Await, and tell the failures apart: those worth another try from those that are not."""
+        """Await, and translate errors: those that may pass, and those that will not."""
         try:
             return await (awaitable() if callable(awaitable) else awaitable)
         except RefusedError as error:
@@ -468,7 +553,7 @@ class Network(Loop):
             raise DisconnectedError(str(error) or type(error).__name__) from error
 
     def _words(self, error: Any) -> str:
-        """Say what the broker said, or would have if it had words."""
+        """Return the broker's words, or a hint if it sent none."""
         said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
         security = self._config.security
         match error:
@@ -481,6 +566,31 @@ class Network(Loop):
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
+    rows: dict[str, list[Any]] = {}
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    for name, number in partitions:
+        row = topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+        rows.setdefault(name, []).append(row)
+    return ListOffsetsRequest(
+        isolation_level=int(read_committed),
+        topics=[topic(name=name, partitions=numbers) for name, numbers in rows.items()],
+        max_version=7,
+    )
+
+
+def _offsets(response: Any, timestamp: int) -> dict[tuple[TopicPartitionKey, int], int | None]:
+    """Return the offsets of a ListOffsets response; None for a partition that was refused."""
+    return {
+        ((topic.name, row.partition_index), timestamp): None
+        if row.error_code or row.offset < 0
+        else row.offset
+        for topic in response.topics
+        for row in topic.partitions
+        if row.error_code not in _RETRIABLE
+    }
 
 
 def _topic(topic: Any, racks: Mapping[int, str]) -> Topic:

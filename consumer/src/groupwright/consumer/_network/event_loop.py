@@ -30,7 +30,8 @@ class Loop:
         self.ended = False
         """Whether `end` was called."""
         self._pid = os.getpid()
-        # A process that was stopped would be told of slow tasks; the driver warns of a thread that did not run for long.
+        # A process that was stopped would be told of slow tasks; the driver warns of a thread that did not
+        # run for long.
         self._net = NetworkSelector(client_id=name, slow_task_threshold_secs=0)
         self._thread = threading.Thread(target=self._run, name=f"groupwright-{name}", daemon=True)
 
@@ -48,14 +49,15 @@ class Loop:
     def end(self) -> None:
         """End the thread; only from the loop's own thread."""
         self.ended = True
-        self._net._stop = True  # noqa: SLF001 - its `stop` also waits for the thread, which here would be for itself
+        self._net._stop = True  # noqa: SLF001 - `stop` waits for this thread
 
     def join_thread(self, timeout: float) -> None:
         """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself.
 
         A loop whose thread was never started is closed.
         """
-        # The collector may run a finalizer on any thread, this one too; after a fork the thread is the parent's.
+        # The collector may run a finalizer on any thread, this one too; after a fork the thread is the
+        # parent's.
         if threading.current_thread() is not self._thread and os.getpid() == self._pid:
             if self._thread.ident is None:
                 self._net.close()

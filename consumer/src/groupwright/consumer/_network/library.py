@@ -1,13 +1,14 @@
 """kafka-python's parts that the membership's connections use: the only module that imports kafka-python.
 
-Its inner layers are not covered by its promise of stability. `consumer/tests/test_library.py` lists the private members
-that are overridden, called or replaced here, and names those that a new release has changed.
+Its inner layers are not covered by its promise of stability. `consumer/tests/test_library.py` lists the
+private members that are overridden, called or replaced here, and names those that a new release has changed.
 """
 
 import warnings
 
 with warnings.catch_warnings():
-    # It reads its schemas with them, at import: an application under ``python -W error`` could not import this package.
+    # It reads its schemas with them, at import: an application under ``python -W error`` could not import
+    # this package.
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
     try:
         import kafka.errors as kafka_errors
@@ -31,6 +32,7 @@ with warnings.catch_warnings():
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,
+        ListOffsetsRequest,
         OffsetCommitRequest,
         OffsetFetchRequest,
         SyncGroupRequest,
@@ -53,6 +55,7 @@ __all__ = [
     "KafkaSSLTransport",
     "KafkaTCPTransport",
     "LeaveGroupRequest",
+    "ListOffsetsRequest",
     "MetadataRequest",
     "NetworkSelector",
     "OffsetCommitRequest",

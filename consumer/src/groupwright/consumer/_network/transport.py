@@ -1,12 +1,12 @@
-"""Connections that say why they fail, and that keep secrets out of the log.
+"""Transports: connections that report why they fail, and keep secrets out of the log.
 
-kafka-python's connections, changed where a member of a group needs more of them:
+They change kafka-python's connections where a member of a group needs more:
 
-- what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise look
-  like a broken connection, and be tried for ever;
+- what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise
+  look like a broken connection, and be tried for ever;
 - a failed TLS handshake tells what it failed on, and none lasts longer than the set-up of a connection may;
-- names are looked up, and Kerberos tickets fetched, on a thread of their own, so that no slow server holds back a
-  heartbeat;
+- names are looked up, and Kerberos tickets fetched, on a thread of their own, so that no slow server holds
+  back a heartbeat;
 - passwords and tokens are not logged, as they would be at DEBUG.
 
 With `loop` and `network`, the only modules that use kafka-python, which `library` imports.
@@ -98,23 +98,24 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         self._family = address_family
         self._kinit = kinit
         self._tokens = tokens
-        # librdkafka connects up to 20 times a second while no broker can be reached, whatever reconnect.backoff.max.ms is.
+        # librdkafka connects up to 20 times a second while no broker can be reached, whatever
+        # reconnect.backoff.max.ms is.
         longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
         settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
         provider = None if tokens is None else _TokenProvider(tokens)
         super().__init__(net, sasl_oauth_token_provider=provider, **settings)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use these from now on; established connections stay, and use them where they must authenticate again."""
+        """Use these from now on; established connections use them when they authenticate again."""
         for config in (self.config, *(connection.config for connection in self._conns.values())):
             config.update(sasl_plain_username=username, sasl_plain_password=password)
         self._backoff.clear()
 
     def maybe_raise_auth_failure(self, node_id: str) -> None:
-        """Raise nothing: a refusal of old may be mended by now, and a new one says so itself."""
+        """Raise nothing: the cause of an earlier refusal may have gone, and a new one is raised anyway."""
 
     def reset_backoff(self, node_id: str) -> None:
-        """Count a connection that was refused as a failed one, so that nobody is asked again at once."""
+        """Count a refused connection as failed, so that the broker is not asked again at once."""
         connection = self._conns.get(node_id)
         if connection is None or not connection.connected:
             self.update_backoff(node_id)
@@ -122,7 +123,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             super().reset_backoff(node_id)
 
     def least_used_connections(self) -> list[Any]:
-        """Leave out what waits for an answer: a parked JoinGroup is silent for minutes, and is not idle."""
+        """Leave out connections that wait for a response: a parked JoinGroup takes minutes."""
         return [each for each in super().least_used_connections() if not each.in_flight_requests]
 
     def get_connection(
@@ -135,8 +136,8 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
     ) -> Any:
         """Return the connection to a node, made if there is none; it connects on the loop.
 
-        An error never asks for new metadata: kafka-python would bootstrap by itself, and close the connection to a configured
-        server under whoever uses it.
+        An error never asks for new metadata: kafka-python would bootstrap by itself, and close the connection
+        to a configured server under whoever uses it.
         """
         if node_id is None or self.connection_delay(node_id) > 0:
             raise kafka_errors.NodeNotReadyError(node_id)
@@ -181,7 +182,8 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         )
         if self._needs_ticket:
             await self._fetch_ticket(node.host, deadline)
-        # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is made.
+        # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is
+        # made.
         while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
             await self._net.sleep(_LOGIN_PAUSE)
         sock = await self._start_step(node.host, node.port, deadline)
@@ -209,7 +211,8 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
                 if may_come:
                     await self._net.sleep(_LOGIN_PAUSE)
                 if not may_come or time.monotonic() > deadline:
-                    raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+                    code = KafkaError._AUTHENTICATION  # noqa: SLF001 - public
+                    raise RefusedError(code, str(error)) from error
             else:
                 return
 
@@ -234,7 +237,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         raise kafka_errors.KafkaConnectionError(f"{host}:{port} cannot be reached: {failure}") from failure
 
     async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
-        """Look a name up on a thread of its own; the loop goes on meanwhile."""
+        """Resolve a name on a thread of its own; the loop continues meanwhile."""
         family = self._family
         # Python would import its codec for international names, 0.5 MB, for every name that is a string.
         name = host.encode("ascii") if host.isascii() else host
@@ -252,7 +255,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         return found
 
     async def _in_thread(self, name: str, work: Callable[[], object], deadline: float) -> Any:
-        """Do what blocks on a thread of its own, and return what comes of it."""
+        """Run a blocking function on a thread of its own, and return its result."""
         future = Future()
         threading.Thread(
             target=self._settle, args=(future, work), name=f"groupwright-{name}", daemon=True
@@ -279,7 +282,7 @@ def _is_address(host: str) -> bool:
 
 
 class _Redacted(bytes):
-    """Bytes that do not show."""
+    """Bytes whose `repr` does not show them."""
 
     __slots__ = ()
 
@@ -288,7 +291,7 @@ class _Redacted(bytes):
 
 
 class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
-    """kafka-python logs all that it sends, byte by byte; this does not."""
+    """A protocol that does not log what it sends, as kafka-python's does."""
 
     bytes_to_send: list[bytes]
 
@@ -299,7 +302,7 @@ class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python ha
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc] # as above
-    """A connection that does not show passwords and tokens."""
+    """A connection that keeps passwords and tokens out of the log."""
 
     def reauthenticate_with(self, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
         """Have a ticket fetched each time before this connection authenticates again."""
@@ -320,7 +323,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc] # as above
 
 
 class _TicketedReauthenticator(SaslReauthenticator):  # type: ignore[misc] # as above
-    """Authenticates again (KIP-368) only when there is a ticket: until then heartbeats go on, and afterwards wait."""
+    """Reauthenticates (KIP-368) once there is a ticket; until then heartbeats continue."""
 
     def __init__(self, connection: _Connection, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
         super().__init__(connection)
@@ -349,14 +352,14 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
         try:
             return self._tokens.current().value
         except TokenUnavailableError as error:
-            raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public code
+            raise RefusedError(KafkaError._AUTHENTICATION, str(error)) from error  # noqa: SLF001 - public
 
     def extensions(self) -> dict[str, str]:
         return dict(self._tokens.current().extensions)
 
 
 class _DrainBeforeClose:
-    """Hears a broker out before it closes: what it sent last is dealt with first."""
+    """Processes what a broker has sent last before it closes the connection."""
 
     _net: Any
     _sock: Any
@@ -373,8 +376,9 @@ class _DrainBeforeClose:
             if data and not self._heard and data.startswith(_TLS_ALERT):
                 error = RefusedError(
                     KafkaError._SSL,  # noqa: SLF001 - librdkafka's public code
-                    "the broker speaks TLS on this port, and this client does not: set security.protocol to SSL or "
-                    "SASL_SSL, or take the broker's other port",
+                    "the broker speaks TLS on this port, and this client does not: set "
+                    "security.protocol to SSL "
+                    "or SASL_SSL, or take the broker's other port",
                 )
             elif data:
                 self._heard = True
@@ -389,7 +393,7 @@ class _DrainBeforeClose:
 
 
 def _reason(error: Exception) -> Exception:
-    """Return what a read failed with, more exactly where that is known."""
+    """Return the error of a failed read, more precise where the cause is known."""
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLError) and "ALERT" in _reason_of(cause):
         # TLS 1.3 tells a client only after the handshake that its certificate is not accepted.
@@ -424,8 +428,8 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
                 raise _unverified(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise ConnectionClosedError(
-                    f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS is not "
-                    "what it speaks on this port: compare security.protocol with its listeners"
+                    f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS "
+                    "is not what it speaks on this port: compare security.protocol with its listeners"
                 ) from error
             except ssl.SSLError as error:
                 raise _refused_tls(
@@ -444,12 +448,13 @@ def _words(error: ssl.SSLError) -> str:
 
 
 def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
-    """Say what is wrong with a broker's certificate."""
+    """Return the error of a broker's certificate."""
     match error.verify_code:
         case code if code in _OTHER_NAME:
             advice = (
-                "its addresses in bootstrap.servers and advertised.listeners must be names in the certificate, unless "
-                "ssl.endpoint.identification.algorithm is none"
+                "its addresses in bootstrap.servers and advertised.listeners must be names in the "
+                "certificate, "
+                "unless ssl.endpoint.identification.algorithm is none"
             )
         case code if code in _OUT_OF_DATE:
             advice = "renew it on the broker, and compare the clocks of both machines"
@@ -463,16 +468,20 @@ def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedErr
 
 
 def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
-    """Say why the broker ended a TLS connection."""
+    """Return the error of a TLS connection that the broker ended."""
     reason = _reason_of(error)
     if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
-        message += "; it wants a certificate of this client that it can use: set ssl.certificate.location and ssl.key.location"
+        message += (
+            "; it wants a certificate of this client that it can use: set ssl.certificate.location and "
+            "ssl.key.location"
+        )
     elif "CERTIFICATE_EXPIRED" in reason:
         message += "; the certificate in ssl.certificate.location has expired: renew it"
     # Java tells of one that has expired, and of one whose authority it does not know, as CERTIFICATE_UNKNOWN.
     elif "CERTIFICATE_" in reason or "UNKNOWN_CA" in reason:
         message += (
-            "; it does not accept this client's certificate: has the one in ssl.certificate.location expired, or is it "
-            "of an authority that the broker does not trust?"
+            "; it does not accept this client's certificate: has the one in ssl.certificate.location "
+            "expired, "
+            "or is it of an authority that the broker does not trust?"
         )
     return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

@@ -1,0 +1,275 @@
+"""Event server: applies the events of the network thread to librdkafka's handle, on the polling thread."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from confluent_kafka import KafkaError, Message
+
+from groupwright.consumer._coordinator.diagnostics import explain_topic
+from groupwright.consumer._coordinator.driver import Driver
+from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, Reported
+from groupwright.consumer._membership.assignment_applier import AssignmentApplier
+from groupwright.consumer._membership.callbacks import Failures
+from groupwright.consumer._membership.committer import Committer
+from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.handle_recovery import HandleRecovery
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.membership import PATIENCE, Membership
+from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, keys
+
+_UNREQUESTED = -1
+"""Ticket of a revocation that the membership has not requested."""
+
+
+class EventServer:
+    """Serves what is due on the polling thread: events of the membership, commits, checks of the handle."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        driver: Driver,
+        inbox: Inbox,
+        applier: AssignmentApplier,
+        committer: Committer,
+        recovery: HandleRecovery,
+        failures: Failures,
+        native_config: Callable[[], dict[str, Any]],
+        session_timeout: float,
+    ) -> None:
+        """Create a server with nothing to serve.
+
+        Args:
+            membership: State of the member; only read here.
+            driver: Passes inputs to the membership, on the network thread.
+            inbox: Events from the network thread.
+            applier: Applies assignments and revocations, and calls the rebalance callbacks.
+            committer: Commits before a revocation, and when an automatic commit is due.
+            recovery: Recreates a handle that has lost all its brokers.
+            failures: Exceptions of callbacks, which `serve` raises.
+            native_config: Returns the configuration of the handle.
+            session_timeout: Seconds to wait for the commit before a revocation.
+        """
+        self.identity = MemberIdentity()
+        """The member as which the current assignment was consumed."""
+        self.closing = False
+        """Whether `leave` was called."""
+        self._membership = membership
+        self._driver = driver
+        self._inbox = inbox
+        self._applier = applier
+        self._committer = committer
+        self._recovery = recovery
+        self._failures = failures
+        self._native_config = native_config
+        self._session_timeout = session_timeout
+        self._departing = False
+        self._resume = False
+        self._left = False
+
+    # --- Before each native poll --------------------------------------------------------------------
+
+    @property
+    def due(self) -> bool:
+        """Whether an event or an exception waits to be served."""
+        return bool(self._inbox) or bool(self._committer.ended) or self._failures.error is not None
+
+    @property
+    def fast_path_until(self) -> float:
+        """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
+        if self.departs:
+            return 0.0
+        return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_look)
+
+    def serve(self, handle: Handle) -> Message | None:
+        """Do what is due before messages are returned; return an error to return instead."""
+        self._committer.thread = get_ident()
+        self._committer.busy.attend(handle)
+        if self._resume:
+            self._resume = False
+            self._driver.call(self._membership.resume)
+        if self._committer.ended:
+            self._committer.finish()  # before the events: on_revoke may rely on what on_commit has reported
+        message = self._serve_events(handle) if self._inbox else None
+        if message is not None:
+            return message
+        error = self._failures.take()
+        if error is not None:
+            raise error
+        now = time.monotonic()
+        if now >= self._committer.clock.next_due:
+            self._committer.auto_commit(handle)
+        if now >= self._recovery.next_look:
+            self._recovery.check(handle, self._native_config)
+        return None
+
+    def hold(self, seconds: float) -> bool:
+        """Wait instead of polling if no message may be returned now; return whether that is so."""
+        if self.departs:
+            self._inbox.wait(seconds)
+        elif self._slept_through_session or self.session_expired:
+            self._inbox.wait(seconds, but_for_gains=True)
+        elif self._applier.awaits_first_offsets:
+            self._applier.wait_for_offsets(seconds)
+        else:
+            return False
+        return True
+
+    @property
+    def session_expired(self) -> bool:
+        """Whether other members may own the partitions by now, after the process was stopped."""
+        return time.monotonic() >= self._membership.owned_until
+
+    def depart(self) -> None:
+        """Hold messages back until all partitions are revoked, which the application has caused."""
+        self._departing = self._applier.holds_partitions
+
+    @property
+    def departs(self) -> bool:
+        """Whether that revocation is still to come."""
+        return self._departing and self._applier.holds_partitions
+
+    def forget_identity(self) -> None:
+        """Forget the identity: what is consumed from now on was assigned by no group."""
+        self.identity = MemberIdentity()
+
+    @property
+    def _slept_through_session(self) -> bool:
+        """Whether the next event is an assignment of a session that is over; it is about to be withdrawn."""
+        return self._inbox.next_gains is not None and self._session_over
+
+    @property
+    def _session_over(self) -> bool:
+        """Whether the coordinator may have expelled this member, noticed by the network thread or not."""
+        return time.monotonic() >= self._membership.session_until
+
+    # --- Events -------------------------------------------------------------------------------------
+
+    def _serve_events(self, handle: Handle) -> Message | None:
+        """Take events until the inbox is empty, or one is a message for the caller."""
+        while self._may_take(handle) and (event := self._inbox.take()) is not None:
+            message = self._serve_event(handle, event)
+            if message is not None:
+                return message
+        return None
+
+    def _may_take(self, handle: Handle) -> bool:
+        """Prepare the next event; return whether it may be taken now."""
+        coming = self._inbox.next_gains
+        if coming is not None and not self.closing and not self._applier.prepare(handle, coming):
+            return False  # the next poll tries again
+        return not self._slept_through_session
+
+    def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
+        match event:
+            case Revoke():
+                self._revoke(handle, event)
+                return None
+            case Assign() if self.closing:
+                self._driver.call(self._membership.withdrawn, event.ticket)
+            case Assign():
+                self.identity = event.identity
+                self._applier.assign(handle, event)
+                self._committer.restart()
+                self._driver.call(self._membership.applied, event.ticket)
+            case PollExceeded():
+                self._driver.call(self._membership.resume)
+                self._inbox.done(event)
+                code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - public
+                return _error(KafkaError(code, event.message))
+            case TopicUnavailable():
+                self._inbox.done(event)
+                return _error(explain_topic(event.topic, event.error), event.topic)
+            case Reported():
+                self._inbox.done(event)
+                return self._report(event)
+            case Failed():
+                self._inbox.done(event)
+                self._fail(event)
+            case Closed():
+                self._left = True
+        self._inbox.done(event)
+        return None
+
+    def _report(self, event: Reported) -> Message | None:
+        self._applier.failed(event.timeline, event.error.str())
+        if self.closing:
+            return None
+        self._resume = True
+        return None if event.repeated else _error(event.error)
+
+    def _fail(self, event: Failed) -> None:
+        self._applier.failed(event.timeline, str(event.error))
+        if not self.closing:
+            self._resume = True
+            raise event.error
+
+    def _revoke(self, handle: Handle, event: Revoke) -> None:
+        """Call on_revoke, commit what was consumed or stored, and unassign, in librdkafka's order.
+
+        The membership joins or leaves once the commit has ended.
+        """
+        # A revocation that the membership has not requested loses nothing, even if the membership has left
+        # meanwhile.
+        requested = event.ticket != _UNREQUESTED
+        lost = event.lost or (requested and not self._membership.identity.valid) or self._session_over
+        if not lost:
+            self.identity = event.identity  # a cooperative member's is that of the new generation
+        revoked = set(keys(event.partitions))
+        self._applier.revoke(
+            handle,
+            dataclasses.replace(event, lost=lost),
+            lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),
+        )
+        self._departing = self.departs
+        self._driver.call(self._membership.applied, event.ticket)
+        self._inbox.done(event)
+
+    # --- Leaving ------------------------------------------------------------------------------------
+
+    def leave(
+        self, handle: Handle, timeout: float, operation: GroupMembershipOperation, *, subscribed: bool
+    ) -> None:
+        """Commit, have all partitions revoked (callbacks run), and leave the group or stay in it.
+
+        Args:
+            handle: The consumer's handle.
+            timeout: Seconds for all of that. Callbacks run however short it is.
+            operation: Whether to leave the group.
+            subscribed: Whether the member has a subscription, so that its partitions will be revoked.
+        """
+        self.closing = True
+        deadline = time.monotonic() + timeout
+        self._committer.busy.end(timeout)
+        if self._committer.ended:
+            self._committer.finish()
+        if not subscribed:
+            # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
+            # before it ends.
+            assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
+            self._committer.last_commit(handle, assigned, timeout)
+        patience = min(PATIENCE, timeout / 2)
+        self._driver.call(functools.partial(self._membership.close, operation=operation, patience=patience))
+        while True:
+            self._serve_events(handle)
+            remaining = deadline - time.monotonic()
+            if self._left or remaining <= 0:
+                break
+            self._inbox.wait(remaining)
+        self._revoke_the_rest(handle)
+
+    def _revoke_the_rest(self, handle: Handle) -> None:
+        """Call on_revoke if the time was over before the membership requested it."""
+        partitions = self._applier.given
+        if partitions:
+            lost = self._session_over or self._membership.lost
+            self._revoke(handle, Revoke(_UNREQUESTED, partitions, lost, self.identity))
+
+
+def _error(error: KafkaError, topic: str | None = None) -> Message:
+    """Return an error as librdkafka does: a message whose value is the text of the error."""
+    return new_message(topic=topic, partition=0, value=error.str().encode(), error=error)

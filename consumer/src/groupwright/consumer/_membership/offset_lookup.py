@@ -1,0 +1,114 @@
+"""Offset look-up: the network thread asks for the offsets of "beginning" and "end"; no poll waits."""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine, MutableMapping
+from typing import Any, Protocol
+
+from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
+from groupwright.consumer._protocol.rebalance import Clock
+from groupwright.consumer._protocol.wakeup import Wakeup
+
+LogicalOffset = tuple[TopicPartitionKey, int]
+"""A partition, and ``OFFSET_BEGINNING`` or ``OFFSET_END``."""
+
+_TIMEOUT = 1.0
+"""Seconds for all requests of a look-up, retries included."""
+_PAUSE = 0.05
+"""Seconds between two attempts."""
+
+
+class OffsetSource(Protocol):
+    """The part of `Network` that a look-up needs."""
+
+    def call_soon(self, function: Callable[..., object], *args: object) -> None:
+        """Call a function on the network thread."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine; on the network thread."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    async def list_offsets(
+        self,
+        wanted: Collection[LogicalOffset],
+        found: MutableMapping[LogicalOffset, int | None],
+        timeout: float,
+        *,
+        read_committed: bool,
+    ) -> None:
+        """Ask the leaders of partitions for offsets."""
+
+
+class OffsetLookup:
+    """One look-up at a time, which the polling thread begins, and whose result it reads."""
+
+    def __init__(
+        self,
+        source: OffsetSource,
+        log: logging.LoggerAdapter[logging.Logger],
+        clock: Clock = time.monotonic,
+        *,
+        read_committed: bool = True,
+    ) -> None:
+        """Create it with nothing to look up.
+
+        Args:
+            source: Sends the requests.
+            log: Receives failed attempts, at DEBUG.
+            clock: Monotonic seconds.
+            read_committed: Whether "end" is the last stable offset, not the high watermark.
+        """
+        self._source = source
+        self._log = log
+        self._clock = clock
+        self._read_committed = read_committed
+        self._found: dict[LogicalOffset, int | None] = {}
+        self._wanted: frozenset[LogicalOffset] = frozenset()
+        self._deadline = 0.0
+        self._answered = Wakeup()
+
+    def begin(self, wanted: Collection[LogicalOffset]) -> None:
+        """Begin a look-up; it replaces the one before."""
+        found: dict[LogicalOffset, int | None] = {}
+        self._found = found
+        self._wanted = frozenset(wanted)
+        self._deadline = self._clock() + _TIMEOUT
+        if self._wanted:
+            run, deadline = self._run, self._deadline
+            self._source.call_soon(lambda: self._source.spawn(run(frozenset(wanted), found, deadline)))
+
+    @property
+    def pending(self) -> bool:
+        """Whether any offset is still awaited; False once the time of the look-up is over."""
+        return len(self._found) < len(self._wanted) and self._clock() < self._deadline
+
+    def find(self, key: TopicPartitionKey, offset: int) -> int | None:
+        """Return the offset that a logical one stands for; None if it is not known."""
+        return self._found.get((key, offset))
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all is found or `seconds` are over."""
+        if self.pending:
+            self._answered.wait(min(seconds, self._deadline - self._clock()))
+
+    async def _run(
+        self, wanted: frozenset[LogicalOffset], found: dict[LogicalOffset, int | None], deadline: float
+    ) -> None:
+        """Ask until everything is found or the time is over. An answer counts even if another one fails."""
+        try:
+            while found is self._found and (missing := wanted - found.keys()):
+                seconds = deadline - self._clock()
+                if seconds <= 0:
+                    break
+                try:
+                    await self._source.list_offsets(
+                        missing, found, seconds, read_committed=self._read_committed
+                    )
+                except DisconnectedError as error:
+                    self._log.debug("offsets could not be looked up, and will be again: %s", error)
+                if wanted - found.keys():
+                    await self._source.sleep(_PAUSE)
+        finally:
+            self._answered.notify()

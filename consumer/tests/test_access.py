@@ -1,0 +1,209 @@
+"""The access guard when the operating system switches threads at any bytecode."""
+
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from groupwright.consumer import ConcurrentAccessError, Consumer
+from groupwright.consumer._membership import access, prefetch
+from groupwright.consumer._membership.access import AccessGuard, exclusive
+from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+PATIENCE = 30.0
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+TRACED = {access.__file__, prefetch.__file__, sys.modules[Consumer.__module__].__file__, __file__}
+
+
+def at_each_bytecode(first: Callable[[], object], second: Callable[[], object]) -> Iterator[None]:
+    """Run `first` again and again, each time interrupted one bytecode later by a thread that runs `second`."""
+    place, reached = 0, True
+    while reached:
+        place, reached, count = place + 1, False, 0
+
+        def switch(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal count, reached
+            if frame.f_code.co_filename not in TRACED:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                count += 1
+                if count == place:  # noqa: B023 - called within this round
+                    reached = True
+                    thread = threading.Thread(target=second)
+                    thread.start()
+                    thread.join(PATIENCE)
+                    assert not thread.is_alive()
+            return switch
+
+        sys.settrace(switch)
+        try:
+            first()
+        finally:
+            sys.settrace(None)
+        yield
+    assert place > 20
+
+
+class Counted:
+    """An object with an access guard, which counts the threads inside."""
+
+    def __init__(self) -> None:
+        self._guard = AccessGuard()
+        self.inside = self.most = 0
+        self.settled, self.release = threading.Event(), threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    @exclusive
+    def use(self, wait: Callable[[], object]) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        wait()
+        self.inside -= 1
+
+    def try_to_use(self) -> None:
+        with suppress(ConcurrentAccessError):
+            self.use(lambda: None)
+
+    def stay_inside(self) -> None:
+        """Have a thread enter, if it may, and stay until `release`."""
+
+        def stay() -> None:
+            self.settled.set()
+            self.release.wait(PATIENCE)
+
+        def run() -> None:
+            with suppress(ConcurrentAccessError):
+                self.use(stay)
+            self.settled.set()
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+        assert self.settled.wait(PATIENCE)
+
+    def most_at_each_bytecode(self) -> int:
+        """Return how many threads were inside at most; the second one enters at each bytecode of the first one's call."""
+        for _ in at_each_bytecode(self.try_to_use, self.stay_inside):
+            self.release.set()
+            while self.threads:
+                self.threads.pop().join(PATIENCE)
+            assert self._guard.ident == 0
+            self.settled.clear()
+            self.release.clear()
+        return self.most
+
+
+class TornDict(dict[str, int]):
+    """A dict whose `setdefault` is two steps."""
+
+    def setdefault(self, key: str, default: int) -> int:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+
+def test_two_threads_are_never_inside_at_once() -> None:
+    assert Counted().most_at_each_bytecode() == 1
+
+
+def test_that_test_finds_a_lock_that_is_not_atomic() -> None:
+    counted = Counted()
+    counted._guard.inside = TornDict()
+    assert counted.most_at_each_bytecode() == 2
+
+
+def test_a_reason_to_wake_the_polling_thread_is_never_missed() -> None:
+    guard = AccessGuard()
+    due = False
+
+    def publish() -> None:
+        nonlocal due
+        due = True
+        threading.Thread(target=guard.wake).start()  # it waits while the interrupted thread has the mutex
+
+    def open_fast_path() -> None:
+        nonlocal due
+        due = False
+        guard.open_fast_path(math.inf, lambda: due)
+
+    for _ in at_each_bytecode(open_fast_path, publish):
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread():
+                thread.join(PATIENCE)
+        assert guard.fast_path_until == (0.0 if due else math.inf)
+
+
+def message(partition: int, offset: int) -> Message:
+    return new_message(topic="t", partition=partition, offset=offset)
+
+
+@pytest.mark.parametrize("change", ["drop", "pause"])
+def test_a_poll_beside_a_change_gets_each_message_once_and_in_order(change: str) -> None:
+    """`poll` takes prefetched messages without a lock, while another thread seeks."""
+    buffer = PrefetchBuffer()
+    taken: list[tuple[int | None, int | None]] = []
+
+    def poll() -> None:
+        with suppress(IndexError):
+            found = buffer.waiting.popleft()
+            taken.append((found.partition(), found.offset()))
+
+    def apply() -> None:
+        buffer.waiting.extend(message(number % 2, number) for number in range(6))
+        if change == "drop":
+            buffer.drop([("t", 1)])
+        else:
+            buffer.pause([("t", 1)])
+            buffer.apply_pauses()
+
+    for _ in at_each_bytecode(apply, poll):
+        buffer.resume([("t", 1)])
+        buffer.apply_pauses()
+        while buffer.waiting:
+            poll()
+        for partition in (0, 1):
+            offsets = [offset for number, offset in taken if number == partition]
+            assert offsets == sorted(set(offsets), key=lambda offset: offset or 0)
+        assert {(0, 0), (0, 2), (0, 4)} <= set(taken)
+        assert change == "drop" or {(1, 1), (1, 3), (1, 5)} <= set(taken)
+        taken.clear()
+
+
+def test_two_threads_that_poll_get_each_message_once() -> None:
+    """The second one may be refused; it never takes a message that the first one returns too."""
+    with Consumer(NOWHERE) as consumer:
+        consumer.poll(0)
+        offsets = iter(range(1_000_000))
+        returned: list[int | None] = []
+
+        def native_consume(num_messages: int = 1, timeout: float = -1) -> list[Message]:
+            return [message(0, next(offsets)) for _ in range(min(2, num_messages)) if timeout == 0]
+
+        consumer._native_consume = native_consume  # type: ignore[method-assign,unused-ignore]
+
+        def poll() -> None:
+            with suppress(ConcurrentAccessError):
+                found = consumer.poll(0)
+                if found is not None:
+                    returned.append(found.offset())
+
+        def poll_fast() -> None:
+            consumer._guard.fast_path_until = math.inf
+            poll()
+
+        for _ in at_each_bytecode(poll_fast, poll):
+            assert consumer._guard.ident == 0
+        consumer._guard.fast_path_until = math.inf
+        expected = next(offsets)
+        while len(returned) < expected and consumer._prefetch.waiting:
+            poll()
+        assert sorted(offset for offset in returned if offset is not None) == list(range(expected))
