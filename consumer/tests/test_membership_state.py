@@ -277,7 +277,7 @@ OWNED = {"t": (0,)}
 BROKEN: dict[str, dict[str, Any]] = {
     "a step is legal in its state": {"step": Step.OFFSETS, "incoming": Incoming(OWNED)},
     "a generation needs a valid identity": {"state": State.STABLE},
-    "a plan or SyncGroup needs a valid identity": {"step": Step.PLAN},
+    "ASSIGN and SYNC need a valid identity": {"step": Step.ASSIGN},
     "an event is under way exactly in APPLICATION": {"step": Step.APPLICATION},
     "an event's ticket is its attempt": {
         "step": Step.APPLICATION,

@@ -1,7 +1,8 @@
-"""Does what the membership asks for: the bridge between the pure state machine and the network.
+"""Driver: carries out the actions of the pure state machine on the network, and feeds it the replies.
 
-Everything here runs on the network's loop, except where any thread is allowed. Nothing here refers to the
-`Consumer`: one that is dropped without `close` can be collected, and its membership ends with it.
+Everything here runs on the network's loop, except the methods that any thread may call. Nothing here refers
+to the `Consumer`, so that one that is dropped without `close` can be garbage-collected; its membership ends
+with it.
 """
 
 import logging
@@ -39,7 +40,7 @@ from groupwright.consumer.errors import GroupError
 
 _CLOSED = "the consumer is closed"
 _CALL_TIMEOUT = 1.0
-"""Seconds that `Driver.call_and_wait` waits for the loop's thread, at most."""
+"""Longest time in seconds for which `Driver.call_and_wait` waits for the loop's thread."""
 
 
 class _UnwantedError(Exception):
@@ -62,10 +63,18 @@ class Driver:
         cooperative: bool = False,
         session_timeout: float = math.inf,
     ) -> None:
-        """Wire the parts; `start` sets them going.
+        """Connect the parts; `start` starts the thread.
 
-        `found` is called whenever the coordinator was found. Half a `session_timeout` in which the loop's thread could not
-        run is logged as a warning.
+        Args:
+            membership: The state machine.
+            network: The loop, and the requests sent on it.
+            assignors: The assignors that the member offers, by name.
+            inbox: Receives the events for the application.
+            poll_clock: The time of the application's last poll.
+            log: The consumer's log.
+            found: Called whenever the coordinator was found.
+            cooperative: Whether the member rebalances cooperatively (KIP-429).
+            session_timeout: In seconds. If the loop's thread did not run for half of it, a warning is logged.
         """
         self._membership = membership
         self._network = network
@@ -79,7 +88,7 @@ class Driver:
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
         self._due = math.inf
-        """When the timer should fire."""
+        """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
         self._failures: set[str] = set()
         """The reasons why look-ups of the coordinator failed, as logged since it was last found."""
@@ -101,7 +110,7 @@ class Driver:
         self._network.start()
 
     def call(self, method: Callable[..., list[act.Action]], *args: object) -> None:
-        """Feed the membership: ``call(membership.subscribe, topics)`` adds the time by itself."""
+        """Feed the membership: ``call(membership.subscribe, topics)`` appends the time."""
         self._network.call_soon(self._feed, method, *args)
 
     def call_and_wait(
@@ -114,11 +123,14 @@ class Driver:
         done.wait(timeout)
 
     def commit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
-        """Commit as whatever the member is now; `done` is called once, on the loop, by the deadline or so."""
+        """Commit with the member's present identity.
+
+        `done` is called once, on the loop, by about the deadline.
+        """
         self._commits.submit(offsets, deadline, done)
 
     def repeat(self, look: Callable[[float], float]) -> None:
-        """Call `look` on the loop with the time, and again at the time that it returns."""
+        """Call `look` on the loop with the time, and again at each time that it returns."""
 
         def run() -> None:
             self._network.call_at(look(time.monotonic()), run)
@@ -126,13 +138,13 @@ class Driver:
         self._network.call_soon(run)
 
     def stop(self, timeout: float) -> None:
-        """End the thread, whatever is under way, and wait at most `timeout` seconds for that."""
+        """End the thread, whatever is under way, and wait up to `timeout` seconds for it."""
         self._network.call_soon(self._network.end)
         self._network.join_thread(timeout)
         self._commits.end(_CLOSED)
 
     def abandon(self, timeout: float) -> None:
-        """Leave the group without the application, which is gone, and end the thread; both by `timeout` seconds."""
+        """Leave the group without the application, and end the thread within `timeout` seconds."""
         self.call(self._membership.abandon)
         self._network.call_soon(lambda: self._network.call_at(time.monotonic() + timeout, self._network.end))
         self._network.join_thread(timeout)
@@ -141,7 +153,7 @@ class Driver:
 
     def _feed(self, method: Callable[..., list[act.Action]], *args: object) -> None:
         before = self._membership.state
-        # One time for all: what gets due while the actions are done must not fall between the two questions.
+        # One time for the input and for the timer: work that falls due between them would have no timer.
         now = time.monotonic()
         self._report_stall(now)
         self._membership.runs(now)
@@ -164,7 +176,8 @@ class Driver:
         due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
         if self._membership.state is not State.UNJOINED:
-            times.append(now + self._session_timeout / 4)  # so that a longer silence is one
+            # So that a longer gap means that the thread was stalled.
+            times.append(now + self._session_timeout / 4)
         if times and not self._membership.closed:
             self._due = min(times)
             self._timer = self._network.call_at(self._due, self._tick)
@@ -175,14 +188,17 @@ class Driver:
         self._feed(lambda now: self._membership.tick(now, self._poll_clock.polled(now)))
 
     def _report_stall(self, now: float) -> None:
-        """Warn if the thread did not run for long; what it does first afterwards need not be the tick that is overdue."""
+        """Warn if the thread did not run for half a session.
+
+        Its first call afterwards need not be the overdue tick.
+        """
         silent = now - self._due
         if silent > self._session_timeout / 2:
             self._due = math.inf
             self._log.warning(
-                "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: the process was "
-                "stopped, or a call into C kept the interpreter's global lock. Release the lock in that call, run it in a "
-                "process of its own, or raise session.timeout.ms",
+                "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: the "
+                "process was stopped, or a call into C kept the interpreter's global lock. Release the lock in that "
+                "call, run it in a process of its own, or raise session.timeout.ms",
                 silent,
                 self._session_timeout * 1000,
             )
@@ -210,13 +226,13 @@ class Driver:
         assignment = PartitionsByTopic.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
-        except Exception:  # noqa: BLE001 - a user's code; the membership goes on
+        except Exception:  # noqa: BLE001 - user code; the membership goes on
             self._log.exception(
                 "on_assignment of the assignor %r raised; going on without it", action.protocol
             )
 
     def _fail(self, error: Exception) -> None:
-        """Make a defect of ours an error that the application sees, not a silent stop."""
+        """Report a defect of this package to the application, so that the consumer does not stop silently."""
         self._log.error("the membership failed unexpectedly", exc_info=error)
         message = f"the membership failed unexpectedly, please report it: {error!r}"
         self._inbox.put(Failed(GroupError(KafkaError._FAIL, message)))  # noqa: SLF001 - librdkafka's public code
@@ -293,7 +309,7 @@ class Driver:
         # Behind a parked JoinGroup the coordinator would answer a commit only after the rebalance.
         await self._commits.drained()
         if not self._membership.awaits(action.attempt):
-            raise _UnwantedError  # abandoned meanwhile: JoinGroup would bring a member back that is about to leave
+            raise _UnwantedError  # JoinGroup would bring back a member that is about to leave
         answer = await self._network.join(action.request)
         self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
         return answer
@@ -310,7 +326,7 @@ class Driver:
             )
         except AccessError as error:
             self._feed(action.refused, member, error.code, str(error))
-        except Exception as error:  # noqa: BLE001 - a user's code; `poll` raises the error
+        except Exception as error:  # noqa: BLE001 - user code; `poll` raises the error
             self._log.exception("the assignor %r failed", action.protocol)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
             self._feed(action.refused, member, ErrorCode.NONE, detail)
@@ -339,8 +355,8 @@ class Driver:
         if unstable and not self._warned_of_transaction:
             topic, number = unstable[0]
             self._log.warning(
-                "%d assigned partitions, such as %s [%d], wait for a transaction that may still change their committed "
-                "offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms",
+                "%d assigned partitions, such as %s [%d], wait for a transaction that may still change their "
+                "committed offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms",
                 len(unstable),
                 topic,
                 number,

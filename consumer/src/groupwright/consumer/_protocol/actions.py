@@ -1,8 +1,8 @@
 """Actions that the membership asks its driver for, as values, each with the replies that it may get.
 
-A reply is a method of the action: it calls the `Membership` input that the reply belongs to, with whatever identifies the
-action. So the driver and the tests need not know which inputs those are. A reply takes the time last, as an input does, and
-returns the next actions. A `Request` gets exactly one of its replies.
+A reply is a method of the action: it calls the `Membership` input that the reply belongs to, with whatever
+identifies the action. So the driver and the tests need not know which inputs those are. A reply takes the
+time last, as an input does, and returns the next actions. A `Request` gets exactly one of its replies.
 """
 
 from abc import ABC, abstractmethod
@@ -46,7 +46,7 @@ class Request(ABC, Generic[_ResponseT]):
         """Reply that no response will come: the connection was lost, or the request timed out."""
 
     def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
-        """Reply that trying again will not help, such as with a wrong password or a broker that is too old."""
+        """Reply that a retry will not help, as with a wrong password or a broker that is too old."""
         return self.disconnected(member, now)
 
     def broken(self, member: "Membership", now: float) -> "list[Action]":
@@ -127,7 +127,7 @@ class GroupAssignment:
 
 @dataclass(frozen=True, slots=True)
 class PerformAssignment(StepRequest[GroupAssignment]):
-    """Assign the group's partitions, since this member leads: fetch the topics' metadata and run the assignor.
+    """Assign the group's partitions, as its leader: fetch metadata and run the assignor.
 
     Attributes:
         protocol: The assignor's name.
@@ -277,7 +277,7 @@ class WithdrawEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReportError:
-    """Tell the application why it cannot be a member; the driver words it, and delivers `Reported` or `Failed`.
+    """Tell the application why it cannot be a member. The driver delivers `Reported` or `Failed`.
 
     Attributes:
         error: Kafka's error code, or 0 for an assignor's failure.

@@ -1,8 +1,8 @@
-"""Commits on their way to the coordinator, in the order in which they were made.
+"""Queue of commits, sent to the coordinator in the order in which they were made.
 
-One request is in flight at a time, so that a later commit can never be overtaken by an earlier one; those
-that wait meanwhile are merged into the next request, the later offset of a partition winning. A commit that
-may be retried goes back to the front of the queue, until its deadline.
+One request is in flight at a time, so that an earlier commit can never overtake a later one. Commits that
+wait meanwhile are merged into the next request; a partition's latest offset wins. A commit that may be
+retried goes back to the front of the queue, until its deadline.
 """
 
 import math
@@ -22,29 +22,30 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.wakeup import Wakeup
 
 RETRIABLE = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-"""Errors that pass: a commit that failed with nothing else is retried until its deadline."""
+"""Transient errors: a commit that failed with these alone is retried until its deadline."""
 
 _BRIEFLY = RETRIABLE | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 _FEW = 2
-"""Retries of a commit that fails for an unknown topic, as in librdkafka: a new topic is known in no time, a deleted one
-never again."""
+"""Retries of a commit to an unknown topic, as in librdkafka: brokers soon learn of a new topic, and never
+again of a deleted one."""
 
 NO_ANSWER = -185
-"""The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's `_TIMED_OUT`,
-which no broker sends."""
+"""The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's
+`_TIMED_OUT`, which no broker sends."""
 
 WAIT_COORDINATOR = -180
 """The code of a commit whose coordinator could not be looked up: librdkafka's `_WAIT_COORD`."""
 
 DESTROYED = -197
-"""The code of a commit that the end of the consumer has overtaken: librdkafka's `_DESTROY`."""
+"""The code of a commit that had not ended when the consumer was closed: librdkafka's `_DESTROY`."""
 
 _GRACE = 1.0
+"""Seconds beyond its deadline for which a waiting thread awaits a commit's result."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """Result of a commit: a code for each partition, and the words for a failure of the whole."""
+    """Result of a commit: an error code for each partition, and a message if it failed as a whole."""
 
     errors: Mapping[TopicPartitionKey, int]
     message: str = ""
@@ -56,14 +57,14 @@ class PendingCommit:
     def __init__(
         self, offsets: Offsets, deadline: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Await the result of committing `offsets`, which the network's thread settles by `deadline`."""
+        """Prepare to wait for the commit of `offsets`, which the network's thread settles by `deadline`."""
         self.offsets = offsets
-        # Later than the deadline, since the network's thread knows what the broker has answered so far.
+        # Later than the deadline, since only the network's thread knows what the broker has answered so far.
         self._limit = deadline + _GRACE
         self._clock = clock
         self._settled = Wakeup()
         self._result: CommitResult | None = None
-        """Set before the waiting thread is notified: it alone says whether the commit has ended."""
+        """Set before the waiting thread is notified, and the only record that the commit has ended."""
 
     @property
     def ready(self) -> bool:
@@ -76,7 +77,7 @@ class PendingCommit:
         self._settled.notify()
 
     def wait(self, seconds: float = math.inf) -> CommitResult:
-        """Return the result; or, after so many `seconds` or where the network's thread hangs, that there is none."""
+        """Return the result, or a timed-out one after `seconds`, or if the network's thread hangs."""
         if self._result is None:
             self._settled.wait(min(seconds, self._limit - self._clock()))
         return self._result or CommitResult(dict.fromkeys(self.offsets, NO_ANSWER), "no answer in time")
@@ -89,26 +90,27 @@ class Commit:
     offsets: Offsets
     identity: MemberIdentity
     deadline: float
-    """Monotonic time after which it has failed."""
+    """Monotonic time in seconds after which the commit has failed."""
     done: Callable[[CommitResult], None]
     retries: int = 0
     answer: Mapping[TopicPartitionKey, int] | None = None
-    """The broker's last answer, which asked for a retry."""
+    """The broker's last response, which led to a retry."""
 
     def fail(self, message: str, code: int = NO_ANSWER) -> None:
-        """End it with the broker's last answer, if there was any, and else with this code."""
+        """Fail the commit with the broker's last response, if there was one, else with this code."""
         self.done(CommitResult(self.answer or dict.fromkeys(self.offsets, code), message))
 
 
 @dataclass(slots=True)
 class CommitQueue:
-    """The commits that wait, and those in flight. Pure: the driver sends."""
+    """Commits that wait, and those in flight. Pure: `CommitSender` sends them."""
 
     waiting: deque[Commit] = field(default_factory=deque)
     under_way: list[Commit] = field(default_factory=list)
     """The commits of the request in flight whose deadline has not passed."""
     next_deadline: float = math.inf
-    """Time at which `expire` should be called; perhaps for nothing, but never too late."""
+    """Monotonic time in seconds at which `expire` should be called; it may find nothing then, but is never
+    late."""
     _in_flight: bool = False
 
     @property
@@ -117,12 +119,12 @@ class CommitQueue:
         return not self.waiting and not self._in_flight
 
     def add(self, commit: Commit) -> None:
-        """Queue a commit behind the others."""
+        """Append a commit."""
         self.waiting.append(commit)
         self.next_deadline = min(self.next_deadline, commit.deadline)
 
     def next_request(self) -> tuple[MemberIdentity, dict[TopicPartitionKey, Offset]] | None:
-        """Take the commits of one identity from the front and merge them; None if there is nothing to send."""
+        """Merge the first commits that share an identity into a request; None if nothing can be sent."""
         if self._in_flight or not self.waiting:
             return None
         self._in_flight = True
@@ -135,7 +137,7 @@ class CommitQueue:
         return identity, merged
 
     def answered(self, errors: Mapping[TopicPartitionKey, int], now: float) -> bool:
-        """Settle the commits in flight; return whether any is retried."""
+        """Settle the commits in flight with a response; return whether any is retried."""
         again: list[Commit] = []
         for commit in self._landed():
             mine = {key: errors.get(key, NO_ANSWER) for key in commit.offsets}
@@ -149,7 +151,7 @@ class CommitQueue:
         return bool(again)
 
     def unanswered(self, message: str, now: float) -> bool:
-        """Retry the commits in flight after their connection broke; return whether there is any to retry."""
+        """Retry the commits in flight after their connection was lost; return whether any is retried."""
         again: list[Commit] = []
         for commit in self._landed():
             if now < commit.deadline:
@@ -160,7 +162,7 @@ class CommitQueue:
         return bool(again)
 
     def expire(self, now: float, message: str, code: int = NO_ANSWER) -> None:
-        """End the commits whose deadline has passed. An answer that comes later is ignored."""
+        """Fail the commits whose deadline has passed. A later response is ignored."""
         commits = [*self.under_way, *self.waiting]
         self.under_way = [commit for commit in self.under_way if now < commit.deadline]
         self.waiting = deque(commit for commit in self.waiting if now < commit.deadline)
@@ -176,5 +178,5 @@ class CommitQueue:
 
 
 def _passes(codes: set[int], retries: int) -> bool:
-    """Whether a commit that was answered with these codes may succeed yet. One that has partly succeeded is over."""
+    """Return whether a commit with these codes may still succeed; one that did in part may not."""
     return codes <= RETRIABLE or (codes <= _BRIEFLY and retries < _FEW)

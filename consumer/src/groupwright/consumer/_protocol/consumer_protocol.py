@@ -1,4 +1,4 @@
-"""Between the membership's plain partitions and the bytes that the assignors' part reads and writes."""
+"""Conversion of the membership's partitions to and from ConsumerProtocol bytes."""
 
 import logging
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from groupwright.consumer._protocol.model import Partitions
 def subscription_encoder(
     assignors: Mapping[str, Assignor], rack: str | None, log: logging.LoggerAdapter[logging.Logger]
 ) -> SubscriptionEncoder:
-    """Return what makes JoinGroup's list: each assignor's name, with the subscription as it wants it."""
+    """Return the encoder of JoinGroup's protocols: for each assignor its name and subscription bytes."""
 
     def user_data(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
         try:
@@ -42,9 +42,9 @@ def subscription_encoder(
 
 
 def read_assignment(data: bytes) -> Partitions:
-    """Read SyncGroup's bytes.
+    """Decode SyncGroup's bytes.
 
     Raises:
-        MalformedBytesError: they are no assignment.
+        MalformedBytesError: The bytes are no assignment.
     """
     return decode_assignment(data).partitions.as_tuples()

@@ -1,7 +1,7 @@
-"""What each error code, in answer to each request, means for a membership: one table.
+"""Error policy: a table of what a membership does about each error code of each response.
 
-The codes are those that Kafka's group coordinator sends (GroupMetadataManager, GroupCoordinatorService); what to do
-is what Kafka's AbstractCoordinator and ConsumerCoordinator do, except where a comment says otherwise.
+The codes are those that Kafka's group coordinator sends (GroupMetadataManager, GroupCoordinatorService); what
+to do is what Kafka's AbstractCoordinator and ConsumerCoordinator do, except where a comment says otherwise.
 """
 
 from enum import Enum, auto
@@ -10,7 +10,7 @@ from groupwright.consumer._protocol.model import ErrorCode
 
 
 class Api(Enum):
-    """The requests whose answers say something about the membership."""
+    """Requests whose responses affect the membership."""
 
     FIND_COORDINATOR = "FindCoordinator"
     JOIN_GROUP = "JoinGroup"
@@ -21,24 +21,25 @@ class Api(Enum):
 
 
 class ErrorAction(Enum):
-    """What to do about an answer."""
+    """What a membership does about an error code; a later one prevails over an earlier one."""
 
     NONE = auto()
-    """Nothing: the membership is as it was."""
+    """Nothing: the membership does not change."""
     REJOIN = auto()
     """Join again, with the same ids; nothing is lost."""
     RETRY = auto()
-    """The same again, after a pause."""
+    """Send the request again after a pause."""
     REDISCOVER = auto()
-    """Look the coordinator up, then the same again; the ids are kept, for it may hold them still."""
+    """Look the coordinator up and send the request again; ids are kept, since the coordinator may still know
+    them."""
     NEW_GENERATION = auto()
-    """The generation is over, and what was owned in it is lost; join again with the same member id."""
+    """The generation is over, and its partitions are lost; join again with the same member id."""
     NEW_MEMBER = auto()
-    """The coordinator does not know the member: as `NEW_GENERATION`, with a new member id."""
+    """As `NEW_GENERATION`, with a new member id: the coordinator does not know this one."""
     FENCED = auto()
-    """Another member has taken this one's place for good."""
+    """Another member has taken this one's ``group.instance.id``; never join again."""
     FATAL = auto()
-    """The application must hear of it: trying again unchanged will not help."""
+    """Report the error to the application: trying again unchanged will not help."""
 
 
 _EVERYWHERE = {
@@ -50,12 +51,13 @@ _EVERYWHERE = {
 _MEMBERS = {
     **_EVERYWHERE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
-    # In answer to JoinGroup: the coordinator could not store the group, and asks for the same again. In answer to
-    # SyncGroup the new generation is kept: resetting it was tried in Kafka, and revoked everything (KAFKA-13891).
+    # From JoinGroup: the coordinator could not store the group, and asks for another JoinGroup. From
+    # SyncGroup: the new generation is kept; resetting it was tried in Kafka, and revoked all partitions
+    # (KAFKA-13891).
     ErrorCode.REBALANCE_IN_PROGRESS: ErrorAction.REJOIN,
     ErrorCode.ILLEGAL_GENERATION: ErrorAction.NEW_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID: ErrorAction.NEW_MEMBER,
-    # Sent for a missing group by newer versions; the Java client takes it for unexpected.
+    # Newer brokers send it for a missing group; the Java client has no branch for it.
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorAction.NEW_MEMBER,
     ErrorCode.FENCED_INSTANCE_ID: ErrorAction.FENCED,
 }
@@ -74,22 +76,23 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, ErrorAction], ErrorAction]] = {
     Api.JOIN_GROUP: (_MEMBERS, ErrorAction.FATAL),
     # The Java client has no branch for a loading coordinator here, and fails.
     Api.SYNC_GROUP: (_MEMBERS, ErrorAction.FATAL),
-    # What is unknown here is tried again: if it stays, the session ends, and JoinGroup's answer says why. The Java client
-    # and librdkafka keep silent about an authorization that was withdrawn, too.
+    # Any other error is retried: if it stays, the session expires, and JoinGroup's response says why. The
+    # Java client and librdkafka do not report an authorization that was withdrawn either.
     Api.HEARTBEAT: (_MEMBERS, ErrorAction.RETRY),
     Api.OFFSET_FETCH: (
         {
             **_EVERYWHERE,
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
             ErrorCode.REQUEST_TIMED_OUT: ErrorAction.RETRY,
-            # An open transaction may still change the offset: falling to the reset policy would lose or repeat.
+            # An open transaction may still change the offset: auto.offset.reset would lose or repeat
+            # messages.
             ErrorCode.UNSTABLE_OFFSET_COMMIT: ErrorAction.RETRY,
-            # The topic was just made or deleted; if deleted, a rebalance takes it away.
+            # The topic was just created or deleted; if deleted, a rebalance will revoke it.
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.RETRY,
         },
         ErrorAction.FATAL,
     ),
-    # Any other error of a commit is the business of whoever committed.
+    # Any other error of a commit concerns its caller alone.
     Api.OFFSET_COMMIT: (
         {
             **_MEMBERS,
@@ -102,6 +105,6 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, ErrorAction], ErrorAction]] = {
 
 
 def classify(api: Api, code: int) -> ErrorAction:
-    """Return what an answer's error code means."""
+    """Return what to do about an error code in a response."""
     known, otherwise = _TABLE[api]
     return next((found for error, found in known.items() if error == code), otherwise)

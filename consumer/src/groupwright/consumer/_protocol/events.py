@@ -1,8 +1,8 @@
-"""Events of the membership, which the polling thread applies.
+"""Events that the membership delivers to the polling thread.
 
 librdkafka's handle belongs to one thread at a time, and rebalance callbacks run inside `poll` (as users of
-confluent-kafka expect). So the membership touches neither: it returns events, the network thread puts them into an
-`Inbox`, and `Consumer` takes them between two native polls.
+confluent-kafka expect). So the membership touches neither: it returns events, the network thread puts them
+into an `Inbox`, and `Consumer` takes them between two native polls.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from groupwright.consumer._protocol.rebalance import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Give `partitions` up; when `lost`, they may have another owner already.
+    """Revoke `partitions`; if `lost`, other members may own them already.
 
     The membership waits for `Membership.applied` with this ticket before it goes on.
     """
@@ -22,30 +22,33 @@ class Revoke:
     partitions: Partitions
     lost: bool
     identity: MemberIdentity = field(default_factory=MemberIdentity)
-    """Who may still commit them; in a cooperative rebalance, the member of the new generation."""
+    """The identity that may still commit them; in a cooperative rebalance, that of the new generation."""
     cooperative: bool = False
-    """Whether what is owned besides stays, and is consumed all the while."""
+    """Whether all other partitions stay assigned, and are consumed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Own what was `gained` from now on, each partition starting at its committed offset where it has one."""
+    """Assign the partitions `gained`, each from its committed offset if it has one."""
 
     ticket: int
     gained: Partitions
     owned: Partitions
-    """All that is owned with it; in an eager rebalance nothing else."""
+    """The whole assignment; in an eager rebalance the same as `gained`."""
     offsets: dict[TopicPartitionKey, Offset]
     """The committed offsets. Commits that succeed before the event is applied update them in place."""
     identity: MemberIdentity
     timeline: Timeline | None
-    """That of the rebalance which this ends; None if it goes on in another round (KIP-429)."""
+    """The rebalance that this ends; None if it goes on in another round (KIP-429)."""
     cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TopicUnavailable:
-    """Return the error of a subscribed topic, or of a regular expression that matches none, from poll as a message."""
+    """Return a topic's error from poll as a message.
+
+    `topic` is a subscribed topic, or a regular expression that matches none.
+    """
 
     topic: str
     error: int
@@ -53,14 +56,14 @@ class TopicUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class PollExceeded:
-    """The application did not poll for `max.poll.interval.ms`, and the member has left the group."""
+    """Report that the application exceeded `max.poll.interval.ms`, so that the member left the group."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The member is out of its group; nothing more will come."""
+    """The member has left its group; the last event."""
 
 
 Event = Revoke | Assign | TopicUnavailable | PollExceeded | Closed

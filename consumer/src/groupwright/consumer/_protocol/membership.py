@@ -1,16 +1,17 @@
 """The client side of the classic group protocol: a state machine without I/O, clock or threads.
 
-Every input is a method that takes the time and returns the `Action`s to do; every reply to an action is another
-input. An input only records facts in `MembershipState`. `Membership._advance` then derives what follows from all facts
-together, so that no order of inputs needs a case of its own. `error_policy` says what an error code means.
+Every input is a method that takes the time and returns the `Action`s to do; every reply to an action is
+another input. An input only records facts in `MembershipState`. `Membership._advance` then derives what
+follows from all facts together, so that no order of inputs needs a case of its own. `error_policy` says what
+an error code means.
 
-An eager member revokes all its partitions before JoinGroup, and is assigned everything anew. A cooperative one (KIP-429)
-keeps its partitions and claims them in JoinGroup; SyncGroup's response says which of them to revoke and which are new.
-After a revocation it joins again at once, so that other members can be assigned the revoked partitions: a rebalance may take
-two rounds, and is complete when a round revokes nothing.
+An eager member revokes all its partitions before JoinGroup, and is assigned everything anew. A cooperative
+one (KIP-429) keeps its partitions and claims them in JoinGroup; SyncGroup's response says which of them to
+revoke and which are new. After a revocation it joins again at once, so that other members can be assigned the
+revoked partitions: a rebalance may take two rounds, and is complete when a round revokes nothing.
 
-Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator and
-ConsumerCoordinator.
+Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator
+and ConsumerCoordinator.
 """
 
 import math
@@ -54,7 +55,8 @@ from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, He
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 
 PATIENCE = 3.0
-"""Seconds for which a member that leaves waits for others to join: they learn of a rebalance by their next heartbeat."""
+"""Seconds for which a member that leaves waits for others to join: they learn of a rebalance by their next
+heartbeat."""
 
 SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[str, bytes], ...]]
 """(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
@@ -82,7 +84,8 @@ class Membership:
             decode_assignment: Reads SyncGroup's bytes; may raise `MalformedBytesError`.
             cooperative: Whether the member keeps its partitions while it rebalances (KIP-429).
             static: Whether it has a ``group.instance.id``. Closing does not make it leave then (KIP-345).
-            racks: Whether it has a ``client.rack``. As leader it then monitors the replicas' racks, too (KIP-881).
+            racks: Whether it has a ``client.rack``. As leader it then monitors the replicas' racks, too
+                (KIP-881).
             jitter: Returns a random number in [0, 1) for each backoff.
         """
         self.facts = MembershipState(cooperative, static)
@@ -110,7 +113,7 @@ class Membership:
 
     @property
     def subscription(self) -> tuple[str, ...] | None:
-        """The topics subscribed to that were available when metadata was last fetched; None without a subscription."""
+        """The subscribed topics that were available at the last look; None without a subscription."""
         return self.facts.subscription
 
     @property
@@ -135,7 +138,7 @@ class Membership:
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether partitions stay owned over the rebalance under way, so that a commit of them may wait for its end."""
+        """Whether a commit may wait for the end of the rebalance, since its partitions stay owned."""
         return self.facts.keeps_partitions
 
     @property
@@ -145,7 +148,7 @@ class Membership:
 
     @property
     def lost(self) -> bool:
-        """Whether other members may own the application's partitions, and the application was not notified yet."""
+        """Whether other members may own the application's partitions, before it was notified."""
         return bool(self.facts.owned) and not self.facts.identity.valid
 
     @property
@@ -160,7 +163,8 @@ class Membership:
         """When the coordinator may expel this member, unless a heartbeat is answered before."""
         if self.facts.session_runs:
             return self._heartbeat.session_ends
-        # The coordinator does not expel a member whose request it holds back; but that ends with its response.
+        # The coordinator does not expel a member whose request it holds back; but that ends with its
+        # response.
         return self._heartbeat.parked_until if self.facts.step in PARKED else math.inf
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
@@ -174,7 +178,7 @@ class Membership:
     # --- Inputs: the application --------------------------------------------------------------------
 
     def subscribe(self, selection: TopicSubscription, now: float) -> list[act.Action]:
-        """Be a member that subscribes to these topics; an eager one rebalances even if they are the same as before."""
+        """Subscribe to these topics; an eager member rebalances even if they are the same as before."""
         facts = self.facts
         again = selection == facts.topic_subscription
         if not facts.closing and not (again and facts.cooperative):
@@ -190,13 +194,14 @@ class Membership:
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Revoke all partitions and leave the group."""
         facts = self.facts
-        # As with librdkafka, a member that has never joined commits outside any generation, as before its subscription.
+        # As with librdkafka, a member that has never joined commits outside any generation, as before its
+        # subscription.
         facts.departed = bool(facts.identity.member_id or facts.owned) or facts.departed
         self._start_leaving(Trigger.UNSUBSCRIBE, PATIENCE, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
-        """Join again, and give the coordinator this reason (KIP-568, KIP-800); nothing happens outside a group."""
+        """Join again for this reason (KIP-568, KIP-800); nothing happens outside a group."""
         if self.facts.subscription is not None:
             self._request_rejoin(reason, now)
         return self._advance(now)
@@ -208,9 +213,10 @@ class Membership:
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
         patience: float = PATIENCE,
     ) -> list[act.Action]:
-        """Revoke all partitions, leave the group or stay in it until the session expires, and deliver `Closed`.
+        """Revoke all partitions, end the membership, and deliver `Closed`.
 
-        A cooperative member first finishes the round under way, for `patience` seconds at most.
+        `operation` says whether the member leaves the group, or stays until its session expires. A cooperative
+        member first finishes the round under way, for `patience` seconds at most.
         """
         self.facts.operation = operation
         self._start_leaving(Trigger.CLOSE, patience, now)
@@ -251,12 +257,12 @@ class Membership:
         return self._advance(now)
 
     def resume(self, now: float) -> list[act.Action]:
-        """Join again: the application polls, and knows of the error or the timeout that stopped the member."""
+        """Join again: the application polls, and knows what stopped the member."""
         self.facts.awaits_poll = False
         return self._advance(now)
 
     def assigned_by_hand(self, now: float) -> list[act.Action]:
-        """Record that the application has assigned partitions itself, and commits them outside any generation."""
+        """Record that the application assigned partitions itself, and commits outside any generation."""
         self.facts.departed = False
         return self._advance(now)
 
@@ -308,8 +314,8 @@ class Membership:
             plans.append(facts.retry_at)
         if facts.leaving and facts.step in ROUND:
             plans.append(facts.leave_at)
-        # A limit that has passed is for `tick` to judge. A plan that is due waits for something other than the time, or
-        # `_advance` would have carried it out.
+        # A limit that has passed is for `tick` to judge. A plan that is due waits for something other than
+        # the time, or `_advance` would have carried it out.
         times = limits + [time for time in plans if now < time < math.inf]
         return None if facts.closed or not times else max(now, min(times))
 
@@ -323,8 +329,8 @@ class Membership:
         limit = self._timing.max_poll_interval
         message = (
             f"the application did not poll for {now - facts.last_poll:.1f} s, which is more than "
-            f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer has left the group, and joins again now that it "
-            "polls. Process fewer messages between polls, or raise max.poll.interval.ms"
+            f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer has left the group, and joins again now "
+            "that it polls. Process fewer messages between polls, or raise max.poll.interval.ms"
         )
         self._out.append(act.DeliverEvent(PollExceeded(message)))
         if facts.step is Step.SYNC:
@@ -340,14 +346,16 @@ class Membership:
         """Reply that the coordinator is known and connected."""
         self.coordinator.found()
         self.facts.refused_lookup = None
-        # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in a loop.
+        # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in
+        # a loop.
         self._heartbeat.schedule(max(now, self.facts.retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
         """Reply that the look-up failed; with a `refusal` (an error code), trying again will not help.
 
-        As in librdkafka, the application is told of a refusal once, until the coordinator is found or the error differs.
+        As in librdkafka, the application is told of a refusal once, until the coordinator is found or the
+        error differs.
         """
         facts = self.facts
         self.coordinator.missing(now)
@@ -357,7 +365,8 @@ class Membership:
             repeated, facts.refused_lookup = refusal == facts.refused_lookup, refusal
             facts.wants_coordinator = False
             if facts.state is State.STABLE and facts.rejoin_reason is None:
-                # The member owns its partitions until the session expires. It tries again when the application polls.
+                # The member owns its partitions until the session expires. It tries again when the
+                # application polls.
                 facts.awaits_poll = True
                 self._out.append(act.ReportError(refusal, detail, None, repeated))
             else:
@@ -384,7 +393,10 @@ class Membership:
         return self._advance(now)
 
     def broken(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that a defect ended a step. The driver reports it, and the step is retried when the application polls."""
+        """Reply that a defect ended a step.
+
+        The driver reports it, and the step is retried when the application polls.
+        """
         facts = self.facts
         if attempt == facts.attempt and facts.step not in {Step.IDLE, Step.APPLICATION}:
             retried = facts.step not in {Step.COMMITS, Step.LEAVE}
@@ -400,7 +412,7 @@ class Membership:
     # --- Inputs: topics -----------------------------------------------------------------------------
 
     def topics_found(self, answer: MetadataResponse, now: float) -> list[act.Action]:
-        """Reply with metadata: of the topics subscribed to, and of those that the group has if this member leads it."""
+        """Reply with metadata of the subscribed topics, and in the leader of the group's, too."""
         facts = self.facts
         self._topic_monitor.found(answer, now)
         if facts.topic_subscription is not None:
@@ -447,7 +459,8 @@ class Membership:
             if now >= self.session_until:
                 return self.tick(now, facts.last_poll)  # other members may own the partitions that were kept
             if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
-                # KIP-394: the id is given first, so that a lost response leaves no member behind that nobody is.
+                # KIP-394: the id comes before the member is added, so that a lost response leaves no member
+                # behind that no consumer knows of.
                 facts.identity = MemberIdentity(member_id=answer.member_id)
             elif answer.error != ErrorCode.NONE:
                 self._handle_error(Api.JOIN_GROUP, answer.error, now)
@@ -465,7 +478,7 @@ class Membership:
         self, attempt: int, assignment: act.GroupAssignment, now: float
     ) -> list[act.Action]:
         """Reply with the leader's assignment for the group; SyncGroup sends it."""
-        if self._is_waiting_for(Step.PLAN, attempt):
+        if self._is_waiting_for(Step.ASSIGN, attempt):
             self._timeline_at(now).on_leader_elected(assignment.change)
             self._topic_monitor.on_leader(assignment.subscribed, assignment.topics, now)
             self._start_step(Trigger.SEND_SYNC_GROUP)
@@ -475,8 +488,8 @@ class Membership:
         return self._advance(now)
 
     def assignment_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Reply that there is no assignment: the assignor failed or, with an `error`, metadata was refused."""
-        if self._is_waiting_for(Step.PLAN, attempt):
+        """Reply that the assignor failed or, with an `error`, that metadata was refused."""
+        if self._is_waiting_for(Step.ASSIGN, attempt):
             self._end_step()
             self._report_error(error, detail, now)
         return self._advance(now)
@@ -500,7 +513,7 @@ class Membership:
         return self._advance(now)
 
     def offsets_fetched(self, attempt: int, answer: OffsetFetchResponse, now: float) -> list[act.Action]:
-        """Reply with the committed offsets of the assigned partitions; if one is missing, all are fetched again."""
+        """Reply with committed offsets; if one is missing, all are fetched again."""
         if self._is_waiting_for(Step.OFFSETS, attempt):
             if now >= self.session_until:
                 return self.tick(now, self.facts.last_poll)
@@ -656,8 +669,8 @@ class Membership:
         first, facts.revoke_due = facts.revoke_due, False
         lost = not facts.identity.valid
         if facts.cooperative and not lost:
-            # As in librdkafka: topics that this client may no longer see come first, and as lost: no commit of them
-            # can succeed.
+            # As in librdkafka: topics that this client may no longer see come first, and as lost: no commit
+            # of them can succeed.
             refused = self._refused()
             partitions = refused or self._unsubscribed()
             due, lost = bool(partitions), bool(refused)
@@ -692,14 +705,15 @@ class Membership:
         if not self.coordinator.known or now < facts.retry_at:
             return
         if facts.needs_metadata and not self._topic_monitor.is_fresh(now):
-            # Else each member would ask for a rebalance of its own when it learns of a new topic (KAFKA-7126).
+            # Else each member would ask for a rebalance of its own when it learns of a new topic
+            # (KAFKA-7126).
             self._fetch_metadata(now)
             return
         self._timeline_at(now).begin(Phase.JOIN, now)
         facts.joined_subscription = facts.subscription
-        # Claims are as old as the assignment that they come from. With the number of a generation that this member joined
-        # without receiving an assignment, they would look newer than those of the members that were assigned its
-        # partitions (KAFKA-14639).
+        # Claims are as old as the assignment that they come from. With the number of a generation that this
+        # member joined without receiving an assignment, they would look newer than those of the members that
+        # were assigned its partitions (KAFKA-14639).
         generation = facts.owned_since if facts.owned else facts.identity.generation
         protocols = self._encode_subscription(facts.subscription, facts.owned, generation)
         self._start_step(Trigger.SEND_JOIN_GROUP)
@@ -728,13 +742,17 @@ class Membership:
         else:
             self._topic_monitor.on_follower(now)
             if facts.misses_topics:
-                # The missing topic may be about to be created, and the leader monitors only topics that members have.
+                # The missing topic may be about to be created, and the leader monitors only topics that
+                # members have.
                 self._topic_monitor.schedule(now)
             self._start_step(Trigger.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
 
     def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
-        """Return whether a response's protocol type is ours (old brokers name none); report it if not (KIP-559)."""
+        """Return whether a response's protocol type is ours; report it if not (KIP-559).
+
+        Old brokers name none.
+        """
         if protocol_type in {None, PROTOCOL_TYPE}:
             return True
         detail = f"the group's protocol type is {protocol_type!r}, not {PROTOCOL_TYPE!r}"
@@ -771,12 +789,12 @@ class Membership:
             self._timeline_at(now).begin(Phase.REVOKE, now)
             self._deliver_revoke(revoked)
         elif facts.cooperative:
-            # A member that revoked partitions joins again, and the others learn of it by their heartbeats: those that
-            # wait for the partitions would wait for a whole interval.
+            # A member that revoked partitions joins again, and the others learn of it by their heartbeats:
+            # those that wait for the partitions would wait for a whole interval.
             self._heartbeat.speed_up(now)
 
     def _accepts_topics(self, assigned: Partitions) -> bool:
-        """Return whether all topics are subscribed to; those that match and were not seen here yet are adopted."""
+        """Return whether all topics are subscribed to; adopt those that match and were not seen yet."""
         facts = self.facts
         unknown = set(assigned).difference(facts.joined_subscription)
         if facts.topic_subscription is None or not all(map(facts.topic_subscription.matches, unknown)):
@@ -847,9 +865,9 @@ class Membership:
     def _waits_for_round(self, now: float) -> bool:
         """Return whether a member that leaves waits for the end of its round.
 
-        JoinGroup's response ends the generation that a commit carries, and the coordinator accepts no commit of the next
-        one until SyncGroup's. So a member that has kept partitions commits them after the round, unless other members
-        delay it.
+        JoinGroup's response ends the generation that a commit carries, and the coordinator accepts no commit
+        of the next one until SyncGroup's. So a member that has kept partitions commits them after the round,
+        unless other members delay it.
         """
         return self.facts.keeps_partitions and now < self.facts.leave_at
 
@@ -865,7 +883,8 @@ class Membership:
         if facts.owned:
             self._deliver_revoke(facts.owned, lost=not facts.identity.valid)
         elif facts.lifecycle is Lifecycle.CLOSING:
-            # Also where no LeaveGroup follows: no commit may be left in the queue when the consumer is closed.
+            # Also where no LeaveGroup follows: no commit may be left in the queue when the consumer is
+            # closed.
             facts.awaits_poll = False  # so that the coordinator is looked up
             self._start_step(Trigger.SEND_OFFSET_COMMITS)
             self._out.append(act.SendOffsetCommits(facts.attempt))
@@ -899,7 +918,7 @@ class Membership:
     def _handle_async_error(self, api: Api, error: int, now: float) -> None:
         """Handle the response to a request that is no step."""
         if self.facts.step in PARKED:
-            return  # it was sent before the step's request, on the same connection, and that one's response decides
+            return  # sent before the step's request on the same connection; that one's response decides
         found = classify(api, error)
         if found is ErrorAction.RETRY:
             self._heartbeat.schedule(now + self._timing.retry_backoff)
@@ -937,7 +956,7 @@ class Membership:
         self.facts.move(Trigger.GENERATION_LOST)
 
     def _lose_generation(self, identity: MemberIdentity, reason: str, now: float) -> None:
-        """Join again as this new identity: owned partitions are lost, and an undelivered assignment is dropped."""
+        """Join again with this identity: partitions are lost, an undelivered assignment is dropped."""
         self._reset(identity)
         self.facts.revoke_due = True
         self._abandon_step()
@@ -973,8 +992,8 @@ class Membership:
     def _lose_coordinator(self, now: float) -> None:
         facts = self.facts
         if facts.identity.member_id != facts.stored_id:
-            # A coordinator stores a group once its leader has synced. A broker that becomes the coordinator before that
-            # knows a static member by its id of the generation before.
+            # A coordinator stores a group once its leader has synced. A broker that becomes the coordinator
+            # before that knows a static member by its id of the generation before.
             facts.unconfirmed_id = facts.identity.member_id
         if self.coordinator.lost(now):
             self._out.append(act.DropConnection())

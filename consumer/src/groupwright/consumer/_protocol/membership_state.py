@@ -3,32 +3,34 @@
 Theory of operation
 ===================
 
-`MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Three small state machines
-run side by side in it:
+`MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Three small state
+machines run side by side in it:
 
 - `State` is the protocol's own: which part of a rebalance the member is in, by the names that Kafka's
   `AbstractCoordinator.MemberState` has for it.
-- `Step` is the work under way for that: a request, the assignor, or an event that the application must apply. There
-  is one at most. Each has an attempt number, and a response with an old number is ignored.
+- `Step` is the work under way for that: a request, the assignor, or an event that the application must apply.
+  There is one at most. Each has an attempt number, and a response with an old number is ignored.
 - `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
 
-They change only by `MembershipState.move`, which takes a `Trigger` and looks it up in `TRANSITIONS`. A trigger may
-move several machines: `SEND_JOIN_GROUP` moves both the state and the step. A trigger that a machine's current value has
-no row for raises `IllegalTransitionError`, and then nothing has moved. `docs/membership-states.md` shows the three
-diagrams; `diagram` makes them from the table.
+They change only by `MembershipState.move`, which takes a `Trigger` and looks it up in `TRANSITIONS`. A
+trigger may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. A trigger that a
+machine's current value has no row for raises `IllegalTransitionError`, and then nothing has moved.
+`docs/membership-states.md` shows the three diagrams; `diagram` makes them from the table.
 
-Everything else in `MembershipState` is data that these machines do not determine, such as the partitions owned.
-`STEPS_IN_STATE` and `check_invariants` say which combinations are legal. The tests check them after every input.
+Everything else in `MembershipState` is data that these machines do not determine, such as the partitions
+owned. `STEPS_IN_STATE` and `check_invariants` say which combinations are legal. The tests check them after
+every input.
 
 Transitions that need an explanation:
 
-- A rebalance that the coordinator or the application asks for does not change the state. A member stays STABLE, and
-  heartbeats and commits go on, until the application has revoked its partitions and JoinGroup is sent.
-- A generation that is lost (the session expired, or the coordinator does not know the member) leads to UNJOINED from
-  anywhere.
-- An error that must reach the application first (JOINING_BLOCKED) leads to UNJOINED, unless the member is STABLE: it
-  owns its partitions until its session expires. A round under way goes on if a look-up of the coordinator is refused
-  meanwhile, so UNJOINED has rows for its end.
+- A rebalance that the coordinator or the application asks for does not change the state. A member stays
+  STABLE, and heartbeats and commits go on, until the application has revoked its partitions and JoinGroup is
+  sent.
+- A generation that is lost (the session expired, or the coordinator does not know the member) leads to
+  UNJOINED from anywhere.
+- An error that must reach the application first (JOINING_BLOCKED) leads to UNJOINED, unless the member is
+  STABLE: it owns its partitions until its session expires. A round under way goes on if a look-up of the
+  coordinator is refused meanwhile, so UNJOINED has rows for its end.
 - A member that unsubscribes or closes goes on with its `State`: it may commit while its generation lasts.
 """
 
@@ -56,8 +58,8 @@ class State(Enum):
     UNJOINED = "unjoined"
     """In no generation. No request but JoinGroup is sent for the membership."""
     PREPARING_REBALANCE = "preparing_rebalance"
-    """JoinGroup was sent. The coordinator responds once all members have joined. Until then it serves nothing else on that
-    connection, so neither heartbeats nor commits are sent."""
+    """JoinGroup was sent. The coordinator responds once all members have joined. Until then it serves nothing
+    else on that connection, so neither heartbeats nor commits are sent."""
     COMPLETING_REBALANCE = "completing_rebalance"
     """In a generation, but without its assignment: the leader computes it, or SyncGroup waits for it."""
     STABLE = "stable"
@@ -71,8 +73,8 @@ class Step(Enum):
     """None."""
     JOIN = "join"
     """JoinGroup."""
-    PLAN = "plan"
-    """The assignor, in the group's leader."""
+    ASSIGN = "assign"
+    """The assignor computes the group's assignment, in the leader."""
     SYNC = "sync"
     """SyncGroup."""
     OFFSETS = "offsets"
@@ -153,7 +155,7 @@ TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
     },
     Step.IDLE: {
         Trigger.SEND_JOIN_GROUP: Step.JOIN,
-        Trigger.ELECTED_LEADER: Step.PLAN,
+        Trigger.ELECTED_LEADER: Step.ASSIGN,
         Trigger.SEND_SYNC_GROUP: Step.SYNC,
         Trigger.FETCH_OFFSETS: Step.OFFSETS,
         Trigger.DELIVER_EVENT: Step.APPLICATION,
@@ -164,7 +166,7 @@ TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
         Trigger.STEP_ENDED: Step.IDLE,
         Trigger.STEP_ABANDONED: Step.IDLE,
     },
-    Step.PLAN: {
+    Step.ASSIGN: {
         Trigger.SEND_SYNC_GROUP: Step.SYNC,
         Trigger.STEP_ENDED: Step.IDLE,
         Trigger.STEP_ABANDONED: Step.IDLE,
@@ -179,7 +181,8 @@ TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
         Trigger.STEP_ENDED: Step.IDLE,
         Trigger.STEP_ABANDONED: Step.IDLE,
     },
-    # Never abandoned: the application may have taken the event, so its end is awaited, or the event is withdrawn.
+    # Never abandoned: the application may have taken the event, so its end is awaited, or the event is
+    # withdrawn.
     Step.APPLICATION: {
         Trigger.STEP_ENDED: Step.IDLE,
     },
@@ -218,27 +221,44 @@ TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
 """The value that each trigger leads to, from each value that it may occur in."""
 
 _MACHINES = (State, Step, Lifecycle)
-_MOVED: Mapping[Trigger, frozenset[type[Node]]] = {
-    trigger: frozenset(type(node) for node, row in TRANSITIONS.items() if trigger in row)
-    for trigger in Trigger
+
+
+def _rows(machine: type[_NodeT], trigger: Trigger) -> Mapping[_NodeT, _NodeT]:
+    """Return what the trigger leads to from each value of one machine; empty if it does not move that one."""
+    return {
+        source: target
+        for source, row in TRANSITIONS.items()
+        for target in (row.get(trigger),)
+        if isinstance(source, machine) and isinstance(target, machine)
+    }
+
+
+_MOVES = {
+    trigger: (_rows(State, trigger), _rows(Step, trigger), _rows(Lifecycle, trigger)) for trigger in Trigger
 }
-"""The machines that a trigger moves."""
+"""`TRANSITIONS` by trigger."""
 
 PARKED = frozenset({Step.JOIN, Step.SYNC})
-"""Steps whose request the coordinator holds back until other members have acted. Meanwhile the session does not expire, and
-the connection serves nothing else."""
+"""Steps whose request the coordinator holds back until other members have acted. Meanwhile the session does
+not expire, and the connection serves nothing else."""
 
-ROUND = PARKED | {Step.PLAN}
+ROUND = PARKED | {Step.ASSIGN}
 """Steps of a round: from JoinGroup to SyncGroup's response."""
 
-LEAVING = frozenset({Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED})
+# Tuples, since the properties below are read several times per heartbeat: a set would call `Enum.__hash__`.
+LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)
+_CLOSING = (Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED)
+_IN_GENERATION = (State.STABLE, State.COMPLETING_REBALANCE)
+_SESSION_STOPS = tuple(PARKED)
 
 STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
     # A round may outlast its state: see the module's docstring on refused look-ups.
     State.UNJOINED: frozenset({*ROUND, Step.IDLE, Step.APPLICATION, Step.COMMITS, Step.LEAVE}),
     # Idle between two attempts to join, and while partitions are revoked between them.
     State.PREPARING_REBALANCE: frozenset({Step.IDLE, Step.JOIN, Step.APPLICATION, Step.COMMITS}),
-    State.COMPLETING_REBALANCE: frozenset({Step.IDLE, Step.PLAN, Step.SYNC, Step.APPLICATION, Step.COMMITS}),
+    State.COMPLETING_REBALANCE: frozenset(
+        {Step.IDLE, Step.ASSIGN, Step.SYNC, Step.APPLICATION, Step.COMMITS}
+    ),
     State.STABLE: frozenset({Step.IDLE, Step.OFFSETS, Step.APPLICATION, Step.COMMITS}),
 }
 """The steps that may be under way in each state."""
@@ -259,7 +279,8 @@ class Incoming:
     Attributes:
         partitions: The whole assignment.
         gained: The partitions that are not owned yet. Known once those to be revoked are revoked.
-        another_round: Whether the member joins again after it: it revoked partitions for others to take (KIP-429).
+        another_round: Whether the member joins again after it: it revoked partitions for others to take
+            (KIP-429).
     """
 
     partitions: Partitions
@@ -283,23 +304,26 @@ class MembershipState:
         stored_id: The member id under which the coordinator is known to have stored this member.
         unconfirmed_id: A member id that the coordinator may not have stored before it was lost.
         topic_subscription: The subscription as the application wrote it, or None without one.
-        subscription: The topics to join with: those of `topic_subscription` that were available when metadata was last
-            fetched.
+        subscription: The topics to join with: those of `topic_subscription` that were available when metadata
+            was last fetched.
         joined_subscription: The topics of the last JoinGroup (Java's `joinedSubscription`).
         owned: The partitions that the application owns.
         owned_since: The generation in which `owned` was assigned; -1 before the first assignment.
         incoming: The assignment that is about to be delivered.
-        revoke_due: Whether an eager member must deliver a revocation before it joins, even of no partitions: each
-            on_assign has its on_revoke.
+        revoke_due: Whether an eager member must deliver a revocation before it joins, even of no partitions:
+            each on_assign has its on_revoke.
         rejoin_reason: Why the member must join again (KIP-800), or None if it need not.
         timeline: The rebalance under way.
-        awaits_poll: Whether the member stays out of the group until the application polls, and so learns of an error.
-        has_joined: Whether it was in any generation yet. Before that it commits as a consumer outside any group does.
-        departed: Whether it has left, and the application has assigned no partitions by hand since: what was consumed may
-            belong to other members by now.
+        awaits_poll: Whether the member stays out of the group until the application polls, and so learns of
+            an error.
+        has_joined: Whether it was in any generation yet. Before that it commits as a consumer outside any
+            group does.
+        departed: Whether it has left, and the application has assigned no partitions by hand since: what was
+            consumed may belong to other members by now.
         operation: What `close` does about the group (KIP-1092).
         leave_at: When a member that leaves abandons the round under way, in seconds.
-        fenced: How often another member took this one's ``group.instance.id``. After that it never joins again.
+        fenced: How often another member took this one's ``group.instance.id``. After that it never joins
+            again.
         poll_timeouts: How often the application exceeded ``max.poll.interval.ms``.
         refused_lookup: The error code of the last look-up of the coordinator, if trying again will not help.
         wants_coordinator: Whether the coordinator is needed for commits alone.
@@ -352,10 +376,14 @@ class MembershipState:
         Raises:
             IllegalTransitionError: One of them has no row for its current value. None has moved.
         """
-        moved = _MOVED[trigger]
-        state = _target(self.state, trigger) if State in moved else self.state
-        step = _target(self.step, trigger) if Step in moved else self.step
-        lifecycle = _target(self.lifecycle, trigger) if Lifecycle in moved else self.lifecycle
+        states, steps, lifecycles = _MOVES[trigger]
+        try:
+            state = states[self.state] if states else self.state
+            step = steps[self.step] if steps else self.step
+            lifecycle = lifecycles[self.lifecycle] if lifecycles else self.lifecycle
+        except KeyError as error:
+            message = f"{error.args[0]} has no transition for {trigger.name}: {trigger.value}"
+            raise IllegalTransitionError(message) from None
         self.state, self.step, self.lifecycle = state, step, lifecycle
 
     # --- Derived facts ------------------------------------------------------------------------------
@@ -368,7 +396,7 @@ class MembershipState:
     @property
     def closing(self) -> bool:
         """Whether the consumer is closing or closed."""
-        return self.lifecycle in {Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED}
+        return self.lifecycle in _CLOSING
 
     @property
     def closed(self) -> bool:
@@ -378,7 +406,7 @@ class MembershipState:
     @property
     def in_generation(self) -> bool:
         """Whether the member is in a generation that it knows of."""
-        return self.state in {State.COMPLETING_REBALANCE, State.STABLE}
+        return self.state in _IN_GENERATION
 
     @property
     def may_heartbeat(self) -> bool:
@@ -392,17 +420,17 @@ class MembershipState:
     def session_runs(self) -> bool:
         """Whether the session can expire.
 
-        It also runs without heartbeats: partitions kept through a rebalance are kept no longer than the coordinator
-        would wait for the member.
+        It also runs without heartbeats: partitions kept through a rebalance are kept no longer than the
+        coordinator would wait for the member.
         """
-        holds = self.in_generation or self.claims_partitions
-        return holds and self.step not in PARKED
+        return (self.in_generation or self.claims_partitions) and self.step not in _SESSION_STOPS
 
     @property
     def must_poll(self) -> bool:
         """Whether the application must poll within ``max.poll.interval.ms``.
 
-        Also one that unsubscribed: its partitions are revoked in a poll. `close` applies its events by itself.
+        Also one that unsubscribed: its partitions are revoked in a poll. `close` applies its events by
+        itself.
         """
         return self.in_generation and not self.closing
 
@@ -430,7 +458,7 @@ class MembershipState:
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether partitions stay owned over the rebalance under way, so that a commit of them may wait for its end."""
+        """Whether a commit may wait for the end of the rebalance, since its partitions stay owned."""
         return self.cooperative and self.claims_partitions
 
     @property
@@ -446,7 +474,7 @@ class MembershipState:
 
     @property
     def needs_metadata(self) -> bool:
-        """Whether metadata must be fresh before JoinGroup; topics by name are final once all are available."""
+        """Whether metadata must be fresh before JoinGroup: a topic may match, or is missing."""
         return self.matches_topics or self.misses_topics
 
     @property
@@ -459,7 +487,8 @@ class MembershipState:
         """Return the identity that a commit must carry now, or the reason why none may be sent."""
         leaves = self.leaving and self.step not in ROUND
         if self.state is State.STABLE or (leaves and self.identity.valid):
-            # Also after an abandoned JoinGroup: the coordinator accepts the generation until the group has joined.
+            # Also after an abandoned JoinGroup: the coordinator accepts the generation until the group has
+            # joined.
             return self.identity
         if self.subscription is None and not self.leaving and not self.departed:
             return MemberIdentity()  # partitions assigned by hand: a commit outside any generation
@@ -486,8 +515,8 @@ class MembershipState:
         yield "a step is legal in its state", step in STEPS_IN_STATE[self.state]
         yield "a generation needs a valid identity", self.identity.valid or not self.in_generation
         yield (
-            "a plan or SyncGroup needs a valid identity",
-            self.identity.valid or step not in {Step.PLAN, Step.SYNC},
+            "ASSIGN and SYNC need a valid identity",
+            self.identity.valid or step not in {Step.ASSIGN, Step.SYNC},
         )
         yield (
             "an event is under way exactly in APPLICATION",
@@ -527,13 +556,6 @@ class MembershipState:
 
     def _owns_any(self, partitions: Partitions) -> bool:
         return count(without(partitions, self.owned)) < count(partitions)
-
-
-def _target(source: _NodeT, trigger: Trigger) -> _NodeT:
-    target = TRANSITIONS[source].get(trigger)
-    if not isinstance(target, type(source)):
-        raise IllegalTransitionError(f"{source} has no transition for {trigger.name}: {trigger.value}")
-    return target
 
 
 def diagram() -> str:

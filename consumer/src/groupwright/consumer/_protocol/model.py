@@ -1,7 +1,7 @@
-"""The group protocol's requests and answers, as plain values.
+"""Requests and responses of the group protocol, as plain values.
 
-Only what membership needs, apart from any library's classes: `network` translates to and from the wire.
-Field names are Kafka's. Partitions are held per topic, ascending.
+They have only the fields that the membership needs; `_network` translates them to and from the wire. Field
+names are Kafka's. Partitions are held by topic, in ascending order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ PROTOCOL_TYPE = "consumer"
 
 
 class ErrorCode(IntEnum):
-    """The broker's error codes that membership tells apart (`org.apache.kafka.common.protocol.Errors`)."""
+    """Error codes that the membership distinguishes (`org.apache.kafka.common.protocol.Errors`)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -44,19 +44,20 @@ class ErrorCode(IntEnum):
 
 
 def error_name(code: int) -> str:
-    """Return the protocol's name of an error code, or the number where none is known here."""
+    """Return Kafka's name of an error code, or its number if it is not in `ErrorCode`."""
     return next((known.name for known in ErrorCode if known == code), f"error {code}")
 
 
 COORDINATOR_MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
-"""Answers after which the coordinator must be looked up again."""
+"""Errors after which the coordinator must be looked up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberIdentity:
-    """Who a member is in its group: the triple that every request carries.
+    """A member's identity in its group, which every request carries.
 
-    A generation of -1 means that no generation is held; an empty member id that none was given yet.
+    A generation of -1 means that the member is in none; an empty member id that the coordinator has not given
+    it one yet.
     """
 
     generation: int = -1
@@ -65,19 +66,19 @@ class MemberIdentity:
 
     @property
     def valid(self) -> bool:
-        """Whether this is a member in some generation, so that what it owns is its own."""
+        """Whether this is a member of some generation, so that it may own partitions."""
         return self.generation >= 0 and bool(self.member_id)
 
 
 class GroupMembershipOperation(Enum):
-    """What closing does about the group (KIP-1092; Java's `CloseOptions.GroupMembershipOperation`)."""
+    """Whether `close` leaves the group (KIP-1092; Java's `CloseOptions.GroupMembershipOperation`)."""
 
     DEFAULT = "default"
-    """A dynamic member leaves; a static one (``group.instance.id``) stays until its session ends."""
+    """A dynamic member leaves; a static one (``group.instance.id``) stays until its session expires."""
     LEAVE_GROUP = "leave"
-    """The member leaves, a static one too, and its partitions go to others at once."""
+    """The member leaves, even a static one, and its partitions are reassigned at once."""
     REMAIN_IN_GROUP = "remain"
-    """The member sends no LeaveGroup: its partitions go to others when its session ends."""
+    """The member sends no LeaveGroup: its partitions are reassigned when its session expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class SyncGroupResponse:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A position to commit, or one that was committed; `offset` -1 where there is none."""
+    """An offset to commit, or a committed one; `offset` is -1 if there is none."""
 
     offset: int
     leader_epoch: int = -1
@@ -125,7 +126,7 @@ class Offset:
 Offsets = Mapping[TopicPartitionKey, Offset]
 
 UNREADABLE = Offset(-2)
-"""Stands for a committed offset that the coordinator refuses to return."""
+"""Placeholder for a committed offset that the coordinator refuses to return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class OffsetCommitResponse:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """DescribeGroups' response, as far as an error message needs it."""
+    """DescribeGroups' response: the fields that an error message needs."""
 
     state: str
     protocol: str
@@ -155,27 +156,27 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class MetadataResponse:
-    """Metadata's response, as far as the group is concerned with it."""
+    """Metadata's response: the fields that the group needs."""
 
     topics: "Mapping[str, Topic]" = field(default_factory=dict)
-    """Those that exist."""
+    """The topics that exist."""
     internal: frozenset[str] = frozenset()
-    """Kafka's own, such as ``__consumer_offsets``."""
+    """Kafka's internal topics, such as ``__consumer_offsets``."""
     refused: frozenset[str] = frozenset()
-    """Those that were asked for by name, and that this client may not see."""
+    """Topics that were requested by name, and that this client may not see."""
 
 
 class DisconnectedError(Exception):
-    """A request had no answer: the connection broke, or the time-out passed."""
+    """A request had no response: the connection was lost, or the request timed out."""
 
 
 def count(partitions: Partitions) -> int:
-    """Return how many partitions there are over all topics."""
+    """Return the number of partitions over all topics."""
     return sum(len(numbers) for numbers in partitions.values())
 
 
 def keys(partitions: Partitions) -> list[TopicPartitionKey]:
-    """Return (topic, partition) pairs, in the order given."""
+    """Return (topic, partition) pairs in the order given."""
     return [(topic, number) for topic, numbers in partitions.items() for number in numbers]
 
 

@@ -1,8 +1,9 @@
-"""What an application subscribes to: names of topics, and regular expressions that are matched to those that exist.
+"""Topic subscriptions: names of topics, and regular expressions that select existing topics.
 
-A topic that begins with ``^`` is an expression, as in librdkafka. It is Python's (`re`), and it matches a topic whose
-name it finds from the beginning: ``^orders`` matches ``orders-eu`` too, ``^orders$`` does not. librdkafka's are POSIX's
-extended ones; ``. * + ? | ( ) [ ] { } ^ $``, and punctuation with a backslash, mean the same in both.
+A topic that begins with ``^`` is a regular expression, as in librdkafka. The syntax is that of Python's `re`,
+and a match may end before the name does: ``^orders`` matches ``orders-eu`` too, ``^orders$`` does not.
+librdkafka has POSIX extended expressions; ``. * + ? | ( ) [ ] { } ^ $``, and punctuation with a backslash,
+mean the same in both.
 """
 
 import re
@@ -21,9 +22,10 @@ class TopicSubscription:
 
     Attributes:
         names: Topics by name; they need not exist.
-        patterns: Any of these selects a topic. Kafka's internal ones are selected by name alone
-            (``exclude.internal.topics`` of Java's client).
-        ignored: Topics that one of these matches are never selected (``topic.blacklist``), not even by name.
+        patterns: Regular expressions, each of which selects the topics that it matches. Kafka's internal
+            topics are selected by name alone (``exclude.internal.topics`` of the Java client).
+        ignored: Regular expressions of topics that are never selected (``topic.blacklist``), not even by
+            name.
     """
 
     names: frozenset[str]
@@ -31,10 +33,11 @@ class TopicSubscription:
     ignored: tuple[re.Pattern[str], ...] = ()
 
     def among(self, existing: MetadataResponse, joined: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the topics to join the group with, sorted, given those that exist and those joined with before.
+        """Return the topics to join with, sorted, given those that exist and those joined with before.
 
-        A topic that this client may not see is not among them, since nobody would read the partitions assigned to it. One by
-        name that was deleted stays: the group's leader assigns none of it, and sees when it is made anew.
+        Topics that this client may not see are left out, since it could not read their partitions. A topic
+        subscribed to by name stays after it was deleted: the group's leader assigns none of it, and detects
+        when it is created again.
         """
         named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
         matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
@@ -46,11 +49,11 @@ class TopicSubscription:
         return self._sorted(self.names)
 
     def matches(self, topic: str) -> bool:
-        """Whether an expression selects this topic."""
+        """Return whether a regular expression selects this topic."""
         return any(pattern.match(topic) for pattern in self.patterns) and not self._is_ignored(topic)
 
     def covers(self, topic: str) -> bool:
-        """Whether this topic is selected, if it exists."""
+        """Return whether this topic is selected if it exists."""
         return (topic in self.names and not self._is_ignored(topic)) or self.matches(topic)
 
     def _sorted(self, topics: Iterable[str]) -> tuple[str, ...]:
@@ -61,10 +64,10 @@ class TopicSubscription:
 
 
 def parse_subscription(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] = ()) -> TopicSubscription:
-    """Tell expressions from names.
+    """Return the subscription to these topics, those that begin with ``^`` as regular expressions.
 
     Raises:
-        ValueError: An expression is none; the message says which, and why.
+        ValueError: An expression is not valid; the message says which, and why.
     """
     written = frozenset(topics)
     patterns = sorted(topic for topic in written if topic.startswith("^"))
@@ -72,15 +75,15 @@ def parse_subscription(topics: Iterable[str], ignored: tuple[re.Pattern[str], ..
 
 
 def read_pattern(text: str) -> re.Pattern[str]:
-    """Compile an expression.
+    """Compile a regular expression.
 
     Raises:
-        ValueError: It is none, or has a character class of POSIX, which would silently mean something else.
+        ValueError: It is not valid, or has a POSIX character class, which would silently mean something else.
     """
     if _POSIX_CLASS.search(text):
         raise ValueError(
-            f"the regular expression {text!r} has a character class of POSIX; these are Python's: write [a-z] for "
-            "[[:lower:]], \\d for [[:digit:]]"
+            f"the regular expression {text!r} has a character class of POSIX; these are Python's: write [a-z] "
+            "for [[:lower:]], \\d for [[:digit:]]"
         )
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The clocks of a membership: pure values that are told the time, and asked what is due."""
+"""Timers of a membership. Pure: every method takes the time, and none waits."""
 
 import math
 import random
@@ -12,7 +12,7 @@ Jitter = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The timings of a member, in seconds; each is a configuration key of the same name."""
+    """A member's intervals and timeouts, in seconds; each is a configuration property of the same name."""
 
     session_timeout: float = 45.0
     heartbeat_interval: float = 3.0
@@ -24,36 +24,36 @@ class Timing:
 
 
 class Backoff:
-    """Exponential pauses between failures, with a jitter of a fifth (KIP-580)."""
+    """Exponential backoff with a jitter of 20 % (KIP-580)."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random, *, longest: float = math.inf) -> None:
-        """Start with no failures; a pause is no longer than `longest`, unless ``retry.backoff.ms`` is."""
+        """Start with no failures; no pause exceeds `longest`, unless ``retry.backoff.ms`` does."""
         self._first = timing.retry_backoff
         self._longest = min(timing.retry_backoff_max, max(self._first, longest))
         self._jitter = jitter
         self._failures = 0
 
     def reset(self) -> None:
-        """Forget the failures: something succeeded."""
+        """Start again with the shortest pause: a request succeeded."""
         self._failures = 0
 
     def pause(self) -> float:
         """Count a failure; return the seconds to wait."""
         seconds = min(self._first * 2.0**self._failures, self._longest)
-        # Past this the pause no longer grows, and the power would one day overflow.
+        # Beyond this the pause no longer grows, and the power would overflow some day.
         self._failures = min(self._failures + 1, 30)
         return seconds * (0.8 + 0.4 * self._jitter())
 
 
 _HASTE = 0.05
-"""Seconds until the first heartbeat where another rebalance is likely."""
+"""Seconds until the next heartbeat when another rebalance is likely."""
 
 
 class Heartbeat:
-    """When the next heartbeat is due, and until when the session lasts.
+    """Time of the next heartbeat, and of the end of the session.
 
-    One heartbeat at most is under way. The session is counted from the sending of the last one that was
-    answered: the coordinator cannot have heard it earlier, so it cannot have given up on the member yet.
+    One heartbeat at most is under way. The session is counted from the time at which the last answered
+    heartbeat was sent: the coordinator received it later, so its own session timer expires later.
     """
 
     def __init__(self, timing: Timing) -> None:
@@ -72,16 +72,17 @@ class Heartbeat:
         return self._sent_at is not None
 
     def start_session(self, now: float) -> None:
-        """The coordinator has just answered a join or a sync; at any moment since, if the process slept meanwhile."""
+        """JoinGroup or SyncGroup was answered: now, or at any time since the process fell asleep."""
         heard = now if self._asleep_since is None else self._asleep_since
         self._pause = self._timing.heartbeat_interval
         self.next_at = heard + self._pause
         self.session_ends = heard + self._timing.session_timeout
 
     def runs(self, now: float) -> None:
-        """The member's thread runs, and reads what has come.
+        """Record that the member's thread runs, and reads responses.
 
-        After a while in which it did not, an answer to what was asked before may be of any moment of that while.
+        If it did not run for half a session, a response that waits may have arrived at any time since it last
+        did.
         """
         if now - self._ran > self._timing.session_timeout / 2 and self._asleep_since is None:
             self._asleep_since = self._ran
@@ -89,36 +90,36 @@ class Heartbeat:
 
     @property
     def parked_until(self) -> float:
-        """When a session may be over that began with an answer which nobody has read yet."""
+        """Earliest end of a session that began with a response which was not read yet."""
         since = self._ran if self._asleep_since is None else self._asleep_since
         return since + self._timing.session_timeout
 
     def asked(self) -> None:
-        """A request was just made: its answer is of this time."""
+        """Record that a request was sent: its response cannot be older than that."""
         self._asleep_since = None
 
     def due(self, now: float) -> bool:
-        """Whether one should be sent."""
+        """Whether a heartbeat should be sent."""
         return self._sent_at is None and now >= self.next_at
 
     def sent(self, now: float) -> None:
-        """One was sent; the next comes an interval later, or sooner after `speed_up`."""
+        """Record that a heartbeat was sent; the next comes an interval later, or sooner after `speed_up`."""
         self.asked()
         self._sent_at = now
         self._pause = min(2 * self._pause, self._timing.heartbeat_interval)
         self.next_at = now + self._pause
 
     def answered(self, now: float, *, alive: bool) -> None:
-        """The answer came; when `alive`, it keeps the session up."""
+        """Take the response; if `alive`, it extends the session."""
         sent, self._sent_at = self._sent_at, None
         if self._pause < self._timing.heartbeat_interval:
-            self.next_at = now + self._pause  # haste is no reason to press a slow coordinator
+            self.next_at = now + self._pause  # a slow coordinator is not asked faster
         if alive:
             heard = now if sent is None else sent
             self.session_ends = max(self.session_ends, heard + self._timing.session_timeout)
 
     def unanswered(self) -> None:
-        """No answer will come."""
+        """Record that the heartbeat has no response."""
         self._sent_at = None
 
     def schedule(self, at: float) -> None:
@@ -126,17 +127,18 @@ class Heartbeat:
         self.next_at = min(self.next_at, at)
 
     def speed_up(self, now: float) -> None:
-        """Another rebalance is likely: ask for it at once, and then at distances that double up to the interval."""
+        """Send heartbeats at pauses that double from 50 ms: another rebalance is likely."""
         self._pause = min(_HASTE, self._timing.heartbeat_interval)
         self.schedule(now + self._pause)
 
 
 _LONGEST_LOOKUP_PAUSE = 0.25
-"""Seconds between look-ups at most: a member that looks for its coordinator longer than that may lose its session."""
+"""Longest pause between two look-ups, in seconds; with a longer one, a member could lose its session in an
+outage."""
 
 
 class CoordinatorLookup:
-    """Whether the coordinator is known, and when to look it up."""
+    """Schedule of the look-ups of the group's coordinator."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
         """Start with no coordinator."""
@@ -147,29 +149,29 @@ class CoordinatorLookup:
 
     @property
     def wanted(self) -> bool:
-        """Whether one must still be started."""
+        """Whether a look-up must be started."""
         return not self.known and not self._under_way
 
     def start(self, now: float) -> bool:
-        """Start a look-up if it is time; return whether it was."""
+        """Start a look-up if one is due; return whether it was."""
         if self.known or self._under_way or now < self.next_at:
             return False
         self._under_way = True
         return True
 
     def found(self) -> None:
-        """It is known, and can be reached."""
+        """Record that the coordinator is known and connected."""
         self.known = True
         self._under_way = False
         self._backoff.reset()
 
     def missing(self, now: float) -> None:
-        """The look-up failed."""
+        """Record that the look-up failed."""
         self._under_way = False
         self.next_at = now + self._backoff.pause()
 
     def lost(self, now: float) -> bool:
-        """It moved or cannot be reached; return whether that is news."""
+        """Record that the coordinator moved or cannot be reached; return whether it was known until now."""
         was_known, self.known = self.known, False
         if was_known:
             self.next_at = now
@@ -177,7 +179,7 @@ class CoordinatorLookup:
 
 
 class PollClock:
-    """When the application last polled; written by the polling thread, read by the membership's."""
+    """Time of the application's last poll, written by the polling thread and read by the membership's."""
 
     __slots__ = ("last",)
 
@@ -185,6 +187,6 @@ class PollClock:
         """Start as if it had polled now."""
         self.last = time.monotonic()
 
-    def polled(self, now: float) -> float:  # noqa: ARG002 - a polling thread may be inside a poll at this time
+    def polled(self, now: float) -> float:  # noqa: ARG002 - a subclass may be inside a poll now
         """Return when the application last polled, as of `now`."""
         return self.last

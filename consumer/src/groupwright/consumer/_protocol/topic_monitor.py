@@ -1,13 +1,14 @@
-"""What the group must know of its topics: when to look at them, and whether what is seen asks for a rebalance.
+"""Topic monitor: schedules metadata requests, and detects changes of topics that call for a rebalance.
 
-Every member looks at the topics of its own subscription, and reports those that are not available; one that subscribes
-by regular expressions looks at all topics, for names that match. The leader looks at the topics of the whole group besides, and
-compares them with what its plan was made from.
+Every member monitors the topics of its own subscription, and reports those that are not available. A member
+that subscribes by regular expressions fetches the metadata of all topics, to find names that match. The
+leader also monitors the topics of the whole group, and compares them with the metadata that its assignment
+was computed from.
 
-Brokers learn of changes one after the other, so two of them may tell different things for a while. What appears or
-grows is believed at once. What vanishes or shrinks is believed when it was seen twice: else a broker that lags behind
-would take partitions away. And the looks that have led to a rebalance come later and later, so that a cluster
-which never agrees with itself does not keep the group from working.
+Brokers learn of changes one after the other, so two of them may disagree for a while. A topic that appears or
+grows is believed at once. A topic that disappears or shrinks is believed after two responses: else a broker
+that lags behind would take partitions away. After each change that leads to a rebalance, the next request
+comes later, so that brokers which keep disagreeing do not keep the group rebalancing.
 
 Sources: Kafka's ConsumerCoordinator.MetadataSnapshot (KAFKA-3949, KAFKA-9815), KIP-881.
 """
@@ -23,18 +24,19 @@ from groupwright.consumer._protocol.timers import Backoff, Jitter, Timing
 
 _NEVER = float("inf")
 _SOON = 1.0
-"""Seconds to the second look: at what changed between the leader's plan and the group's having it, and at a loss."""
+"""Seconds until metadata is fetched again: after an assignment, since which topics may have changed, and to
+confirm that a topic disappeared or shrank."""
 
 
 class TopicMonitor:
-    """Knows the topics as they were last seen. Pure: it is told the time, and asked what is due."""
+    """Topics as last seen, and the time of the next metadata request. Pure: methods take the time."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random, *, racks: bool = False) -> None:
-        """Start with nothing to watch; with `racks`, replicas that move to other racks are a change too."""
+        """Start with nothing to monitor; with `racks`, replicas in other racks are a change, too."""
         self.next_at = _NEVER
         self.seen = MetadataResponse()
         self.planned_for: frozenset[str] | None = None
-        """The topics that the leader's plan is about, whether they exist or not; None in a follower."""
+        """The topics that the leader's assignment covers, whether they exist or not; None in a follower."""
 
         self._timing = timing
         self._jitter = jitter
@@ -48,10 +50,10 @@ class TopicMonitor:
         self._plan: Mapping[str, Topic] = {}
         self._pause = _SOON
 
-    # --- When to look -------------------------------------------------------------------------------
+    # --- When to fetch -------------------------------------------------------------------------------
 
     def start(self, topics: Iterable[str] | None, now: float) -> bool:
-        """Start a look at these topics, or at all, unless one is under way or has just failed; return whether it was started."""
+        """Start a request for these topics (None: all); return False if one is under way or just failed."""
         if self._under_way or now < self._not_before:
             return False
         self._under_way = True
@@ -60,42 +62,42 @@ class TopicMonitor:
         return True
 
     def covers(self, selection: TopicSubscription) -> bool:
-        """Whether the last look was at all that this subscription may select."""
+        """Whether the last request was for all topics that this subscription may select."""
         return self._asked is None or (not selection.patterns and selection.names <= self._asked)
 
     @property
     def idle(self) -> bool:
-        """Whether no look is under way."""
+        """Whether no request is under way."""
         return not self._under_way
 
     @property
     def retry_at(self) -> float:
-        """When a look can be started again after one that failed."""
+        """When a request may be sent again after one that failed."""
         return self._not_before
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the last look was so short ago that another one would say the same."""
+        """Whether the last response is less than ``retry.backoff.max.ms`` old."""
         return not self._under_way and now - self._looked_at < self._timing.retry_backoff_max
 
     def subscribed(self, now: float) -> None:
-        """Look at once, and take no look that was started until now for fresh: other topics are wanted."""
+        """Fetch at once, and count no earlier response as fresh: other topics are wanted."""
         self._looked_at = -_NEVER
         self.next_at = now
 
     def schedule(self, now: float) -> None:
-        """Look before long: something has hinted at a change."""
+        """Fetch within a second: something hinted at a change."""
         self.next_at = min(self.next_at, now + self._jitter() * _SOON)
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop monitoring."""
         self.next_at = _NEVER
         self.planned_for = None
         self._pause = _SOON
 
-    # --- What is seen -------------------------------------------------------------------------------
+    # --- Responses -------------------------------------------------------------------------------
 
     def on_leader(self, asked: Iterable[str], answer: MetadataResponse, now: float) -> None:
-        """Note what this member, as the leader, has made its plan from; look again soon, for what changed since."""
+        """Record the metadata that this leader's assignment was computed from; fetch it again soon."""
         self.planned_for = frozenset(asked)
         self._plan = {name: topic for name, topic in answer.topics.items() if name in self.planned_for}
         self.seen = replace(self.seen, topics={**self.seen.topics, **self._plan})
@@ -103,16 +105,16 @@ class TopicMonitor:
         self.next_at = now + self._pause
 
     def on_follower(self, now: float) -> None:
-        """Note that this member does not lead; one with regular expressions looks at the usual time."""
+        """Record that this member does not lead; the next request comes at the regular time."""
         self.planned_for = None
         self.next_at = now + self._period()
 
     def found(self, answer: MetadataResponse, now: float) -> None:
-        """Take what a look has brought."""
+        """Take a response."""
         self._under_way = False
         self._backoff.reset()
         before = self.seen.topics
-        # What this client may not see (any longer) is not gone.
+        # A topic that this client may no longer see still exists.
         worse = {
             name
             for name, topic in before.items()
@@ -127,14 +129,14 @@ class TopicMonitor:
         self.next_at = now + (_SOON if self._doubted else self._period())
 
     def missing(self, now: float) -> None:
-        """Note that a look failed."""
+        """Record that a request failed."""
         self._under_way = False
         self._looked_at = -_NEVER
         self._not_before = now + self._backoff.pause()
         self.next_at = self._not_before
 
     def change(self) -> str | None:
-        """Return in words how the topics differ from those of this leader's plan, or None."""
+        """Return in words how the topics differ from those of this leader's assignment, or None."""
         if self.planned_for is None:
             return None
         differences = (self._difference(name) for name in sorted(self.planned_for))
@@ -160,12 +162,12 @@ class TopicMonitor:
         return None
 
     def _period(self) -> float:
-        # Never later than configured, and not at the same time in the whole group.
+        # Never later than configured, and not at the same time in all members.
         return self._timing.metadata_refresh * (0.8 + 0.2 * self._jitter())
 
 
 class TopicErrors:
-    """The errors of a member's own subscription, each of which the application is told once. Pure."""
+    """Errors of the topics that a member subscribes to. The application receives each once. Pure."""
 
     def __init__(self) -> None:
         """Start with nothing reported."""
@@ -173,16 +175,16 @@ class TopicErrors:
         self._matched: frozenset[str] = frozenset()
 
     def subscribed(self) -> None:
-        """Forget which topics have matched: the subscription is another."""
+        """Forget which topics have matched: the subscription changed."""
         self._matched = frozenset()
 
     def found(self, selection: TopicSubscription, seen: MetadataResponse) -> list[tuple[str, ErrorCode]]:
         """Return (topic, error) pairs that are new; an error that passes and comes back is new again.
 
-        As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that one has
-        matched and that was deleted by its name.
+        As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that
+        one has matched and that was deleted by its name.
         """
-        # One that may no longer be seen is still in `seen.topics`.
+        # A topic that this client may no longer see is still in `seen.topics`.
         missing = [name for name in selection.named if name in seen.refused or name not in seen.topics]
         matched = frozenset(filter(selection.matches, seen.topics))
         gone = frozenset(filter(selection.matches, self._matched)) - matched - selection.names

@@ -1,9 +1,10 @@
-"""Wake-up between threads that the exception of a signal handler cannot leave locked.
+"""Wake-up between threads that an exception from a signal handler cannot leave locked.
 
-`threading.Condition` and `threading.Event` are Python: CPython runs signal handlers between their bytecodes, on the main
-thread, which often is the one that polls. A handler that raises right after a condition has acquired its lock, or right
-before it releases the lock, leaves the lock held, and the membership's thread blocks for ever. A `threading.Lock` in a
-`with` statement has no such place: CPython acquires and releases it within one bytecode each.
+`threading.Condition` and `threading.Event` are Python: CPython runs signal handlers between their bytecodes,
+on the main thread, which often is the one that polls. A handler that raises right after a condition has
+acquired its lock, or right before it releases the lock, leaves the lock held, and the membership's thread
+blocks for ever. A `threading.Lock` in a `with` statement has no such place: CPython acquires and releases it
+within one bytecode each.
 """
 
 import contextlib
@@ -11,9 +12,9 @@ import threading
 
 
 class Wakeup:
-    """Wakes the thread that waits, or the next one that does; several notifications before a wait count as one.
+    """Wakes the waiting thread, or the next one to wait; several notifications before a wait count as one.
 
-    It carries no data: the woken thread looks at its own state.
+    It carries no data: the woken thread checks its own state.
     """
 
     __slots__ = ("_asleep",)
