@@ -75,8 +75,8 @@ def test_the_best_is_what_the_sticky_assignors_reach(name: str) -> None:
 def test_a_report_reads_as_sentences() -> None:
     report = check(CooperativeDealer(), random_groups(count=20), large=large_group(2, 3, 4))
     lines = str(report).splitlines()
-    assert lines[0].startswith("Assignor 'cooperative-dealer' is sound in 20 groups, with ")
-    assert lines[1] == "Cooperation: it settles in 2 rounds at most."
+    assert lines[0].startswith("Assignor 'cooperative-dealer' passed on 20 groups with ")
+    assert lines[1] == "Cooperation: converges within 2 rebalances."
     assert [line.split(":")[0] for line in lines[2:]] == [
         "Balance",
         "Stickiness",
