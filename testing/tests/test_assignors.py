@@ -224,7 +224,7 @@ def test_what_an_assignor_must_not_do_is_found_and_said_with_the_group(
         error = caught.value
         assert re.match(fault, error.fault), error.fault
         assert str(error).startswith(
-            f"{error.fault}\nThat is group {error.number} of those tried. Members:\n"
+            f"{error.fault}\nThis is group {error.number} of those tested. Members:\n"
         )
         assert all(member.id in str(error) for member in error.group.members)
         again = next(itertools.islice(random_groups(seed), error.number, None))

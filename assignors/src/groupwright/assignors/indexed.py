@@ -1,7 +1,7 @@
 """Assignment by index, for tools that assign one group many times, such as what-if studies.
 
-Members, topics and partitions are integers, and the owners one array. The results are those of the assignors `sticky` and
-`cooperative-sticky`.
+Members, topics and partitions are integers, and the owners one array. The results are those of the assignors
+`sticky` and `cooperative-sticky`.
 """
 
 import numpy as np

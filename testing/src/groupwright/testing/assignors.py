@@ -37,8 +37,8 @@ class Report:
         most_rounds: The most rebalances until a cooperative assignor converged; 0 for others.
         seconds: The longest time of one assignment, including the checks of its result.
         seconds_large: The same for the large group; None without one.
-        fingerprint: A digest of all assignments, the same in every run and on every machine. Assert it in a test to
-            notice every change, including results that depend on the order of a set of strings.
+        fingerprint: A digest of all assignments, the same in every run and on every machine. Assert it in a
+            test to notice every change, including results that depend on the order of a set of strings.
     """
 
     assignor: str
@@ -68,10 +68,11 @@ class Report:
         return (
             f"Assignor {self.assignor!r} passed on {self.groups} groups with {self.partitions} partitions."
             f"{cooperation}\n"
-            f"Balance: optimal in {self.balanced} groups; in the others the imbalance exceeds the minimum by up to "
-            f"{self.worst_imbalance} partitions.\n"
+            f"Balance: optimal in {self.balanced} groups; in the others the imbalance exceeds the minimum by "
+            f"up to {self.worst_imbalance} partitions.\n"
             f"Stickiness: {self.moves} moves; the best assignments have {self.min_moves}.\n"
-            f"Racks: {self.rack_mismatches} mismatches; the best assignments have {self.min_rack_mismatches}.\n"
+            f"Racks: {self.rack_mismatches} mismatches; "
+            f"the best assignments have {self.min_rack_mismatches}.\n"
             f"Speed: {self.seconds * 1000:.1f} ms at most{large}.\n"
             f"Fingerprint: {self.fingerprint}"
         )
@@ -92,15 +93,17 @@ def check(
 
     - it raises nothing, and does not modify the group;
     - its result is an assignment of the group (see `groupwright.assignors.assign`);
-    - every subscribed partition is assigned. A cooperative assignor may withhold a partition that a member claims;
-    - the result is the same when it is called again, and when members, topics and subscriptions are reordered;
-    - if it is cooperative (KIP-429), no partition is assigned to a member while another claims it, unless the member
-      claims it in a later generation; and it converges: when all members have revoked what they are no longer assigned,
-      and have joined again, at last nothing moves.
+    - every subscribed partition is assigned. A cooperative assignor may withhold a partition that a member
+      claims;
+    - the result is the same when it is called again, and when members, topics and subscriptions are
+      reordered;
+    - if it is cooperative (KIP-429), no partition is assigned to a member while another claims it, unless the
+      member claims it in a later generation; and it converges: when all members have revoked what they are no
+      longer assigned, and have joined again, at last nothing moves.
 
-    Every member has its own deep copy of the assignor. As in a group, `on_assignment` is called with the member's
-    assignment, and `user_data` before it joins. Members whose user data is part of the group keep it. If the assignor is
-    not cooperative, members own nothing when they join.
+    Every member has its own deep copy of the assignor. As in a group, `on_assignment` is called with the
+    member's assignment, and `user_data` before it joins. Members whose user data is part of the group keep
+    it. If the assignor is not cooperative, members own nothing when they join.
 
     Args:
         assignor: The assignor.
@@ -121,17 +124,17 @@ def check(
     ]
     if large is None and groups is None:
         large = large_group()
-    measures = [outcome.measures for outcome in outcomes]
+    qualities = [outcome.quality for outcome in outcomes]
     return Report(
         assignor=assignor.name,
         groups=len(outcomes),
-        partitions=sum(each.partitions for each in measures),
-        balanced=sum(each.sum_of_squares == each.min_sum_of_squares for each in measures),
-        worst_imbalance=max((each.imbalance - each.min_imbalance for each in measures), default=0),
-        moves=sum(each.moves for each in measures),
-        min_moves=sum(each.min_moves for each in measures),
-        rack_mismatches=sum(each.rack_mismatches for each in measures),
-        min_rack_mismatches=sum(each.min_rack_mismatches for each in measures),
+        partitions=sum(each.partitions for each in qualities),
+        balanced=sum(each.sum_of_squares == each.min_sum_of_squares for each in qualities),
+        worst_imbalance=max((each.imbalance - each.min_imbalance for each in qualities), default=0),
+        moves=sum(each.moves for each in qualities),
+        min_moves=sum(each.min_moves for each in qualities),
+        rack_mismatches=sum(each.rack_mismatches for each in qualities),
+        min_rack_mismatches=sum(each.min_rack_mismatches for each in qualities),
         most_rounds=max((outcome.rounds for outcome in outcomes), default=0),
         seconds=max((outcome.seconds for outcome in outcomes), default=0.0),
         seconds_large=None if large is None else Trial(assignor, large, len(outcomes)).seconds(),

@@ -1,9 +1,9 @@
 """Balance: the most even loads that the subscriptions allow.
 
-Assignments with the smallest sum of squared loads also have the smallest maximum (optimal semi-matchings: Harvey, Ladner,
-Lovász, Tamir 2006), and they share one structure. The members form blocks: within a block, every load is the block's
-average, rounded down or up, and a partition is assigned to members of one block only. Every assignment with these loads
-is equally balanced.
+Assignments with the smallest sum of squared loads also have the smallest maximum (optimal semi-matchings:
+Harvey, Ladner, Lovász, Tamir 2006), and they share one structure. The members form blocks: within a block,
+every load is the block's average, rounded down or up, and a partition is assigned to members of one block
+only. Every assignment with these loads is equally balanced.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,8 @@ def balance(classes: PartitionClasses) -> Balance:
 def _water_filled(classes: PartitionClasses, owned: Int64Array) -> Int64Array:
     """Return a flow in which members keep their owned partitions, and the others fill the lowest loads.
 
-    At first no member takes more than its fair share of a class, so that classes are spread. The rest goes anywhere.
+    At first no member takes more than its fair share of a class, so that classes are spread. The rest goes
+    anywhere.
     """
     flow = owned.copy()
     loads = classes.loads(flow)
@@ -81,9 +82,9 @@ def _squares(classes: PartitionClasses, flow: Int64Array) -> int:
 class _BlockBalancer:
     """Splits the members into blocks, and evens out the loads within each.
 
-    All members begin in one block. Units move from loads above the block's average, from member to class to member, to
-    loads below it. When no unit can move any further, the members that can be reached from those above the average have
-    higher loads in every assignment, so they are split off as a block of their own.
+    All members begin in one block. Units move from loads above the block's average, from member to class to
+    member, to loads below it. When no unit can move any further, the members that can be reached from those
+    above the average have higher loads in every assignment, so they are split off as a block of their own.
     """
 
     def __init__(self, classes: PartitionClasses, flow: Int64Array) -> None:

@@ -20,7 +20,8 @@ class Claims:
     """Resolved claims of a group's members.
 
     Attributes:
-        owner: `(partitions,) int32`: the member whose claim holds, which subscribes to the topic, or `UNASSIGNED`.
+        owner: `(partitions,) int32`: the member whose claim holds, which subscribes to the topic, or
+            `UNASSIGNED`.
         claimed: `(partitions,) bool`: whether any member claims the partition, rightly or not.
         contested: The number of partitions that more than one member claims.
     """
@@ -33,9 +34,10 @@ class Claims:
 def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
     """Determine which claims hold.
 
-    A partition with one claimant belongs to it, in any generation. Of several claimants, the one with the highest
-    generation owns it; if two claim it in that generation, none does. Claims to partitions that do not exist are ignored.
-    A claim to a topic that the member does not subscribe to does not hold, but invalidates older claims.
+    A partition with one claimant belongs to it, in any generation. Of several claimants, the one with the
+    highest generation owns it; if two claim it in that generation, none does. Claims to partitions that do
+    not exist are ignored. A claim to a topic that the member does not subscribe to does not hold, but
+    invalidates older claims.
 
     Args:
         indexed: The group.
@@ -55,7 +57,7 @@ def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
 
 
 def _claimed_places(indexed: IndexedGroup, lists: PartitionColumns) -> tuple[Owners, Int64Array]:
-    """Return the member and the partition, as indexes into the group, of each claim to an existing partition."""
+    """Return the member and the partition, as indexes, of each claim to an existing partition."""
     number_of = {topic: number for number, topic in enumerate(indexed.topics)}
     numbers = np.array([number_of.get(name, _UNKNOWN) for name in lists.names], np.int64)
     topics = numbers[lists.run_topics]

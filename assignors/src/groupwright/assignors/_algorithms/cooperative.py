@@ -14,12 +14,13 @@ from groupwright.assignors._wire.owned import OwnedColumns
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
     """Return a plan without the partitions that another member must revoke first (KIP-429).
 
-    This makes any assignor cooperative: members that lose a partition revoke it and join again, and the next rebalance
-    completes the plan. This requires that the plan does not depend on the owned partitions, or that it converges.
+    This makes any assignor cooperative: members that lose a partition revoke it and join again, and the next
+    rebalance completes the plan. This requires that the plan does not depend on the owned partitions, or that
+    it converges.
 
-    A partition that another member claims stays unassigned. Of several claimants, the one with the highest generation
-    may keep it; if two claim it in that generation, neither may. Java's `CooperativeStickyAssignor.adjustAssignment` does
-    the same.
+    A partition that another member claims stays unassigned. Of several claimants, the one with the highest
+    generation may keep it; if two claim it in that generation, neither may. Java's
+    `CooperativeStickyAssignor.adjustAssignment` does the same.
 
     Args:
         group: The group.
@@ -31,8 +32,8 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
 
     Example:
         >>> from groupwright.assignors import Group, Member
-        >>> members = [Member("a", ["orders"], owned={"orders": [0, 1]}, generation=4), Member("b", ["orders"])]
-        >>> group = Group(members, {"orders": 3})
+        >>> owner = Member("a", ["orders"], owned={"orders": [0, 1]}, generation=4)
+        >>> group = Group([owner, Member("b", ["orders"])], {"orders": 3})
         >>> withhold_claimed(group, {"a": {"orders": [0]}, "b": {"orders": [1, 2]}})
         Assignment({'a': {'orders': [0]}, 'b': {'orders': [2]}})
     """

@@ -23,8 +23,8 @@ _CELLS = 2**22  # of a look-up table at a time
 class IndexedGroup:
     """A group whose members and topics are indexes, and whose partitions are concatenated over all topics.
 
-    Topics with the same subscribers share one subscriber set. A group with equal subscriptions has one, whatever its
-    numbers of members and topics.
+    Topics with the same subscribers share one subscriber set. A group with equal subscriptions has one,
+    whatever its numbers of members and topics.
 
     Attributes:
         members: The member ids, in Kafka's order of members.
@@ -78,7 +78,7 @@ class IndexedGroup:
         return numbers_in_slices(self.starts)
 
     def subscriber_index(self, topics: IntegerArray, members: IntegerArray) -> Int32Array:
-        """Return, per pair, the member's index among the topic's subscribers; `NOT_FOUND` if it is not one."""
+        """Return, per pair, the member's index among the topic's subscribers, or `NOT_FOUND`."""
         widths = [subscriber_set.size for subscriber_set in self.subscriber_sets]
         if min(widths) == len(self.members):
             return members.astype(np.int32)
@@ -112,7 +112,7 @@ class IndexedGroup:
         return Assignment.from_column(self.members, self.topics, self.starts, owners)
 
     def owners_of(self, assignment: Assignment) -> Int32Array:
-        """Return `(partitions,) int32`: the index of each partition's owner in an assignment, or `UNASSIGNED`.
+        """Return `(partitions,) int32`: the index of each partition's owner, or `UNASSIGNED`.
 
         Args:
             assignment: An assignment that `check.check_assignment` accepts.
@@ -160,8 +160,8 @@ class PairTable:
     def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
         """Return the index of each of these pairs in the table, or `NOT_FOUND`.
 
-        The look-up uses a dense array of all possible pairs, built for part of the first numbers at a time so that its
-        size is bounded.
+        The look-up uses a dense array of all possible pairs, built for part of the first numbers at a time so
+        that its size is bounded.
         """
         found = np.full(first.size, NOT_FOUND, np.int32)
         firsts = int(self._first[-1]) + 1 if self._first.size else 0

@@ -40,12 +40,13 @@ class Arcs:
 
 
 class MinCostFlow:
-    """Min-cost flow by the primal-dual method: classes supply units, and members take as many as they have room for.
+    """Min-cost flow by the primal-dual method: classes supply units, and members with room take them.
 
-    A unit costs `rack_mismatch_cost` on an arc with a mismatch, and `move_cost` beyond the owned units. The initial flow
-    must be optimal for its amounts: at the given potentials, no unit can be added to or removed from an arc at a negative
-    cost. `run` sends the remaining units on cheapest paths, which preserves this, so the result is optimal. One search
-    finds all cheapest paths, on which many units are sent before the next search.
+    A unit costs `rack_mismatch_cost` on an arc with a mismatch, and `move_cost` beyond the owned units. The
+    initial flow must be optimal for its amounts: at the given potentials, no unit can be added to or removed
+    from an arc at a negative cost. `run` sends the remaining units on cheapest paths, which preserves this,
+    so the result is optimal. One search finds all cheapest paths, on which many units are sent before the
+    next search.
 
     Attributes:
         left: The unassigned units of each class.
@@ -73,8 +74,9 @@ class MinCostFlow:
             excess: See the attribute.
             move_cost: The cost of a unit beyond the owned ones.
             rack_mismatch_cost: The cost of a rack mismatch.
-            class_potential: `(classes,) int64`, 0 by default. For every possible step of a unit, the cost plus the
-                potential of its origin minus that of its destination is not negative. Classes with units left have 0.
+            class_potential: `(classes,) int64`, 0 by default. For every possible step of a unit, the cost
+                plus the potential of its origin minus that of its destination is not negative. Classes with
+                units left have 0.
             member_potential: `(members,) int64`, likewise. Members with excess units have 0.
             sink_potential: The potential of all members with room; none of them has less.
         """
@@ -151,7 +153,8 @@ class MinCostFlow:
     def _search(self) -> bool:
         """Find the cheapest paths from excess to room; return whether there are any.
 
-        Updates the potentials so that these paths cost nothing, and builds the layers: the nodes by the number of steps.
+        Updates the potentials so that these paths cost nothing, and builds the layers: the nodes by the
+        number of steps.
         """
         frontier = self._initial_frontier()
         sinks = bits_where(np.array(self.excess) < 0)
@@ -323,7 +326,7 @@ class MinCostFlow:
 
 
 class _Frontier:
-    """Priority queue of nodes to search from: the cheapest first, and of these those with the fewest steps."""
+    """Priority queue of nodes to search from: by cost, then by the number of steps."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []

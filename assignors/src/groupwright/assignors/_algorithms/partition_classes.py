@@ -19,8 +19,8 @@ class PartitionClasses:
     """The group as a transportation problem: partition classes supply partitions, and members take them.
 
     A class is all partitions whose topics have the same subscribers and that match the same racks. They are
-    interchangeable, except that some are owned. An arc joins a class to one of its subscribers. Arcs are sorted by class,
-    then by member.
+    interchangeable, except that some are owned. An arc joins a class to one of its subscribers. Arcs are
+    sorted by class, then by member.
 
     Attributes:
         members: The number of members.
@@ -94,7 +94,8 @@ def classify_partitions(
     Args:
         group: The group.
         indexed: The indexed form of the group, with at least one partition.
-        owner: `(partitions,) int32`: the member that owns each partition, a subscriber of its topic, or `UNASSIGNED`.
+        owner: `(partitions,) int32`: the member that owns each partition, a subscriber of its topic, or
+            `UNASSIGNED`.
     """
     racks = _RackClasses(group, indexed)
     kind = indexed.subscriber_set_of.astype(np.int64)[indexed.topic]

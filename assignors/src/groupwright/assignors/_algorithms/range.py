@@ -22,10 +22,10 @@ def plan_ranges(group: Group) -> Assignment:
 
 
 def _ranges(indexed: IndexedGroup) -> Int32Array:
-    """Return the owner of each partition, as an index among its topic's subscribers, without regard to racks."""
+    """Return each partition's owner, as an index among its topic's subscribers, regardless of racks."""
     each, larger = (numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts))
-    # The first `larger` subscribers have `each + 1` partitions, the others `each`. The first quotient is the index of the
-    # former, the second that of the latter, and the right one is the larger of the two.
+    # The first `larger` subscribers have `each + 1` partitions, the others `each`. The first quotient is the
+    # index of the former, the second that of the latter, and the right one is the larger of the two.
     subscriber_index: Int32Array = np.maximum(
         indexed.partition // (each + 1), (indexed.partition - larger) // np.maximum(each, 1)
     )

@@ -12,7 +12,7 @@ from groupwright.assignors._model.assignment import UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 
 SubscriberIndex = Int64Array
-"""`(partitions,) int64`: the owner of each partition of a topic, as an index among the topic's subscribers."""
+"""`(partitions,) int64`: the owners of a topic's partitions, as indexes among its subscribers."""
 
 _Racks = frozenset[str]
 
@@ -20,9 +20,10 @@ _Racks = frozenset[str]
 def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list[int], SubscriberIndex]]:
     """Yield groups of topics that are assigned alike and by racks, and the owners of their partitions.
 
-    Racks matter if some topic needs them: one whose partitions are not all in the same racks, and are in a subscriber's
-    rack. Then they apply to all topics that are co-partitioned, that is, have the same subscribers and the same number of
-    partitions as others, and to those of the remaining topics that need them.
+    Racks matter if some topic needs them: one whose partitions are not all in the same racks, and are in a
+    subscriber's rack. Then they apply to all topics that are co-partitioned, that is, have the same
+    subscribers and the same number of partitions as others, and to those of the remaining topics that need
+    them.
     """
     rack_of = {member.id: member.rack for member in group.members}
     of_members = np.array([rack_of[id_] for id_ in indexed.members], object)
@@ -49,7 +50,7 @@ def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list
 
 
 class _RangeBuilder:
-    """The assignment of topics with the same subscribers and the same number of partitions, under construction."""
+    """Builds the assignment of topics with the same subscribers and the same number of partitions."""
 
     def __init__(self, partitions: int, racks: Sequence[str | None]) -> None:
         """Start with unassigned partitions.
@@ -64,7 +65,7 @@ class _RangeBuilder:
         self._owner = [UNASSIGNED] * partitions
 
     def assign_together(self, rack_matches: Sequence[_Racks]) -> None:
-        """Assign each partition, of all topics, to the first rack-matching subscriber with room. No rack matches all.
+        """Assign each partition, of all topics, to the first subscriber with room that matches its racks.
 
         Args:
             rack_matches: By partition, the racks where all topics have a replica.

@@ -1,4 +1,4 @@
-"""Computation of `roundrobin`: the subscriber that each topic begins with, and the partitions dealt from there."""
+"""Computation of `roundrobin`: the subscriber that each topic begins with."""
 
 from bisect import bisect_left
 

@@ -1,7 +1,8 @@
 """Spread: the choice of the partitions that each member keeps and gains of a class.
 
-The numbers are settled before. The partitions are chosen so that each topic is spread over its members as evenly as these
-numbers allow: by a heuristic, which is exact if no partitions are owned, all subscriptions are equal, and no racks matter.
+The numbers are settled before. The partitions are chosen so that each topic is spread over its members as
+evenly as these numbers allow: by a heuristic, which is exact if no partitions are owned, all subscriptions
+are equal, and no racks matter.
 """
 
 import numpy as np
@@ -92,7 +93,7 @@ class _TopicSpreader:
         self._has_owners[indexed.topic[owner != UNASSIGNED]] = True
 
     def run(self, class_index: ClassIndex, free: Int64Array) -> None:
-        """Assign class by class. Classes with a single topic go first, since their partitions are interchangeable."""
+        """Assign class by class; first those with a single topic, whose partitions are interchangeable."""
         classes = self._classes.sizes.size
         partition_class = class_index.partition_class[free]
         if classes > 1:
@@ -126,7 +127,7 @@ class _TopicSpreader:
         self._has_owners[topics] = True
 
     def _spread_topics(self, free: Int64Array, members: Int64Array, gained: Int64Array) -> None:
-        """Assign each topic to the members with the fewest of its partitions, and of these to those that gain the most."""
+        """Assign each topic to the members with the fewest of its partitions, then to the most gaining."""
         topic = self._indexed.topic[free]
         opens = np.flatnonzero(np.append(True, topic[1:] != topic[:-1]))
         bounds = np.append(opens, free.size).tolist()
@@ -137,7 +138,8 @@ class _TopicSpreader:
             self._classes.members + 1, subscriber_index
         )  # the last index is for all others and UNASSIGNED
         seat_of[members] = np.arange(subscriber_index)
-        # The member that gains the most comes first, then the first in order. A member that gains units has a turn of `subscriber_index` or more.
+        # The member that gains the most comes first, then the first in order. A member that gains units has a
+        # turn of `subscriber_index` or more.
         turn = np.append(gained * subscriber_index + np.arange(subscriber_index)[::-1], 0)
         for first, end, start, stop in zip(bounds, bounds[1:], starts, ends, strict=False):
             units = end - first
@@ -182,8 +184,8 @@ def _fill_least_first(has: Int64Array, most: Int64Array, units: int) -> Int64Arr
 def _round_robin_order(gained: Int64Array) -> Int64Array:
     """Return the members in the order of a round robin in which each takes part as often as it gains.
 
-    A member that gains one unit less than the others skips the last round. If the gains differ by more, the turns of each
-    member are evenly spaced.
+    A member that gains one unit less than the others skips the last round. If the gains differ by more, the
+    turns of each member are evenly spaced.
     """
     takers = np.argsort(-gained, kind="stable")
     taker = np.repeat(takers, gained[takers])

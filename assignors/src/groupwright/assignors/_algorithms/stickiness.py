@@ -16,8 +16,8 @@ _FEW = 100
 def best_flow(classes: PartitionClasses) -> Int64Array:
     """Return `(arcs,) int64`: the partitions of the class that each member is assigned.
 
-    No flow has more even loads. Of the flows with these loads, none has fewer rack mismatches, and of those, none takes
-    fewer partitions from members that own them.
+    No flow has more even loads. Of the flows with these loads, none has fewer rack mismatches, and of those,
+    none takes fewer partitions from members that own them.
     """
     sticky_flow = _StickyFlow(
         classes, np.zeros(classes.members, np.int64), np.zeros(classes.sizes.size, np.int64)
@@ -38,12 +38,12 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
 class _StickyFlow:
     """Starts from the owned partitions, and moves as few as the loads and racks require.
 
-    A class is assigned within its block only. All members of a block shall have as many units as its largest load:
-    partitions, and at most one idle unit, of which there are exactly enough. Initially each member has the partitions that
-    it owns and whose racks it matches, at no cost. Most of the missing and excess units can be assigned at once to
-    rack-matching members with room, for one move per partition. No path is cheaper, so this stays optimal. A min-cost flow
-    assigns the remainder, starting from potentials that express this, and so the result is optimal. There a rack mismatch
-    costs more than all moves together.
+    A class is assigned within its block only. All members of a block shall have as many units as its largest
+    load: partitions, and at most one idle unit, of which there are exactly enough. Initially each member has
+    the partitions that it owns and whose racks it matches, at no cost. Most of the missing and excess units
+    can be assigned at once to rack-matching members with room, for one move per partition. No path is
+    cheaper, so this stays optimal. A min-cost flow assigns the remainder, starting from potentials that
+    express this, and so the result is optimal. There a rack mismatch costs more than all moves together.
 
     Attributes:
         flow: `(arcs,) int64`: the partitions of the class that the member is assigned so far.
@@ -66,7 +66,7 @@ class _StickyFlow:
         self._wanted = int(self._room.clip(0).sum())
 
     def _place_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Place the idle units of each block on the members with the most room; return 1 for members that have one."""
+        """Place each block's idle units on the members with the most room; return 1 for these."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)

@@ -28,7 +28,7 @@ def plan_sticky(group: Group) -> Assignment:
 
 
 def plan_cooperative(group: Group) -> Assignment:
-    """Return the assignment of `CooperativeStickyAssignor`, which withholds partitions that move while claimed."""
+    """Return the assignment of `CooperativeStickyAssignor`, without claimed partitions that move."""
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
@@ -52,8 +52,8 @@ def _best_owners(group: Group, indexed: IndexedGroup, owned: OwnedColumns) -> tu
     claims = resolve_claims(indexed, owned)
     if claims.contested:
         _log.warning(
-            "%d partitions are claimed by more than one member: the highest generation owns them, or no member if two "
-            "claim a partition in that generation",
+            "%d partitions are claimed by more than one member: the highest generation owns them, or "
+            "no member if two claim a partition in that generation",
             claims.contested,
         )
     classes, class_index = classify_partitions(group, indexed, claims.owner)

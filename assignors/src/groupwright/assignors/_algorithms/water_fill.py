@@ -6,7 +6,7 @@ from groupwright.assignors._model.arrays import Int64Array
 
 
 def water_fill(levels: Int64Array, units: int) -> Int64Array:
-    """Return the units added to each level if every unit goes to the level that is lowest by then, the first of equals.
+    """Return the units added to each level if every unit goes to the lowest level, the first of equals.
 
     Args:
         levels: `(levels,) int64`; not empty.

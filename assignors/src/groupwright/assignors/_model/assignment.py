@@ -26,21 +26,22 @@ _RADIX = 2**16
 
 
 class Assignment(Mapping[str, PartitionsByTopic]):
-    """Partitions by member and topic: `assignment["c-1"]["orders"]` are the partitions of `orders` assigned to `c-1`.
+    """Partitions by member and topic: `assignment["c-1"]["orders"]` are those of `orders` assigned to `c-1`.
 
-    A read-only mapping with an entry for every member, even one without partitions. No partition is in it twice. It
-    equals every mapping with the same content, such as a plain dict of dicts of lists.
+    A read-only mapping with an entry for every member, even one without partitions. No partition is in it
+    twice. It equals every mapping with the same content, such as a plain dict of dicts of lists.
 
-    A million partitions take three arrays, not a million objects. A run is the partitions of one topic that one member is
-    assigned; runs are sorted by member, then by topic.
+    A million partitions take three arrays, not a million objects. A run is the partitions of one topic that
+    one member is assigned; runs are sorted by member, then by topic.
 
     Attributes:
         members: The members' ids. All names here are sorted as Java sorts strings.
         topics: The topics of which any partition is assigned.
-        member_starts: `(members + 1,) int64`: the runs of member `i` are `member_starts[i]` to `member_starts[i + 1]`.
+        member_starts: `(members + 1,) int64`: the runs of member `i` are `member_starts[i]` to
+            `member_starts[i + 1]`.
         run_topics: `(runs,) int32`: the topic of each run, as an index into `topics`.
-        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i + 1]]`,
-            ascending.
+        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i
+            + 1]]`, ascending.
         partitions: `(partitions,) int32`: the partitions of all runs, concatenated.
     """
 
@@ -111,8 +112,8 @@ class Assignment(Mapping[str, PartitionsByTopic]):
 
         Args:
             members: The members' ids, in any order.
-            owners: By topic, `(partitions,)` integers: the owner of each partition as an index into `members`, or
-                `UNASSIGNED`.
+            owners: By topic, `(partitions,)` integers: the owner of each partition as an index into
+                `members`, or `UNASSIGNED`.
 
         Raises:
             InvalidInputError: An owner is not an index into `members`, or a member is repeated.
@@ -132,8 +133,10 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         Args:
             members: The members' ids, in any order.
             topics: The topics, in Kafka's order.
-            starts: `(topics + 1,) int64`: the first partition of each topic, and the number of all partitions.
-            owner: `(partitions,)` integers: the owner of each partition as an index into `members`, or `UNASSIGNED`.
+            starts: `(topics + 1,) int64`: the first partition of each topic, and the number of all
+                partitions.
+            owner: `(partitions,)` integers: the owner of each partition as an index into `members`, or
+                `UNASSIGNED`.
 
         Raises:
             InvalidInputError: An owner is not an index into `members`, or a member is repeated.
@@ -146,8 +149,8 @@ class Assignment(Mapping[str, PartitionsByTopic]):
             strange = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
             topic = np.searchsorted(starts, strange, side="right") - 1
             raise InvalidInputError(
-                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, which is "
-                f"neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
+                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, "
+                f"which is neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
             )
         # numpy sorts 16-bit integers with a radix sort, which is fast, and independent of the assignment.
         kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.partitions import PartitionsByTopic
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
-"""Result that an assignor may return instead of an `Assignment`: by member id and topic, the partitions in any order."""
+"""Alternative result of an assignor: by member id and topic, the partitions in any order."""
 
 
 class RebalanceProtocol(IntEnum):
@@ -27,17 +27,17 @@ class RebalanceProtocol(IntEnum):
 
 
 class Assignor(ABC):
-    """Assigns partitions to the members of a group. A custom assignor is a subclass with a `name` and `assign`.
+    """Assigns partitions to a group's members. A custom assignor is a subclass with a `name` and `assign`.
 
-    Each member calls `user_data` before it joins the group, and `on_assignment` when it has its assignment. In between, the
-    leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, except that an assignment has no
-    user data.
+    Each member calls `user_data` before it joins the group, and `on_assignment` when it has its assignment.
+    In between, the leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, except
+    that an assignment has no user data.
 
     Attributes:
-        name: The protocol name that the members agree on. All members must offer an assignor of this name; the leader
-            runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
-        protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE must not
-            assign a partition to a member while another member owns it.
+        name: The protocol name that the members agree on. All members must offer an assignor of this name;
+            the leader runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
+        protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE
+            must not assign a partition to a member while another member owns it.
     """
 
     name: str
@@ -45,10 +45,11 @@ class Assignor(ABC):
 
     @abstractmethod
     def assign(self, group: "Group") -> "Assignment | Plan":
-        """Assign the group's partitions. The result should depend on the group alone, not on the order of its members.
+        """Assign the group's partitions.
 
-        A member may be left out or be assigned nothing, and a partition may stay unassigned. A partition may be assigned
-        only once, and only to a member that subscribes to its topic.
+        The result should depend on the group alone, not on the order of its members. A member may be left out
+        or be assigned nothing, and a partition may stay unassigned. A partition may be assigned only once,
+        and only to a member that subscribes to its topic.
         """
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - for subclasses

@@ -10,14 +10,16 @@ from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByT
 
 
 class PartitionColumns:
-    """Lists of partitions by topic, one list per member, concatenated. A run is one list's partitions of one topic.
+    """Lists of partitions by topic, one list per member, concatenated.
+
+    A run is one list's partitions of one topic.
 
     Attributes:
         names: Names in Kafka's order, including those of all topics here.
         list_starts: `(lists + 1,) int64`: the runs of list `i` are `list_starts[i]` to `list_starts[i + 1]`.
         run_topics: `(runs,) int32`: the topic of each run as an index into `names`, ascending within a list.
-        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i + 1]]`.
-            No run is empty.
+        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i
+            + 1]]`. No run is empty.
         partitions: `(partitions,) int32`: the partitions of all runs, ascending within a run.
     """
 
@@ -104,8 +106,8 @@ class PartitionColumns:
     def keys(self, topics: Sequence[str]) -> Int64Array:
         """Return the partitions of these topics as one number each, without negative partitions.
 
-        Returns:
-            `(partitions,) int64`: 2³² times the topic's index in `topics` + the partition, in the order of the lists.
+        Returns: `(partitions,) int64`: 2³² times the topic's index in `topics` + the partition, in the order
+            of the lists.
         """
         place_of = {topic: place for place, topic in enumerate(topics)}
         places = np.array([place_of.get(name, -1) for name in self.names], np.int64)

@@ -27,9 +27,10 @@ class Topic:
 
     Attributes:
         partitions: The number of partitions, which may be 0. They are numbered from 0.
-        racks: By partition, the racks of all replicas, including offline ones (KIP-881); None if they are unknown.
-        weights: `(partitions,) float64`: the load of each partition in any unit, such as bytes per second; None if all
-            are equal.
+        racks: By partition, the racks of all replicas, including offline ones (KIP-881); None if they are
+            unknown.
+        weights: `(partitions,) float64`: the load of each partition in any unit, such as bytes per second;
+            None if all are equal.
     """
 
     partitions: int
@@ -45,8 +46,8 @@ class Topic:
         """Create a topic.
 
         Raises:
-            InvalidInputError: The number of partitions is not an integer from 0 to 2³¹-1, the racks or weights do not
-                have one element per partition, or a weight is negative or not finite.
+            InvalidInputError: The number of partitions is not an integer from 0 to 2³¹-1, the racks or
+                weights do not have one element per partition, or a weight is negative or not finite.
         """
         object.__setattr__(self, "partitions", _partition_count(partitions))
         object.__setattr__(self, "racks", None if racks is None else self._racks(racks))
@@ -102,8 +103,8 @@ class Member:
     Attributes:
         id: The member id, assigned by the coordinator.
         topics: The subscribed topics, in the member's order; some may not exist.
-        owned: The partitions that the member claims to own (KIP-429). A claim may be out of date, contradict another
-            member's, or name partitions that do not exist.
+        owned: The partitions that the member claims to own (KIP-429). A claim may be out of date, contradict
+            another member's, or name partitions that do not exist.
         generation: The generation in which `owned` was assigned (KIP-792); -1 for none.
         instance_id: The `group.instance.id` of a static member (KIP-345); None for a dynamic member.
         rack: The `client.rack` (KIP-881); None if it is not set or empty.
@@ -132,8 +133,8 @@ class Member:
         """Create a member.
 
         Raises:
-            InvalidInputError: The id is not a string or is empty, the topics are not a collection of strings, or a
-                claimed partition is not an integer.
+            InvalidInputError: The id is not a string or is empty, the topics are not a collection of strings,
+                or a claimed partition is not an integer.
         """
         if not id or not isinstance(id, str):
             raise InvalidInputError(f"a member's id must be a string that is not empty, not {id!r}")
@@ -196,19 +197,19 @@ class Group:
 
     Attributes:
         members: The members. Their order has no meaning.
-        topics: The existing topics by name, at least the subscribed ones. As in Kafka, a subscribed topic that is not
-            here, or has no partitions, is ignored.
+        topics: The existing topics by name, at least the subscribed ones. As in Kafka, a subscribed topic
+            that is not here, or has no partitions, is ignored.
     """
 
     members: tuple[Member, ...]
     topics: Mapping[str, Topic]
 
     def __init__(self, members: Iterable[Member], topics: Mapping[str, int | Topic]) -> None:
-        """Create a group from members and topics; an integer stands for a topic with that number of partitions.
+        """Create a group. An integer stands for a topic with that number of partitions.
 
         Raises:
-            InvalidInputError: Two members have the same id, a topic's name is not a string, or a number of partitions
-                is out of range.
+            InvalidInputError: Two members have the same id, a topic's name is not a string, or a number of
+                partitions is out of range.
         """
         object.__setattr__(self, "members", tuple(members))
         object.__setattr__(self, "topics", {name: _topic(name, given) for name, given in topics.items()})
@@ -220,8 +221,8 @@ class Group:
     def subscribers(self) -> dict[str, list[Member]]:
         """Return the subscribed members of each topic.
 
-        Topics are sorted by name, members in Kafka's order (see `order.member_order`). Topics that do not exist, have no
-        partitions or have no subscriber are left out.
+        Topics are sorted by name, members in Kafka's order (see `order.member_order`). Topics that do not
+        exist, have no partitions or have no subscriber are left out.
         """
         members: dict[str, list[Member]] = {}
         for member in sorted(self.members, key=member_order):

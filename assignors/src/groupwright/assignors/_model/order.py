@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def utf16_order(text: str) -> bytes:
     """Return a sort key that orders strings as Java's `String.compareTo` does.
 
-    Java compares UTF-16 code units, Python code points. The orders differ between a character beyond the Basic
-    Multilingual Plane (two code units, the first below 0xE000) and one from 0xE000 to 0xFFFF.
+    Java compares UTF-16 code units, Python code points. The orders differ between a character beyond the
+    Basic Multilingual Plane (two code units, the first below 0xE000) and one from 0xE000 to 0xFFFF.
     """
     return text.encode("utf-16-be", "surrogatepass")
 
@@ -22,8 +22,9 @@ def utf16_order(text: str) -> bytes:
 def member_order(member: "Member") -> tuple[bool, bytes, bytes]:
     """Return a sort key: static members first, by `group.instance.id`, then dynamic ones by member id.
 
-    This is the order of Java's `AbstractPartitionAssignor.MemberInfo`, except that members with the same instance id are
-    sorted by member id. Java leaves them in the order of a hash map; a coordinator never puts them into one generation.
+    This is the order of Java's `AbstractPartitionAssignor.MemberInfo`, except that members with the same
+    instance id are sorted by member id. Java leaves them in the order of a hash map; a coordinator never puts
+    them into one generation.
     """
     instance_id = member.instance_id
     return instance_id is None, utf16_order(instance_id or ""), utf16_order(member.id)

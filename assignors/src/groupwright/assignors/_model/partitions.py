@@ -1,7 +1,7 @@
 """Partitions by topic, stored as one array of numbers.
 
-numpy is imported when the first array is created: a member that does not lead handles its claims and its assignment
-without numpy.
+numpy is imported when the first array is created: a member that does not lead handles its claims and its
+assignment without numpy.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,16 +24,17 @@ _MADE_LATER = frozenset({"names", "numbers", "partitions", "starts", "_topics", 
 class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     """Partitions by topic: a mapping from topics to ascending, read-only int32 arrays.
 
-    A set in the form of a mapping: duplicates count once, and a topic without partitions is not in it. It equals every
-    mapping with the same partitions, whatever their order and type. The partitions need not exist, since a member's
-    claims may be out of date.
+    A set in the form of a mapping: duplicates count once, and a topic without partitions is not in it. It
+    equals every mapping with the same partitions, whatever their order and type. The partitions need not
+    exist, since a member's claims may be out of date.
 
     Attributes:
-        names: Names in Kafka's order (see `order.utf16_order`), including those of all topics here. Instances that
-            were decoded or computed for one group share this tuple.
+        names: Names in Kafka's order (see `order.utf16_order`), including those of all topics here. Instances
+            that were decoded or computed for one group share this tuple.
         numbers: `(topics,) int32`: the topics that have partitions here, as ascending indexes into `names`.
         partitions: `(partitions,) int32`: the partitions of all topics, concatenated.
-        starts: `(topics + 1,) int64`: the partitions of `names[numbers[i]]` are `partitions[starts[i]:starts[i + 1]]`.
+        starts: `(topics + 1,) int64`: the partitions of `names[numbers[i]]` are
+            `partitions[starts[i]:starts[i + 1]]`.
         source: The columns that this is a list of, and its index there; None if it was not made from columns.
         ints: The partitions as tuples of int, by topic in order; None if it was not made from these.
     """
@@ -215,7 +216,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return hash((self.topics, self.partitions.tobytes()))
 
     def __repr__(self) -> str:
-        """Return the text of an equal dict of lists, with long lists abbreviated, or the size if there are many topics."""
+        """Return the text of an equal dict of lists, abbreviated, or the size if there are many topics."""
         if len(self) > _SHOWN_TOPICS:
             return f"<{self.count} partitions of {len(self)} topics>"
         import numpy as np  # noqa: PLC0415 - see the module

@@ -1,11 +1,11 @@
-"""Batch decoder: decodes the same field of many members at once, without a Python object per topic or partition.
+"""Batch decoder: decodes one field of many members at once, without a Python object per topic or partition.
 
-The size of each element of a list determines where the next one begins, so the elements of one list can only be
-located one after the other. Across lists they are located together: all first elements, then all second ones, and so
-on. Their contents are decoded afterwards, for all lists at once.
+The size of each element of a list determines where the next one begins, so the elements of one list can only
+be located one after the other. Across lists they are located together: all first elements, then all second
+ones, and so on. Their contents are decoded afterwards, for all lists at once.
 
-Nothing here raises. Malformed and unusual lists are marked as not valid, and `primitives.Reader` decodes those or raises
-the error.
+Nothing here raises. Malformed and unusual lists are marked as not valid, and `primitives.Reader` decodes
+those or raises the error.
 """
 
 import struct
@@ -31,10 +31,10 @@ _COUNT_BYTES = 4
 """Size of the count that a list begins with."""
 
 _PADDING = 2**16 + 16
-"""Zeros after all lists, so that the count that follows a name is in the buffer, whatever length the name claims."""
+"""Zeros after all lists, so that the count after a name is in the buffer for any claimed length."""
 
 _ITEMS_PER_PASS = 25
-"""Locating one element in each of many lists at once costs about as much as locating 25 elements one by one."""
+"""One step through many lists at once costs about as much as locating 25 elements one by one."""
 
 _MIN_STRING_BYTES = 2
 _MIN_RUN_BYTES = 6
@@ -42,14 +42,15 @@ _MIN_RUN_BYTES = 6
 _INT32_MIN = -(2**31)
 
 _MAX_ITEMS = 2**20
-"""Limit on the elements, and on the blocks of 16 bytes, that are decoded at a time; a list with more is not valid here.
+"""Limit on the elements, and on the blocks of 16 bytes, decoded at a time. A list with more is not valid.
 An element takes about 100 bytes while it is decoded, however few it takes in its list."""
 
 
 class BatchReader:
     """Reads one value after the other, each from the bytes of many members at once.
 
-    A member is no longer valid once a value is missing, malformed or unusual. Its later values are meaningless.
+    A member is no longer valid once a value is missing, malformed or unusual. Its later values are
+    meaningless.
 
     Attributes:
         starts: `(members,) int64`: the start of each member's bytes in the concatenation of all.
@@ -113,7 +114,7 @@ class BatchReader:
         return [listed for part in self._parts(members) for listed in self._strings(part)]
 
     def topic_partitions(self, where: BoolArray | None = None) -> PartitionColumns:
-        """Read an array of (topic, array of partitions), which may be unordered and repeat, of members that have one."""
+        """Read an array of (topic, array of partitions), in any order, of members that have one."""
         counts = unaligned_view(self._buffer, ">i4")[self.at]
         asked = np.ones(self.at.size, np.bool_) if where is None else where
         self.skip(np.where(asked & (counts == 0), _COUNT_BYTES, 0))
@@ -125,7 +126,7 @@ class BatchReader:
         return PartitionColumns(lists.names, starts, lists.run_topics, lists.run_starts, lists.partitions)
 
     def skip(self, sizes: Int64Array, least: int = 0) -> None:
-        """Skip this number of bytes of each member: none if it is negative, and not valid if it is less than `least`."""
+        """Skip bytes of each member: none if the size is negative, which is not valid below `least`."""
         at = self.at + np.maximum(sizes, 0)
         self.valid &= (at <= self.ends) & (sizes >= least)
         self.at = np.minimum(at, self.ends)
@@ -336,7 +337,7 @@ class _ListOffsets:
             found[rows[turn] + np.repeat(rounds, active)] = np.concatenate(places)
 
     def check(self, of: Int64Array, ends: Int64Array, name_sizes: Int64Array) -> None:
-        """Invalidate lists with an element beyond their data or a long name, and set the ends of the others."""
+        """Invalidate lists with an element beyond their data or a long name; set the ends of the others."""
         self.invalidate(of[(ends > self._ends[of]) | (name_sizes > MAX_NAME_BYTES)])
         last = np.cumsum(self._counts) - 1
         some = self._counts > 0

@@ -1,8 +1,9 @@
 """ConsumerProtocol: subscriptions in JoinGroup and assignments in SyncGroup, as bytes.
 
-The formats are Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3. As in Kafka, a
-newer version is decoded as version 3, and bytes after the last field are ignored in every version. Unlike Kafka, strings
-that are not UTF-8 (Kafka replaces the invalid bytes) and lengths below -1 (Kafka decodes null) are errors.
+The formats are Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3. As
+in Kafka, a newer version is decoded as version 3, and bytes after the last field are ignored in every
+version. Unlike Kafka, strings that are not UTF-8 (Kafka replaces the invalid bytes) and lengths below -1
+(Kafka decodes null) are errors.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +32,8 @@ class Subscription:
 
     Attributes:
         topics: The subscribed topics.
-        user_data: The result of the assignor's `user_data`. None and empty bytes differ: Java members send None where
-            librdkafka's send empty bytes.
+        user_data: The result of the assignor's `user_data`. None and empty bytes differ: Java members send
+            None where librdkafka's send empty bytes.
         owned: The partitions that the member still owns (version 1, KIP-429).
         generation: The generation in which they were assigned (version 2, KIP-792); -1 for none.
         rack: The member's rack (version 3, KIP-881), or None.
@@ -61,8 +62,8 @@ class MemberAssignment:
 def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSION) -> bytes:
     """Encode a subscription, without the fields that the version does not have.
 
-    Topics and partitions are sorted, since the coordinator compares the bytes, and rebalances the group when a member's
-    differ (KAFKA-12898).
+    Topics and partitions are sorted, since the coordinator compares the bytes, and rebalances the group when
+    a member's differ (KAFKA-12898).
 
     Raises:
         InvalidInputError: The version does not exist, or a value is too large for its field.
@@ -84,8 +85,8 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
 def decode_subscription(data: bytes) -> Subscription:
     """Decode a subscription.
 
-    Fields that the version does not have get their defaults. As in Kafka, an empty rack is None, and every negative
-    generation is -1. The owned partitions need not exist.
+    Fields that the version does not have get their defaults. As in Kafka, an empty rack is None, and every
+    negative generation is -1. The owned partitions need not exist.
 
     Raises:
         MalformedBytesError: The bytes are not a subscription.
@@ -113,8 +114,8 @@ def encode_assignment(
 def decode_assignment(data: bytes) -> MemberAssignment:
     """Decode one member's assignment.
 
-    The partitions need not exist. The coordinator sends empty bytes to a member that the leader left out; these are not an
-    assignment.
+    The partitions need not exist. The coordinator sends empty bytes to a member that the leader left out;
+    these are not an assignment.
 
     Raises:
         MalformedBytesError: The bytes are not an assignment.

@@ -54,7 +54,7 @@ def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscrip
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """The subscriptions of a group's members by field: element `i` is that of member `i`. See `Subscription`."""
+    """The subscriptions of a group's members by field, one element per member. See `Subscription`."""
 
     topics: list[tuple[str, ...]]
     user_data: list[bytes | None]
@@ -136,8 +136,8 @@ def _read_versions(reader: bulk.BatchReader) -> Int64Array:
 def _read_topics(reader: bulk.BatchReader, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
     """Read the topics, which are the same bytes for most members of most groups.
 
-    Of all lists with the same first bytes one is decoded. The others are only compared with it, and decoded if they
-    differ.
+    Of all lists with the same first bytes one is decoded. The others are only compared with it, and decoded
+    if they differ.
     """
     heads = [data[_VERSION_SIZE : _VERSION_SIZE + _HEAD] for data in metadata]
     first_of: dict[bytes, int] = {}
@@ -182,7 +182,8 @@ def _pack_assignments(
         topics: The names of the topics.
         list_starts: `(arrays + 1,) int64`: the first run of each array, and the number of runs.
         run_topics: `(runs,) int32`: the topic of each run, as an index into `topics`.
-        run_starts: `(runs + 1,) int64`: the first partition of each run, and the number of partitions. No run is empty.
+        run_starts: `(runs + 1,) int64`: the first partition of each run, and the number of partitions. No run
+            is empty.
         partitions: `(partitions,) int32`: the partitions of all runs.
         head: Bytes before each array.
         tail: Bytes after each array.

@@ -1,4 +1,4 @@
-"""Interning: names decoded in arrays, where each distinct name becomes a string once, and is a number from then on."""
+"""Interning: names decoded in arrays; each distinct name becomes a string once, and a number."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat, zip_longest

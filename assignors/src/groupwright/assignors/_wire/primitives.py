@@ -15,7 +15,8 @@ _MAX_STRING = 2**15 - 1
 class Reader:
     """Reads one value after the other from bytes.
 
-    Every length is checked against the remaining bytes before it is used. Bytes after the last value are ignored.
+    Every length is checked against the remaining bytes before it is used. Bytes after the last value are
+    ignored.
     """
 
     __slots__ = ("_what", "data", "names", "offset")
@@ -26,7 +27,8 @@ class Reader:
         Args:
             data: The bytes.
             what: Their content, for error messages.
-            names: Strings decoded so far, by their bytes. Readers that share this mapping share equal strings.
+            names: Strings decoded so far, by their bytes. Readers that share this mapping share equal
+                strings.
         """
         self.data = data
         self.names = {} if names is None else names
