@@ -162,7 +162,7 @@ def test_partitions_that_nobody_consumes_are_logged(caplog: pytest.LogCaptureFix
             Planned({"c-1": {"t": [1]}}), [joining("c-1", "t", "u")], {"t": 3, "u": 1, "unwanted": 1}
         )
     (message,) = caplog.messages
-    assert message.startswith("Assignor 'planned' assigns 3 partitions of subscribed topics to no member")
+    assert message.startswith("Assignor 'planned' leaves 3 partitions of subscribed topics unassigned")
     assert message.endswith("{'t': [0, 2], 'u': [0]}")
 
 

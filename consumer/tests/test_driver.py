@@ -40,6 +40,7 @@ from groupwright.consumer._protocol.model import (
     Offsets,
     SyncGroupResponse,
 )
+from groupwright.consumer._protocol.rebalance import Leadership
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
 
@@ -384,6 +385,36 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
 
     assert len(told) == 1
     assert "DESCRIBE" in told[0]
+
+
+def test_a_leader_evaluates_its_assignment_after_syncgroup_and_once(
+    rig: Rig, script: Script, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    """The group waits for SyncGroup; it need not wait for the leader's statistics."""
+    order: list[object] = []
+    evaluate = rig.driver._leader.evaluate
+
+    async def sync(*_: object) -> SyncGroupResponse:
+        order.append("sync")
+        return SyncGroupResponse(assignment=b"t")
+
+    async def evaluated(generation: int) -> Leadership | None:
+        order.append(await evaluate(generation))
+        order.append(await evaluate(generation))
+        return None
+
+    monkeypatch.setattr(rig.network, "sync", sync)
+    monkeypatch.setattr(rig.driver._leader, "evaluate", evaluated)
+    member = JoinedMember("m-1", None, encode_subscription(Subscription(("t",))))
+    script.say(
+        "join",
+        JoinGroupResponse(generation=1, protocol="range", leader="m-1", member_id="m-1", members=(member,)),
+    )
+    script.say("fetch_topics", MetadataResponse({"t": Topic(2)}))
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
+    eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
+
+    assert order == ["sync", Leadership(members=1, moved=0, moves_needed=0, imbalance=0), None]
 
 
 # --- Commits when the consumer is closed ----------------------------------------------------------------

@@ -75,8 +75,8 @@ def test_the_best_is_what_the_sticky_assignors_reach(name: str) -> None:
 def test_a_report_reads_as_sentences() -> None:
     report = check(CooperativeDealer(), random_groups(count=20), large=large_group(2, 3, 4))
     lines = str(report).splitlines()
-    assert lines[0].startswith("Assignor 'cooperative-dealer' is sound in 20 groups, with ")
-    assert lines[1] == "Cooperation: it settles in 2 rounds at most."
+    assert lines[0].startswith("Assignor 'cooperative-dealer' passed on 20 groups with ")
+    assert lines[1] == "Cooperation: converges within 2 rebalances."
     assert [line.split(":")[0] for line in lines[2:]] == [
         "Balance",
         "Stickiness",
@@ -224,7 +224,7 @@ def test_what_an_assignor_must_not_do_is_found_and_said_with_the_group(
         error = caught.value
         assert re.match(fault, error.fault), error.fault
         assert str(error).startswith(
-            f"{error.fault}\nThat is group {error.number} of those tried. Members:\n"
+            f"{error.fault}\nThis is group {error.number} of those tested. Members:\n"
         )
         assert all(member.id in str(error) for member in error.group.members)
         again = next(itertools.islice(random_groups(seed), error.number, None))

@@ -1,16 +1,18 @@
-"""Partition assignors for Kafka consumer groups: chosen, written and trusted.
+"""Partition assignors for Kafka consumer groups.
 
-- The model: a `Group` of `Member`s and `Topic`s goes in, an `Assignment` comes out. It maps member ids to
-  `PartitionsByTopic`, which map topics to ascending arrays of partitions.
-- The assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor`, by
-  Kafka's name from `by_name`. One's own is a subclass of `Assignor`, with a name and a method `assign`. The
-  function `assign` runs any of them and checks the result; `unassigned` tells what it gives to nobody.
-- The leader's step: `perform_assignment` takes what JoinGroup brings and returns what SyncGroup wants, in bytes.
-- `evaluate` tells how good an assignment is, and how good the best one would be.
-- The wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
+- Model: an assignor turns a `Group` of `Member`s and `Topic`s into an `Assignment`, which maps member ids to
+  `PartitionsByTopic`; these map topics to ascending arrays of partitions.
+- Assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor` and `CooperativeStickyAssignor`, also
+  `by_name`. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
+  `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
+  assigned.
+- Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
+  request.
+- Quality: `evaluate` returns the quality of an assignment, and of the best one.
+- Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
-All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own. What needs numpy is
-imported at its first use, so that importing this package costs next to nothing.
+Everything is pure: no I/O, no clock, no threads, no global state. Modules that need numpy are imported on
+first use, so that importing this package is cheap.
 
 Example:
     >>> from groupwright.assignors import Group, Member, RangeAssignor
@@ -102,7 +104,7 @@ _HOMES = {
     "encode_assignments": "_wire.group_codec",
     "encode_subscription": "_wire.consumer_protocol",
 }
-"""The modules of what is imported at its first use."""
+"""Modules of the names that are imported on first use."""
 
 __all__ = [
     "NEWEST_VERSION",
@@ -151,7 +153,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is used for the first time."""
+    """Import a name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

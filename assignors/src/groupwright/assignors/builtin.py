@@ -1,4 +1,4 @@
-"""The assignors that come with Groupwright, by name."""
+"""Built-in assignors by name."""
 
 from groupwright.assignors._model.assignor import Assignor
 from groupwright.assignors.errors import AssignorError
@@ -8,15 +8,15 @@ from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssign
 
 
 def builtin_assignors() -> tuple[Assignor, ...]:
-    """Return a new instance of each."""
+    """Return a new instance of each built-in assignor."""
     return RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor()
 
 
 def by_name(name: str) -> Assignor:
-    """Return a new instance of the assignor that Kafka knows by this name.
+    """Return a new instance of the built-in assignor with this name.
 
     Raises:
-        AssignorError: There is none; the message names those that there are.
+        AssignorError: There is none; the message lists the names.
     """
     assignors = {assignor.name: assignor for assignor in builtin_assignors()}
     if name in assignors:

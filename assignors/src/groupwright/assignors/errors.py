@@ -1,4 +1,4 @@
-"""The assignors' exceptions."""
+"""Exceptions of the assignors."""
 
 from groupwright.core import GroupwrightError
 
@@ -6,7 +6,7 @@ __all__ = ["AssignorError", "GroupwrightError", "InvalidInputError", "MalformedB
 
 
 class InvalidInputError(GroupwrightError, ValueError):
-    """A value handed to Groupwright cannot be: a member, a topic, a partition, a subscription."""
+    """An argument is invalid: a member, a topic, a partition or a subscription."""
 
 
 class AssignorError(GroupwrightError):
@@ -17,17 +17,17 @@ class AssignorError(GroupwrightError):
 
 
 class MalformedBytesError(GroupwrightError, ValueError):
-    """Bytes do not follow the format that they should.
+    """Bytes cannot be decoded.
 
     Attributes:
-        what: What was being read, such as `subscription`.
-        offset: Where the reader stood: the bytes before it are in order.
-        expected: What should stand there.
-        found: What stands there instead.
+        what: The kind of data, such as `subscription`.
+        offset: The offset of the first byte that could not be decoded.
+        expected: The expected content at this offset.
+        found: The actual content.
     """
 
     def __init__(self, what: str, offset: int, expected: str, found: str) -> None:
-        """Keep the place and the reason apart, for a caller that adds whose bytes they were."""
+        """Store the offset and the reason separately, for callers that build their own message."""
         super().__init__(what, offset, expected, found)
         self.what = what
         self.offset = offset
@@ -35,5 +35,5 @@ class MalformedBytesError(GroupwrightError, ValueError):
         self.found = found
 
     def __str__(self) -> str:
-        """Say what was read, where, what was expected, and what is there."""
+        """Return the message."""
         return f"malformed {self.what}: at byte {self.offset}, expected {self.expected}, found {self.found}"

@@ -21,8 +21,8 @@ def perform_assignment(
 ) -> dict[str, bytes]:
     """Assign a group's partitions, as its leader does between JoinGroup and SyncGroup.
 
-    The same as Java's `ConsumerCoordinator.onLeaderElected`. A leader that has to look the topics up first calls
-    `decode_members`, `subscribed_topics`, `assign_members` and `encode_assignments` one by one.
+    The same as Java's `ConsumerCoordinator.onLeaderElected`. A leader that has to look the topics up first
+    calls `decode_members`, `subscribed_topics`, `assign_members` and `encode_assignments` one by one.
 
     Args:
         assignor: The assignor that the coordinator chose.
@@ -77,8 +77,8 @@ def assign_members(
 ) -> tuple[Group, Assignment]:
     """Run the assignor on a group of these members, and check its result.
 
-    A partition of a subscribed topic that no member is assigned and no member owns is not consumed. An assignor may
-    leave one out on purpose, so that is a warning in the log and not an error.
+    A partition of a subscribed topic that no member is assigned and no member owns is not consumed. An
+    assignor may leave one out on purpose, so that is a warning in the log and not an error.
 
     Args:
         assignor: The assignor.
@@ -98,7 +98,7 @@ def assign_members(
     unconsumed = _unconsumed(group, assignment)
     if unconsumed:
         _log.warning(
-            "Assignor %r assigns %d partitions of subscribed topics to no member, so they are not consumed: %r",
+            "Assignor %r leaves %d partitions of subscribed topics unassigned, so they are not consumed: %r",
             assignor.name,
             unconsumed.count,
             unconsumed,

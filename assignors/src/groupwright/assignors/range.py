@@ -10,23 +10,24 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor(Assignor):
-    """Cuts each topic into ranges, one a subscriber: Java's `RangeAssignor`, result for result.
+    """Divides each topic into one range per subscriber, exactly as Java's `RangeAssignor` does.
 
-    In this order it sees to it that
+    Its priorities, in this order:
 
-    1. every partition of a subscribed topic has an owner;
-    2. of each topic by itself, no member gets two partitions more than another, and what a member gets is
-       one range;
-    3. topics with the same subscribers and the same number of partitions are cut in the same places, so
-       that joined topics stay together;
-    4. members get partitions of which a replica is in their rack (KIP-881). All replicas count, offline ones
-       too, and a member without a rack is at home in each. The shares are as large as without racks, but then
-       no ranges. This is how Java does it, one member or partition after the other, and it can miss matches;
-    5. the first members get the larger shares. Static members come first, by `group.instance.id`, and so
-       keep their partitions over a restart; then dynamic ones, by member id.
+    1. Every partition of a subscribed topic has an owner.
+    2. Within each topic, the members' numbers of partitions differ by at most one, and each member has one
+       range.
+    3. Topics with the same subscribers and the same number of partitions are divided at the same partitions,
+       so that joined topics are co-partitioned.
+    4. Members are assigned partitions with a replica in their rack (KIP-881). All replicas count, including
+       offline ones, and a member without a rack matches every partition. The numbers of partitions stay as
+       without racks, but they are no longer ranges. As in Java, members and partitions are processed one by
+       one, which can miss matches.
+    5. The first members get the larger ranges. Static members come first, by `group.instance.id`, so they
+       keep their partitions over a restart; then dynamic members, by member id.
 
-    It does not balance across topics: with many topics of few partitions the last members idle. Nor does it
-    look at what members own.
+    It does not balance across topics: with many topics of few partitions, the last members are idle. It
+    ignores the partitions that members own.
 
     Example:
         Members a, b and c subscribe to `orders` (7 partitions) and to `audit` (2)::
@@ -35,14 +36,14 @@ class RangeAssignor(Assignor):
             b: orders 3 4,   audit 1
             c: orders 5 6
 
-        If a is in rack r1, b and c are in r2, and of `orders` the even partitions are in r1 and the odd ones in
-        r2, then a gets 0, 2 and 4, b gets 1 and 3, and c gets 5; what is left, 6, goes to c too.
+        If a is in rack r1, b and c are in r2, and the even partitions of `orders` are in r1 and the odd ones
+        in r2, then a is assigned 0, 2 and 4, b 1 and 3, and c 5 and the remaining 6.
     """
 
     name = "range"
 
     def assign(self, group: Group) -> "Assignment":
-        """Return the ranges."""
-        from groupwright.assignors._algorithms.range import plan_ranges  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        """Assign the group's partitions."""
+        from groupwright.assignors._algorithms.range import plan_ranges  # noqa: PLC0415 - imports numpy, which only leaders need
 
         return plan_ranges(group)

@@ -10,17 +10,18 @@ if TYPE_CHECKING:
 
 
 class RoundRobinAssignor(Assignor):
-    """Deals out all partitions like cards: Java's `RoundRobinAssignor`, result for result.
+    """Assigns all partitions in turn, exactly as Java's `RoundRobinAssignor` does.
 
-    In this order it sees to it that
+    Its priorities, in this order:
 
-    1. every partition of a subscribed topic has an owner;
-    2. partitions are dealt topic by topic, by name, each to the next member around the table that
-       subscribes to the topic; the deal goes on from topic to topic where it stood. Static members sit
-       first, by `group.instance.id`; then dynamic ones, by member id.
+    1. Every partition of a subscribed topic has an owner.
+    2. Partitions are assigned topic by topic, sorted by name, each to the next member that subscribes to the
+       topic. The next topic continues where the previous one ended. Static members come first, by
+       `group.instance.id`; then dynamic members, by member id.
 
-    If all subscribe to the same, no member so gets two partitions more than another. If not, the result may
-    be far from even. What members own is not looked at: one member more or less moves most partitions.
+    With equal subscriptions, the members' numbers of partitions differ by at most one. With different ones,
+    the result may be unbalanced. The partitions that members own are ignored: one member more or less moves
+    most partitions.
 
     Example:
         Members a and b subscribe to `audit` and `orders`, of 3 partitions each::
@@ -32,7 +33,7 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(self, group: Group) -> "Assignment":
-        """Return the deal."""
-        from groupwright.assignors._algorithms.roundrobin import plan_round_robin  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        """Assign the group's partitions."""
+        from groupwright.assignors._algorithms.roundrobin import plan_round_robin  # noqa: PLC0415 - imports numpy, which only leaders need
 
         return plan_round_robin(group)

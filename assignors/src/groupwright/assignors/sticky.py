@@ -12,38 +12,38 @@ if TYPE_CHECKING:
 
 
 class StickyAssignor(Assignor):
-    """Balances as well as can be, and moves as little as that allows: Kafka's `sticky`, made exact.
+    """Computes the best balance with the fewest moves: Kafka's `sticky`, but exact.
 
-    In this order it sees to it that
+    Its priorities, in this order:
 
-    1. every partition of a subscribed topic has one owner, who subscribes to the topic;
-    2. loads are even: no other assignment has a smaller sum of squared loads, and so none has a smaller maximum;
-    3. racks match: of those assignments none has more partitions whose owner is in a rack of one of their
-       replicas (KIP-881; offline replicas count). A member without a rack matches every partition, and a
-       partition without racks every member;
-    4. partitions stay: of those, none takes fewer partitions from an owner who is still there, subscribes to the
-       topic, and whose claim holds;
-    5. topics are spread: what is still open gives each topic's partitions to as many of its members as it can.
+    1. Every partition of a subscribed topic has one owner, which subscribes to the topic.
+    2. Balance: no other assignment has a smaller sum of squared loads. So none has a smaller maximum load.
+    3. Racks: of those assignments, none has fewer rack mismatches (KIP-881). A partition mismatches if its
+       owner is in a rack without a replica of it; offline replicas count. A member without a rack matches
+       every partition, and a partition without racks every member.
+    4. Stickiness: of those, none takes fewer partitions from an owner that is still a member, subscribes to
+       the topic, and whose claim holds.
+    5. Spread: the remaining choice spreads the partitions of each topic over as many members as possible.
 
-    Points 1 to 4 hold exactly, for equal and for different subscriptions, and for groups of any size: what grows
-    with the size is the time. Point 5 is a heuristic; it is exact where nobody owns anything, all subscribe to
-    the same, and no racks matter. It chooses among partitions only after points 2 to 4 have settled how many of
-    which racks and subscribers each member gets and gives up, and never moves one for it: where racks matter,
-    and after many have joined one by one, members may have several partitions of a topic that others of its
-    subscribers have none of. The result depends on nothing but the group's content.
+    Priorities 1 to 4 are met exactly, for equal and for different subscriptions, and for groups of any size;
+    only the time grows with the size. Priority 5 is a heuristic, which is exact if no partitions are owned,
+    all subscriptions are equal, and no racks matter. It chooses partitions only after priorities 2 to 4 have
+    settled how many of which racks and subscribers each member gains and releases, and moves none. So where
+    racks matter, or after many members have joined one by one, a member may have several partitions of a
+    topic while another subscriber has none. The result depends on the group's content alone.
 
-    What a member owns is a claim, and checked. Of several members that claim a partition, the one with the
-    highest generation owns it; if two claim it in that one, nobody does. Claims to topics and partitions that do
-    not exist, or that the member does not subscribe to, own nothing.
+    Owned partitions are claims, which are verified. Of several members that claim a partition, the one with
+    the highest generation owns it; if two claim it in that generation, none does. Claims to topics and
+    partitions that do not exist, or that the member does not subscribe to, are ignored.
 
-    Members give everything up before they join (EAGER), and say in the user data what they had: user data of
-    Kafka's version 1, or 0, is read, and version 1 written. What cannot be read says nothing. So an instance
-    that is a member's remembers its last assignment; `assign` does not look at it.
+    Members revoke all partitions before they join (EAGER), and send the previous ones in the user data.
+    Kafka's versions 0 and 1 are decoded, and version 1 is encoded; user data that cannot be decoded is
+    ignored. For this purpose, a member's instance remembers its last assignment; `assign` does not use it.
 
-    Example:
-        Members a (subscribed to `orders`), b (`orders` and `audit`) and c (`audit`) own 3, 4 and 5 of 6
-        partitions each. All can have 4. From c to a, who have no topic in common, it takes two moves, by way of
-        b; an assignor that only looks for better places for single partitions finds none, and stops.
+    Example: Members a (subscribed to `orders`), b (`orders` and `audit`) and c (`audit`) own 3, 4 and 5
+        partitions of two topics with 6 each. Each can have 4. From c to a, which have no topic in common,
+        this takes two moves by way of b. An assignor that only tries to move single partitions finds no
+        improvement, and stops.
 
         >>> from groupwright.assignors import Group, Member, PartitionsByTopic
         >>> def member(id, topics, owned):
@@ -66,44 +66,43 @@ class StickyAssignor(Assignor):
     name = "sticky"
 
     def __init__(self) -> None:
-        """Start as a member that has not had anything."""
+        """Create the assignor of a member without a previous assignment."""
         self._last: Owned | None = None
 
-    def user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - the leader looks at that
-        """Return what this member had, or None if it has not been in a generation."""
+    def user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - part of the interface
+        """Return the last assignment in Kafka's format; None before the first one."""
         return None if self._last is None else encode_owned(self._last)
 
     def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
-        """Remember what this member got."""
+        """Remember the assignment."""
         self._last = Owned(assignment, generation)
 
     def assign(self, group: Group) -> "Assignment":
-        """Return who gets what now."""
-        from groupwright.assignors._algorithms.sticky import plan_sticky  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        """Assign the group's partitions."""
+        from groupwright.assignors._algorithms.sticky import plan_sticky  # noqa: PLC0415 - imports numpy, which only leaders need
 
         return plan_sticky(group)
 
 
 class CooperativeStickyAssignor(Assignor):
-    """As `StickyAssignor`, for members that keep what they have over a rebalance: Kafka's `cooperative-sticky`.
+    """`StickyAssignor` for members that keep their partitions in a rebalance: Kafka's `cooperative-sticky`.
 
-    Its priorities are those of `StickyAssignor`, in the same order and as exact. But a partition that is to move
-    while a member still claims it is given to nobody at first: whoever has it sees that it is not among its own
-    any more, gives it up, and joins again (KIP-429), and the rebalance that follows hands it over. That one
-    withholds nothing, unless the group has changed again or members do not give up what they should: all that
-    members still have is to be theirs, so none of it has to move. To whom the partitions go is decided then, from
-    what members have then: no leader needs to remember a plan.
+    It has the priorities of `StickyAssignor`, and meets them as exactly. But a partition that moves while a
+    member claims it stays unassigned at first: its owner finds it missing from its assignment, revokes it,
+    and joins again (KIP-429), and the next rebalance assigns it. That rebalance withholds nothing, unless the
+    group has changed again or a member has not revoked its partitions: all claimed partitions belong to their
+    owners in the target assignment, so none has to move. The new owners are computed then, from the claims at
+    that time, so no leader has to remember a plan.
 
-    A partition that several members claim in the same generation is withheld even from these. One that is
-    claimed by its owner, and by others whose claims are out of date, stays where it is. A member that claims
-    what it does not subscribe to cannot keep it, but it is withheld from others too.
+    A partition that several members claim in the same generation is withheld from these too. A partition that
+    its owner claims, and others with outdated claims, stays. A member that claims a partition that it does
+    not subscribe to cannot keep it, but it is withheld from the others.
 
-    What a member owns stands in its subscription. Members that send no generation there (before version 2) have
-    it in the user data, which holds nothing else.
+    Owned partitions are part of the subscription. Members with subscriptions before version 2, which have no
+    generation, send it in the user data.
 
-    Example:
-        Member a owns all four partitions of `orders`; b joins. Two partitions are to move. They are withheld,
-        and when a has joined again without them, b gets them.
+    Example: Member a owns all four partitions of `orders`, and b joins. Two partitions move: they are
+        withheld, and b is assigned them when a has joined again without them.
 
         >>> from groupwright.assignors import Group, Member
         >>> def join(owned_by_a):
@@ -121,11 +120,11 @@ class CooperativeStickyAssignor(Assignor):
     protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
     def __init__(self) -> None:
-        """Start as a member that has not been in a generation."""
+        """Create the assignor of a member that has not been in a generation."""
         self._generation = NO_GENERATION
 
-    def user_data(self, topics: frozenset[str]) -> bytes:  # noqa: ARG002 - the leader looks at that
-        """Return this member's last generation, for leaders that do not find it in the subscription."""
+    def user_data(self, topics: frozenset[str]) -> bytes:  # noqa: ARG002 - part of the interface
+        """Return the last generation, for leaders that do not find it in the subscription."""
         return encode_generation(self._generation)
 
     def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - claimed anyway
@@ -133,7 +132,7 @@ class CooperativeStickyAssignor(Assignor):
         self._generation = generation
 
     def assign(self, group: Group) -> "Assignment":
-        """Return who gets what now."""
-        from groupwright.assignors._algorithms.sticky import plan_cooperative  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        """Assign the group's partitions."""
+        from groupwright.assignors._algorithms.sticky import plan_cooperative  # noqa: PLC0415 - imports numpy, which only leaders need
 
         return plan_cooperative(group)

@@ -1,4 +1,4 @@
-"""A test kit for one's own assignor: is it sound, how good are its assignments, and how fast does it make them?
+"""Test kit for assignors: correctness, quality of the assignments, and speed.
 
 Example:
     >>> from groupwright.assignors import by_name
@@ -20,27 +20,25 @@ __all__ = ["FaultyAssignorError", "Report", "UserData", "check", "large_group", 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How good and how fast an assignor is that has been found sound; `str` puts it in sentences.
+    """Quality and speed of an assignor that passed `check`; `str` returns it as text.
 
-    What "best" means is said at `groupwright.assignors.AssignmentQuality`.
+    `groupwright.assignors.AssignmentQuality` defines the best assignment.
 
     Attributes:
-        assignor: Its name.
-        groups: How many groups it was tried on.
-        partitions: How many partitions they had for it to give.
-        balanced: In how many groups its assignment is as even as one can be.
-        worst_imbalance: How many more partitions than in the best assignment were between the members with the
-            most and the fewest, where it is the least even.
-        moved: How many partitions left a member that could have kept them, in all groups.
-        best_moved: How many had to, in the best assignments.
-        far: How many partitions have an owner in a rack where they have no replica, in all groups.
-        best_far: How many have in the best assignments.
-        most_rounds: In how many rebalances a cooperative assignor came to the end, at most; of others, 0.
-        seconds: How long the longest assignment took, with the checks of its result.
-        seconds_large: The same for the large group, None if there was none.
-        fingerprint: A digest of all assignments: the same in every run, on every machine. Pin it in a test, and
-            you hear of every change, even of one between two runs of the same code (a set of strings, say, has
-            another order in each process).
+        assignor: The assignor's name.
+        groups: The number of groups that it was tested on.
+        partitions: The number of their subscribed partitions.
+        balanced: The number of groups whose assignment is as balanced as possible.
+        worst_imbalance: The largest imbalance in excess of the minimum, in partitions.
+        moves: Partitions taken from a member that could have kept them, in all groups.
+        min_moves: The same in the best assignments.
+        rack_mismatches: Partitions whose owner is in a rack without a replica, in all groups.
+        min_rack_mismatches: The same in the best assignments.
+        most_rounds: The most rebalances until a cooperative assignor converged; 0 for others.
+        seconds: The longest time of one assignment, including the checks of its result.
+        seconds_large: The same for the large group; None without one.
+        fingerprint: A digest of all assignments, the same in every run and on every machine. Assert it in a
+            test to notice every change, including results that depend on the order of a set of strings.
     """
 
     assignor: str
@@ -58,8 +56,8 @@ class Report:
     fingerprint: str
 
     def __str__(self) -> str:
-        """Say all of it."""
-        cooperation = f"\nCooperation: it settles in {self.most_rounds} rounds at most." * (
+        """Return the report as text."""
+        cooperation = f"\nCooperation: converges within {self.most_rounds} rebalances." * (
             self.most_rounds > 0
         )
         large = (
@@ -68,12 +66,13 @@ class Report:
             else f"; the large group takes {self.seconds_large * 1000:.1f} ms"
         )
         return (
-            f"Assignor {self.assignor!r} is sound in {self.groups} groups, with {self.partitions} partitions to give."
+            f"Assignor {self.assignor!r} passed on {self.groups} groups with {self.partitions} partitions."
             f"{cooperation}\n"
-            f"Balance: as even as can be in {self.balanced} groups; in the others members are at most "
-            f"{self.worst_imbalance} partitions further apart than they had to be.\n"
-            f"Stickiness: {self.moves} partitions moved; in the best assignments {self.min_moves} do.\n"
-            f"Racks: {self.rack_mismatches} partitions have an owner far away; in the best assignments {self.min_rack_mismatches} have.\n"
+            f"Balance: optimal in {self.balanced} groups; in the others the imbalance exceeds the minimum by "
+            f"up to {self.worst_imbalance} partitions.\n"
+            f"Stickiness: {self.moves} moves; the best assignments have {self.min_moves}.\n"
+            f"Racks: {self.rack_mismatches} mismatches; "
+            f"the best assignments have {self.min_rack_mismatches}.\n"
             f"Speed: {self.seconds * 1000:.1f} ms at most{large}.\n"
             f"Fingerprint: {self.fingerprint}"
         )
@@ -88,35 +87,35 @@ def check(
     rounds: int = 2,
     large: Group | None = None,
 ) -> Report:
-    """Try an assignor on many groups, and raise an error if it is not sound.
+    """Test an assignor on many groups.
 
-    Sound means, for every group:
+    The assignor passes if, for every group,
 
-    - it raises nothing, and leaves the group as it is;
-    - what it returns is an assignment of the group: see `groupwright.assignors.assign`;
-    - every partition that somebody subscribes to has an owner. A cooperative assignor may withhold one that
-      somebody claims;
-    - the result is the same when it is asked again, and when members, topics and subscriptions come in another
-      order;
-    - if it is cooperative (KIP-429): no partition goes to a member while another claims it, except one that it
-      has claimed in a later generation; and when all have given up what they are no longer given, and have
-      joined again, and so on, it comes to an end.
+    - it raises nothing, and does not modify the group;
+    - its result is an assignment of the group (see `groupwright.assignors.assign`);
+    - every subscribed partition is assigned. A cooperative assignor may withhold a partition that a member
+      claims;
+    - the result is the same when it is called again, and when members, topics and subscriptions are
+      reordered;
+    - if it is cooperative (KIP-429), no partition is assigned to a member while another claims it, unless the
+      member claims it in a later generation; and it converges: when all members have revoked what they are no
+      longer assigned, and have joined again, at last nothing moves.
 
-    Every member has an assignor of its own, a deep copy, which hears of the member's share by `on_assignment`
-    and is asked for its `user_data`, as in a group. Members whose user data is in the group already keep it. If
-    the assignor is not cooperative, members own nothing when they join.
+    Every member has its own deep copy of the assignor. As in a group, `on_assignment` is called with the
+    member's assignment, and `user_data` before it joins. Members whose user data is part of the group keep
+    it. If the assignor is not cooperative, members own nothing when they join.
 
     Args:
         assignor: The assignor.
         groups: The groups, small ones first; by default `random_groups(seed)`.
-        seed: Which random groups.
-        may_leave_out: Whether it may give a partition to nobody.
-        rounds: How many rebalances a cooperative assignor may take.
+        seed: The seed of the random groups.
+        may_leave_out: Whether it may leave partitions unassigned.
+        rounds: How many rebalances a cooperative assignor may take to converge.
         large: A group to measure the time with; by default `large_group()`, unless `groups` are given.
 
     Raises:
-        FaultyAssignorError: It is not sound. The message says what it does to which group.
-        AssignorError: It is not an assignor, since a name or protocols are wrong.
+        FaultyAssignorError: The assignor fails. The message describes the fault and the group.
+        AssignorError: It is not an assignor: its name or protocols are invalid.
     """
     check_assignor(assignor)
     outcomes = [
@@ -125,17 +124,17 @@ def check(
     ]
     if large is None and groups is None:
         large = large_group()
-    measures = [outcome.measures for outcome in outcomes]
+    qualities = [outcome.quality for outcome in outcomes]
     return Report(
         assignor=assignor.name,
         groups=len(outcomes),
-        partitions=sum(each.partitions for each in measures),
-        balanced=sum(each.sum_of_squares == each.min_sum_of_squares for each in measures),
-        worst_imbalance=max((each.imbalance - each.min_imbalance for each in measures), default=0),
-        moves=sum(each.moves for each in measures),
-        min_moves=sum(each.min_moves for each in measures),
-        rack_mismatches=sum(each.rack_mismatches for each in measures),
-        min_rack_mismatches=sum(each.min_rack_mismatches for each in measures),
+        partitions=sum(each.partitions for each in qualities),
+        balanced=sum(each.sum_of_squares == each.min_sum_of_squares for each in qualities),
+        worst_imbalance=max((each.imbalance - each.min_imbalance for each in qualities), default=0),
+        moves=sum(each.moves for each in qualities),
+        min_moves=sum(each.min_moves for each in qualities),
+        rack_mismatches=sum(each.rack_mismatches for each in qualities),
+        min_rack_mismatches=sum(each.min_rack_mismatches for each in qualities),
         most_rounds=max((outcome.rounds for outcome in outcomes), default=0),
         seconds=max((outcome.seconds for outcome in outcomes), default=0.0),
         seconds_large=None if large is None else Trial(assignor, large, len(outcomes)).seconds(),

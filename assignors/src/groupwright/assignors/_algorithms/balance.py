@@ -1,9 +1,9 @@
-"""How many partitions each member gets: the most even loads that the subscriptions allow.
+"""Balance: the most even loads that the subscriptions allow.
 
 Assignments with the smallest sum of squared loads also have the smallest maximum (optimal semi-matchings:
-Harvey, Ladner, Lovász, Tamir 2006), and all of them look alike. The members fall into blocks: in each the loads
-are its average, rounded down or up, and a partition is with members of one block only. Every way to give the
-blocks' partitions to their members at these loads is as even as any other.
+Harvey, Ladner, Lovász, Tamir 2006), and they share one structure. The members form blocks: within a block,
+every load is the block's average, rounded down or up, and a partition is assigned to members of one block
+only. Every assignment with these loads is equally balanced.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from groupwright.assignors._model.arrays import BoolArray, Int64Array
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """What all assignments that are as even as can be have in common, and one of them.
+    """One of the most balanced assignments, and the blocks that all of them share.
 
     Attributes:
-        flow: For each arc, how many of the row's partitions the member has in one such assignment.
-        block_of: The block of each member.
-        row_block: The block whose members share each row.
+        flow: `(arcs,) int64`: the partitions on each arc in one such assignment.
+        block_of: `(members,) int64`: the block of each member.
+        class_block: `(classes,) int64`: the block whose members are assigned each class.
     """
 
     flow: Int64Array
@@ -33,7 +33,7 @@ class Balance:
 
 
 def balance(classes: PartitionClasses) -> Balance:
-    """Return the blocks of a group, and an assignment that is as even as can be.
+    """Return the blocks of a group, and a most balanced assignment.
 
     Args:
         classes: The group, without racks.
@@ -49,9 +49,10 @@ def balance(classes: PartitionClasses) -> Balance:
 
 
 def _water_filled(classes: PartitionClasses, owned: Int64Array) -> Int64Array:
-    """Return a flow in which members have what they own, and the rest of each row goes to the lowest loads.
+    """Return a flow in which members keep their owned partitions, and the others fill the lowest loads.
 
-    At first none gets more of a row than its fair share, so that rows are spread; what then is left goes anywhere.
+    At first no member takes more than its fair share of a class, so that classes are spread. The rest goes
+    anywhere.
     """
     flow = owned.copy()
     loads = classes.loads(flow)
@@ -79,11 +80,11 @@ def _squares(classes: PartitionClasses, flow: Int64Array) -> int:
 
 
 class _BlockBalancer:
-    """Parts the members into blocks, and evens out the loads of each.
+    """Splits the members into blocks, and evens out the loads within each.
 
-    At first all members are one block. Units pass, from member to row to member, from loads above a block's
-    average to loads below it. When no more can, the members that those above it could pass to have higher
-    loads than the others whatever one does, and are a block of their own.
+    All members begin in one block. Units move from loads above the block's average, from member to class to
+    member, to loads below it. When no unit can move any further, the members that can be reached from those
+    above the average have higher loads in every assignment, so they are split off as a block of their own.
     """
 
     def __init__(self, classes: PartitionClasses, flow: Int64Array) -> None:
@@ -113,7 +114,7 @@ class _BlockBalancer:
         return Balance(self._flow_network.flow(), self._block_of, self._class_block())
 
     def _surplus(self) -> Int64Array:
-        """Return how far members are above the average, in blocks where some are too far above or below it."""
+        """Return the excess over the average load, in blocks where a load is too far above or below it."""
         total = np.bincount(self._block_of, self._loads).astype(np.int64)
         floor, rest = np.divmod(total, np.bincount(self._block_of))
         ceiling = floor + (rest > 0)
@@ -133,7 +134,7 @@ class _BlockBalancer:
         self._loads += np.array(self._flow_network.excess) - excess
 
     def _split_blocks(self) -> None:
-        """Make the members that were reached blocks of their own."""
+        """Split the reached members off into blocks of their own."""
         reached = [self._flow_network.reached >> member & 1 for member in range(self._classes.members)]
         self._block_of = np.unique(self._block_of * 2 + reached, return_inverse=True)[1]
 

@@ -1,4 +1,4 @@
-"""Sets of small numbers, each one integer of Python: fast to join, meet and search, however many there are."""
+"""Bit sets: sets of small numbers as Python integers, with fast union, intersection and search."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,13 @@ import numpy as np
 from groupwright.assignors._model.arrays import BoolArray, IntegerArray
 
 Bits = int
-"""A set of small numbers: bit i of an integer, which may have thousands."""
+"""Set of small numbers: number `i` is bit `i` of an integer of any size."""
 
 _CHUNK = 1 << 22
 
 
 def iter_bits(bits: Bits) -> Iterator[int]:
-    """Go through the numbers in a set, ascending."""
+    """Iterate over the numbers in a set, ascending."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1
@@ -21,18 +21,18 @@ def iter_bits(bits: Bits) -> Iterator[int]:
 
 
 def bits_where(flags: BoolArray) -> Bits:
-    """Return the set of the places where the flag is set."""
+    """Return the set of the indexes where the flag is set."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def sets_of(which: IntegerArray, number: IntegerArray, sets: int, numbers: int) -> list[Bits]:
-    """Return sets, given pair by pair which of them has which number.
+    """Return sets from pairs of a set and a number in it.
 
     Args:
-        which: The place of a set.
-        number: A number that it has.
-        sets: How many sets there are.
-        numbers: How many numbers there are.
+        which: `(pairs,)` integers: the index of the set.
+        number: `(pairs,)` integers: the number.
+        sets: The number of sets.
+        numbers: An upper bound of the numbers, exclusive.
     """
     at_once = max(1, _CHUNK // max(1, numbers))
     order = np.argsort(which, kind="stable") if at_once < sets and (which[1:] < which[:-1]).any() else None

@@ -1,4 +1,4 @@
-"""Whether what an assignor returns is an assignment of its group."""
+"""Checks of an assignor's result against its group."""
 
 from collections.abc import Collection
 
@@ -27,8 +27,8 @@ def assign(assignor: Assignor, group: Group, *, cooperative: bool = False) -> As
     Args:
         assignor: The assignor.
         group: The group.
-        cooperative: Whether members keep their partitions while they rebalance (KIP-429). No partition may then be
-            assigned to a member while another one owns it.
+        cooperative: Whether members keep their partitions while they rebalance (KIP-429). No partition may
+            then be assigned to a member while another one owns it.
 
     Raises:
         AssignorError: The assignor is not usable, or its result is not an assignment of this group.
@@ -48,14 +48,14 @@ def assign(assignor: Assignor, group: Group, *, cooperative: bool = False) -> As
 
 
 def check_assignment(group: Group, assignment: Assignment) -> None:
-    """Check that members get only what exists and what they subscribe to.
+    """Check that members are assigned only existing partitions of topics that they subscribe to.
 
-    No `Assignment` gives a partition twice, so that is not looked at. Nor is it an error to leave one
-    without an owner: see `unassigned`.
+    That no partition is assigned twice holds for every `Assignment`. Unassigned partitions are not an error;
+    see `unassigned`.
 
     Raises:
-        AssignorError: A member is not in the group, a topic or partition does not exist, or a member does
-            not subscribe to a topic. The message names it.
+        AssignorError: A member is not in the group, a topic or partition does not exist, or a member does not
+            subscribe to a topic. The message names it.
     """
     _check_names(assignment.members, {member.id for member in group.members}, "member")
     _check_names(assignment.topics, group.topics, "topic")
@@ -64,14 +64,14 @@ def check_assignment(group: Group, assignment: Assignment) -> None:
 
 
 def unassigned(group: Group, assignment: Assignment) -> PartitionsByTopic:
-    """Return the partitions of subscribed topics that the assignment gives to nobody.
+    """Return the partitions of subscribed topics that no member is assigned.
 
-    An eager assignor has a reason to leave one out only if it should not be consumed. A cooperative one also
-    withholds those that are still to be given up by another member.
+    An eager assignor leaves out a partition only if it should not be consumed. A cooperative assignor also
+    withholds partitions that another member has yet to revoke.
 
     Args:
         group: The group.
-        assignment: An assignment that `check_assignment` lets pass.
+        assignment: An assignment that `check_assignment` accepts.
     """
     if assignment.count == sum(topic.partitions for topic in group.topics.values()):
         return PartitionsByTopic()
@@ -100,8 +100,8 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
         partition = early[0]
         raise AssignorError(
             f"it rebalances cooperatively, but gives {indexed.topics[indexed.topic[partition]]!r} "
-            f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} while another member owns it: "
-            "return withhold_claimed(group, plan) instead of the plan"
+            f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} "
+            "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which of the members' claims to partitions hold."""
+"""Resolution of the members' claims: the current owner of each partition."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What the members' claims come to.
+    """Resolved claims of a group's members.
 
     Attributes:
-        owner: For each partition of the layout the member whose claim holds, or `UNASSIGNED`. A member whose
-            claim holds subscribes to the topic.
-        claimed: For each partition whether any member claims it, rightly or not.
-        contested: How many partitions more than one member claims.
+        owner: `(partitions,) int32`: the member whose claim holds, which subscribes to the topic, or
+            `UNASSIGNED`.
+        claimed: `(partitions,) bool`: whether any member claims the partition, rightly or not.
+        contested: The number of partitions that more than one member claims.
     """
 
     owner: Owners
@@ -32,16 +32,16 @@ class Claims:
 
 
 def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
-    """Return which claims hold.
+    """Determine which claims hold.
 
-    A partition that one member claims is its own, whatever the generation; of several claimants, it is the
-    one's with the highest generation, and nobody's if two claim it in that one. Claims to what does not exist
-    are passed over. A claim to a topic that the member does not subscribe to is none either, though it may
-    show that an older one is out of date.
+    A partition with one claimant belongs to it, in any generation. Of several claimants, the one with the
+    highest generation owns it; if two claim it in that generation, none does. Claims to partitions that do
+    not exist are ignored. A claim to a topic that the member does not subscribe to does not hold, but
+    invalidates older claims.
 
     Args:
         indexed: The group.
-        owned: For each of the layout's members what it claims.
+        owned: The claims of the group's members, in the order of `indexed.members`.
     """
     member, place = _claimed_places(indexed, owned.partitions)
     owner = np.full(indexed.starts[-1], UNASSIGNED, np.int32)
@@ -57,7 +57,7 @@ def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
 
 
 def _claimed_places(indexed: IndexedGroup, lists: PartitionColumns) -> tuple[Owners, Int64Array]:
-    """Return the claims to partitions that exist: who claims, and which place in the layout."""
+    """Return the member and the partition, as indexes, of each claim to an existing partition."""
     number_of = {topic: number for number, topic in enumerate(indexed.topics)}
     numbers = np.array([number_of.get(name, _UNKNOWN) for name in lists.names], np.int64)
     topics = numbers[lists.run_topics]
@@ -78,7 +78,7 @@ def _decide(
     place: Int64Array,
     generation: Int64Array,
 ) -> int:
-    """Set the owners of partitions that are claimed more than once, and return how many those are."""
+    """Set the owners of partitions with several claimants, and return the number of these partitions."""
     contested = np.bincount(place, minlength=owner.size) > 1
     rows = np.flatnonzero(contested[place])
     rows = rows[np.lexsort((generation[rows], place[rows]))]

@@ -1,4 +1,4 @@
-"""What a cooperative assignor may give away now."""
+"""Cooperative rebalancing: withholding partitions that another member has yet to revoke (KIP-429)."""
 
 import numpy as np
 
@@ -12,26 +12,28 @@ from groupwright.assignors._wire.owned import OwnedColumns
 
 
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
-    """Return a plan without the partitions that somebody else must give up first (KIP-429).
+    """Return a plan without the partitions that another member must revoke first (KIP-429).
 
-    It makes a cooperative assignor of every other: members that lose a partition give it up, join again, and the
-    next time the plan comes true. For that, the plan must not depend on what members own, or must settle.
+    This makes any assignor cooperative: members that lose a partition revoke it and join again, and the next
+    rebalance completes the plan. This requires that the plan does not depend on the owned partitions, or that
+    it converges.
 
-    A partition that another member claims is given to nobody. Of several members that claim it, the one with the
-    highest generation may keep it; if two claim it in that one, neither may.
+    A partition that another member claims stays unassigned. Of several claimants, the one with the highest
+    generation may keep it; if two claim it in that generation, neither may. Java's
+    `CooperativeStickyAssignor.adjustAssignment` does the same.
 
     Args:
         group: The group.
-        plan: Who is to have what in the end.
+        plan: The target assignment.
 
     Raises:
         AssignorError: The plan is not an assignment of this group.
-        InvalidInputError: It is not a mapping of members to topics and partitions.
+        InvalidInputError: The plan is not a mapping of members to topics and partitions.
 
     Example:
         >>> from groupwright.assignors import Group, Member
-        >>> members = [Member("a", ["orders"], owned={"orders": [0, 1]}, generation=4), Member("b", ["orders"])]
-        >>> group = Group(members, {"orders": 3})
+        >>> owner = Member("a", ["orders"], owned={"orders": [0, 1]}, generation=4)
+        >>> group = Group([owner, Member("b", ["orders"])], {"orders": 3})
         >>> withhold_claimed(group, {"a": {"orders": [0]}, "b": {"orders": [1, 2]}})
         Assignment({'a': {'orders': [0]}, 'b': {'orders': [2]}})
     """

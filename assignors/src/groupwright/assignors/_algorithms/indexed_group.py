@@ -1,4 +1,4 @@
-"""A group as arrays: what the assignors compute on."""
+"""Group with members, topics and partitions as integers, for computing in arrays."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from groupwright.assignors._model.order import sorted_members, sorted_names
 from groupwright.assignors._wire.interning import topic_indexes
 
 NOT_FOUND = -1
-"""The place of a pair that is not among the given ones."""
+"""Index of a pair that is not in the table."""
 
 _RADIX = 2**16
-_CELLS = 2**22  # of a table at a time
+_CELLS = 2**22  # of a look-up table at a time
 
 
 @dataclass(frozen=True, eq=False)
 class IndexedGroup:
-    """Members and topics by number, and the partitions of all topics on end.
+    """A group whose members and topics are indexes, and whose partitions are concatenated over all topics.
 
-    Topics with the same subscribers share one audience, so that a group in which all subscribe to the same
-    has one, however many members and topics it has.
+    Topics with the same subscribers share one subscriber set. A group with equal subscriptions has one,
+    whatever its numbers of members and topics.
 
     Attributes:
-        members: The ids, in Kafka's order of members.
-        topics: The topics that can be assigned (they have partitions and a subscriber), by name.
-        sizes: How many partitions each topic has.
-        audience_of: Which of the audiences each topic has.
-        audiences: The numbers of some topics' subscribers, ascending; none is empty.
+        members: The member ids, in Kafka's order of members.
+        topics: The topics with partitions and subscribers, sorted by name.
+        sizes: `(topics,) int32`: the number of partitions of each topic.
+        subscriber_set_of: `(topics,) int32`: the index of each topic's subscriber set.
+        subscriber_sets: Each set of subscribers as ascending member indexes; none is empty.
     """
 
     members: tuple[str, ...]
@@ -42,11 +42,11 @@ class IndexedGroup:
 
     @classmethod
     def of(cls, group: Group) -> "IndexedGroup":
-        """Lay out a group."""
+        """Create the indexed form of a group."""
         members = sorted_members(group.members)
         subscriptions, subscription_of = distinct_subscriptions(members)
         names = sorted_names(name for name, topic in group.topics.items() if topic.partitions)
-        topics, subscriber_set_of, subscriber_sets = _audiences(names, subscriptions, subscription_of)
+        topics, subscriber_set_of, subscriber_sets = _subscriber_sets(names, subscriptions, subscription_of)
         return cls(
             members=tuple(member.id for member in members),
             topics=topics,
@@ -57,28 +57,28 @@ class IndexedGroup:
 
     @cached_property
     def subscriber_counts(self) -> Int32Array:
-        """How many subscribers each topic has."""
+        """`(topics,) int32`: the number of subscribers of each topic."""
         return np.array([subscriber_set.size for subscriber_set in self.subscriber_sets], np.int32)[
             self.subscriber_set_of
         ]
 
     @cached_property
     def starts(self) -> Offsets:
-        """Where each topic's partitions start among all, and, last, how many partitions there are."""
+        """`(topics + 1,) int64`: the first partition of each topic, and the number of all partitions."""
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
 
     @cached_property
     def topic(self) -> Int32Array:
-        """The topic of each partition."""
+        """`(partitions,) int32`: the topic of each partition."""
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.sizes)
 
     @cached_property
     def partition(self) -> Int32Array:
-        """The number within its topic of each partition."""
+        """`(partitions,) int32`: the number of each partition within its topic."""
         return numbers_in_slices(self.starts)
 
     def subscriber_index(self, topics: IntegerArray, members: IntegerArray) -> Int32Array:
-        """Return, pair by pair, the member's place in the topic's audience; `NOT_FOUND` if it is not in it."""
+        """Return, per pair, the member's index among the topic's subscribers, or `NOT_FOUND`."""
         widths = [subscriber_set.size for subscriber_set in self.subscriber_sets]
         if min(widths) == len(self.members):
             return members.astype(np.int32)
@@ -90,10 +90,10 @@ class IndexedGroup:
         return np.where(place == NOT_FOUND, place, place - first[of_pair])
 
     def assignment_by_index(self, subscriber_index: Int32Array) -> Assignment:
-        """Return the assignment that gives each partition to one of its topic's subscribers.
+        """Return the assignment of each partition to one of its topic's subscribers.
 
         Args:
-            subscriber_index: For each partition its owner's place in the topic's audience.
+            subscriber_index: `(partitions,) int32`: the owner's index among the topic's subscribers.
         """
         if len(self.subscriber_sets) == 1 and self.subscriber_sets[0].size == len(self.members):
             return self.assignment_of(subscriber_index)
@@ -104,18 +104,18 @@ class IndexedGroup:
         return self.assignment_of(all_seats[first_index[self.topic] + subscriber_index])
 
     def assignment_of(self, owners: IntegerArray) -> Assignment:
-        """Return the assignment that gives each partition to a member.
+        """Return the assignment with these owners.
 
         Args:
-            owners: For each partition its owner's number, or `UNASSIGNED`.
+            owners: `(partitions,)` integers: the index of the owner in `members`, or `UNASSIGNED`.
         """
         return Assignment.from_column(self.members, self.topics, self.starts, owners)
 
     def owners_of(self, assignment: Assignment) -> Int32Array:
-        """Return, for each partition, the number of the member that an assignment gives it to, or `UNASSIGNED`.
+        """Return `(partitions,) int32`: the index of each partition's owner, or `UNASSIGNED`.
 
         Args:
-            assignment: An assignment that `check.check_assignment` lets pass.
+            assignment: An assignment that `check.check_assignment` accepts.
         """
         topic_numbers = {name: number for number, name in enumerate(self.topics)}
         member_numbers = {id_: number for number, id_ in enumerate(self.members)}
@@ -130,9 +130,9 @@ class IndexedGroup:
 
 
 def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, ...]], Int32Array]:
-    """Return the different subscriptions, and which of them each member has."""
+    """Return the distinct subscriptions, and the index of each member's among them."""
     numbers: dict[tuple[str, ...], int] = {}
-    by_identity: dict[int, int] = {}  # members share long ones, and to hash one takes long
+    by_identity: dict[int, int] = {}  # members share long tuples, which are slow to hash
     number_of = []
     for member in members:
         number = by_identity.get(id(member.topics))
@@ -143,25 +143,25 @@ def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, .
 
 
 class PairTable:
-    """Finds pairs of numbers among given ones, many at a time."""
+    """Finds pairs of numbers in a table of pairs, many at a time."""
 
     def __init__(self, first: IntegerArray, second: IntegerArray, seconds: int) -> None:
         """Take the pairs.
 
         Args:
-            first: The first number of each pair, ascending.
-            second: The second number of each.
-            seconds: How many second numbers there may be.
+            first: `(pairs,)` integers: the first numbers, ascending.
+            second: `(pairs,)` integers: the second numbers.
+            seconds: An upper bound of the second numbers, exclusive.
         """
         self._first = first
         self._second = second
         self._seconds = seconds
 
     def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
-        """Return the place of each of these pairs among the given ones, or `NOT_FOUND`.
+        """Return the index of each of these pairs in the table, or `NOT_FOUND`.
 
-        A table of all pairs that there may be is laid out, of so many first numbers at a time that it has a
-        bounded size.
+        The look-up uses a dense array of all possible pairs, built for part of the first numbers at a time so
+        that its size is bounded.
         """
         found = np.full(first.size, NOT_FOUND, np.int32)
         firsts = int(self._first[-1]) + 1 if self._first.size else 0
@@ -180,15 +180,15 @@ class PairTable:
         return found
 
 
-def _audiences(
+def _subscriber_sets(
     names: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: Int32Array
 ) -> tuple[tuple[str, ...], Int32Array, tuple[Int32Array, ...]]:
-    """Return the topics that somebody subscribes to, the audience of each, and the audiences.
+    """Return the subscribed topics, the index of each topic's subscriber set, and the subscriber sets.
 
     Args:
         names: The topics that have partitions.
-        subscriptions: What the members subscribe to, each once.
-        subscription_of: Which of the subscriptions each member has.
+        subscriptions: The distinct subscriptions.
+        subscription_of: The index of each member's subscription.
     """
     topic = np.concatenate([np.empty(0, np.int32), *topic_indexes(names, subscriptions)])
     subscription = np.repeat(
@@ -215,9 +215,9 @@ def _audiences(
 
 
 def _subscribers(subscriptions: Int32Array, subscription_of: Int32Array, count: int) -> Int32Array:
-    """Return the members that have one of these subscriptions, of so many in all."""
+    """Return the members that have one of these subscriptions; `count` is the number of all subscriptions."""
     if count == subscription_of.size:
-        return subscriptions  # which are numbered in the order of members
+        return subscriptions  # every member has its own, numbered in the order of members
     holds = np.zeros(count, np.bool_)
     holds[subscriptions] = True
     return np.flatnonzero(holds[subscription_of]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""A minimum-cost flow from rows of partitions to members, on sets that are single numbers."""
+"""Min-cost flow from partition classes to members, on bit sets."""
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -10,25 +10,25 @@ from groupwright.assignors._algorithms.bits import Bits, bits_where, iter_bits, 
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 
 _SetBy = dict[int, Bits]
-"""By price or potential, the places that have it."""
+"""Members or classes by their price or potential."""
 
 _Node = tuple[bool, int]
-"""Whether a place is a row (or else a member), and its number."""
+"""Node: whether it is a class (or else a member), and its number."""
 
 _INFINITE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """Which rows can give units to which members, and how many these have to start with.
+    """Arcs from partition classes to members, with their initial flow.
 
     Attributes:
-        partition_class: The row of each arc.
-        member: The member of each arc. Arcs come by row, then by member, and no two have the same.
-        flow: How many of the row's units the member has.
-        kept: How many of the row's units are cheap for the member.
-        far: Whether the member is far from the row, so that each unit costs more.
-        open: Whether it may have more than the cheap ones.
+        class_of_arc: `(arcs,) int64`: the class.
+        member_of_arc: `(arcs,) int64`: the member. Arcs are unique, and sorted by class, then by member.
+        flow: `(arcs,) int64`: the units of the class that the member has.
+        owned: `(arcs,) int64`: the units of the class that cost the member no move.
+        rack_mismatch: `(arcs,) bool`: whether each unit costs a rack mismatch.
+        open: `(arcs,) bool`: whether the member may have more units than it owns.
     """
 
     class_of_arc: Int64Array
@@ -40,18 +40,18 @@ class Arcs:
 
 
 class MinCostFlow:
-    """Rows have units, and members take them, each as many as it has room for.
+    """Min-cost flow by the primal-dual method: classes supply units, and members with room take them.
 
-    A unit costs a member `rack_mismatch_cost` if it is far, and `move_cost` beyond those that are kept. The flow to start with
-    must cost no more than any other of the same amounts: at the potentials given, no unit could be put on or
-    taken off any arc at a negative cost. `run` sends what is left on the cheapest ways there are, which keeps
-    this so, and is the proof that the result costs the least. This is the primal-dual method: one search finds
-    all cheapest ways, and many units go before the next.
+    A unit costs `rack_mismatch_cost` on an arc with a mismatch, and `move_cost` beyond the owned units. The
+    initial flow must be optimal for its amounts: at the given potentials, no unit can be added to or removed
+    from an arc at a negative cost. `run` sends the remaining units on cheapest paths, which preserves this,
+    so the result is optimal. One search finds all cheapest paths, on which many units are sent before the
+    next search.
 
     Attributes:
-        left: For each row, how many units no member has.
-        excess: For each member, how many units it has too many; negative for too few.
-        reached: When `run` has ended, the members that units which found no place could get to.
+        left: The unassigned units of each class.
+        excess: The excess units of each member; negative for room.
+        reached: After `run`, the members that can be reached from units that found no room.
     """
 
     def __init__(
@@ -66,18 +66,19 @@ class MinCostFlow:
         member_potential: Int64Array | None = None,
         sink_potential: int = 0,
     ) -> None:
-        """Take the network as it is to start with.
+        """Create the network with its initial flow.
 
         Args:
             arcs: The arcs.
-            left: As the attribute.
-            excess: As the attribute.
-            move_cost: What a unit costs beyond the kept ones.
-            rack_mismatch_cost: What a unit costs a member that is far.
-            class_potential: For each row a number (0 by default). A cost plus the potential of where a unit comes
-                from, less that of where it goes, is nowhere negative. Rows with units left have 0.
-            member_potential: The same for each member. Members with too many have 0.
-            sink_potential: That of all members with too few; no member with room has less.
+            left: See the attribute.
+            excess: See the attribute.
+            move_cost: The cost of a unit beyond the owned ones.
+            rack_mismatch_cost: The cost of a rack mismatch.
+            class_potential: `(classes,) int64`, 0 by default. For every possible step of a unit, the cost
+                plus the potential of its origin minus that of its destination is not negative. Classes with
+                units left have 0.
+            member_potential: `(members,) int64`, likewise. Members with excess units have 0.
+            sink_potential: The potential of all members with room; none of them has less.
         """
         classes, members = left.size, excess.size
         self.left: list[int] = left.tolist()
@@ -114,14 +115,14 @@ class MinCostFlow:
         self._member_layers: list[Bits] = []
 
     def run(self) -> None:
-        """Send what is left wherever there is room for it."""
+        """Send the remaining units to wherever there is room."""
         while self._search():
             for node in self._sources():
                 while self._augment_from(node):
                     pass
 
     def flow(self) -> Int64Array:
-        """Return how many of the row's units the member has, for each arc."""
+        """Return `(arcs,) int64`: the units on each arc."""
         flow = self._arcs.flow.copy()
         if self._changed:
             partition_class, member = np.array(sorted(self._changed)).T
@@ -136,24 +137,24 @@ class MinCostFlow:
         return flow
 
     def restrict(self, rack_match: list[Bits]) -> None:
-        """Let each row give further units to these members only, at no cost beyond the step."""
+        """Let each class send further units to these members only, without rack mismatches."""
         self._above_owned_prices = [{self._step: members} for members in rack_match]
 
     def some_holder(self) -> list[int]:
-        """Return, for each row, a member that has units of it."""
+        """Return, for each class, a member that has units of it."""
         return [next(member for member, units in flow.items() if units) for flow in self._flow]
 
     def _sources(self) -> list[_Node]:
         classes = [(True, partition_class) for partition_class, units in enumerate(self.left) if units > 0]
         return classes + [(False, member) for member, units in enumerate(self.excess) if units > 0]
 
-    # --- Finding the cheapest ways ------------------------------------------------------------------
+    # --- Finding the cheapest paths ------------------------------------------------------------------
 
     def _search(self) -> bool:
-        """Find the cheapest ways from those with too much to those with too little; tell if there are any.
+        """Find the cheapest paths from excess to room; return whether there are any.
 
-        Sets the potentials so that these ways cost nothing, and the layers: how many steps it takes to get to
-        each place on them.
+        Updates the potentials so that these paths cost nothing, and builds the layers: the nodes by the
+        number of steps.
         """
         frontier = self._initial_frontier()
         sinks = bits_where(np.array(self.excess) < 0)
@@ -185,7 +186,7 @@ class MinCostFlow:
         return frontier
 
     def _cost_at_sinks(self, cost: int, sinks: Bits) -> int:
-        """Return what it costs to send units to the cheapest of these, if that is what it costs to get there."""
+        """Return the cost of reaching the cheapest of these sinks, given the cost of reaching this layer."""
         potentials = [potential for potential, at in self._members_by_potential.items() if sinks & at]
         return cost + min(potentials) - self._sink_potential if potentials else _INFINITE
 
@@ -226,7 +227,7 @@ class MinCostFlow:
     # --- Sending units ------------------------------------------------------------------------------
 
     def _augment_from(self, source: _Node) -> bool:
-        """Send units from one place with too many on one way through the layers, if there still is one."""
+        """Send units from one source along one path through the layers; return whether there is still one."""
         if not self._may_start(source):
             return False
         path = [source]
@@ -255,7 +256,7 @@ class MinCostFlow:
         return self.excess[member] < 0 and self._member_potential[member] == self._sink_potential
 
     def _admissible(self, is_row: bool, number: int, steps: int) -> Bits:  # noqa: FBT001 - half of a node
-        """Return where units may go from here, in the next layer and at no cost."""
+        """Return the nodes of the next layer that units can reach from here at no cost."""
         if steps >= len(self._class_layers):
             return 0
         admissible = 0
@@ -270,18 +271,18 @@ class MinCostFlow:
         return admissible & self._class_layers[steps]
 
     def _next_in_turn(self, places: Bits, count: int) -> int:
-        """Return the next of the places in turn, so that not all units take the same way.
+        """Return the next of these nodes in turn, so that not all units take the same path.
 
         Args:
-            places: The places to choose from.
-            count: How many there are in all.
+            places: The nodes to choose from.
+            count: The number of all nodes.
         """
         turn = self._paths_sent % count
         places = places >> turn << turn or places
         return (places & -places).bit_length() - 1
 
     def _augment(self, path: list[_Node]) -> None:
-        """Send as many units as the whole way takes."""
+        """Send as many units as the whole path admits."""
         (from_row, source), (_, sink) = path[0], path[-1]
         supply = self.left if from_row else self.excess
         arcs = [
@@ -295,7 +296,7 @@ class MinCostFlow:
             self._update(partition_class, member, sign * units)
 
     def _residual(self, partition_class: int, member: int, sign: int) -> int:
-        """Return how many units can be put or taken before the price changes."""
+        """Return the number of units that can be added or removed before the price changes."""
         units = self._flow[partition_class].get(member, 0)
         owned = self._kept[partition_class].get(member, 0)
         if sign > 0:
@@ -305,7 +306,7 @@ class MinCostFlow:
     # --- Prices -------------------------------------------------------------------------------------
 
     def _addition_prices(self, partition_class: int) -> list[tuple[int, Bits]]:
-        """Return by price the members that can be given one more unit of the row."""
+        """Return the members that can be given one more unit of the class, by price."""
         return [*self._room[partition_class].items(), *self._above_owned_prices[partition_class].items()]
 
     def _update(self, partition_class: int, member: int, units: int) -> None:
@@ -325,7 +326,7 @@ class MinCostFlow:
 
 
 class _Frontier:
-    """Places to look from: the cheapest to get to first, and of these the ones with the fewest steps."""
+    """Priority queue of nodes to search from: by cost, then by the number of steps."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
@@ -356,7 +357,7 @@ class _Frontier:
 
 
 def _by_class(arcs: Arcs, amounts: Int64Array, classes: int) -> list[dict[int, int]]:
-    """Return, for each row, the amounts that are not 0 by member."""
+    """Return, for each class, the amounts other than 0 by member."""
     by_row: list[dict[int, int]] = [{} for _ in range(classes)]
     some = np.flatnonzero(amounts)
     columns = arcs.class_of_arc[some].tolist(), arcs.member_of_arc[some].tolist(), amounts[some].tolist()
@@ -368,7 +369,7 @@ def _by_class(arcs: Arcs, amounts: Int64Array, classes: int) -> list[dict[int, i
 def _sets_by_price(
     which: Int64Array, number: Int64Array, price: Int64Array, flags: BoolArray, sets: int, numbers: int
 ) -> list[_SetBy]:
-    """Return, for each place, by price the set of the numbers that are flagged."""
+    """Return, for each node, the flagged numbers by price."""
     made: list[_SetBy] = [{} for _ in range(sets)]
     for cost in np.unique(price[flags]).tolist():
         here = flags & (price == cost)
@@ -384,7 +385,7 @@ def _by_value(values: list[int]) -> _SetBy:
 
 
 def _shift(potential: list[int], at: _SetBy, places: Bits, by: int) -> None:
-    """Move places from their potentials to those that differ by a number."""
+    """Add a number to the potentials of these nodes."""
     moving = [(old, bits & places) for old, bits in at.items() if bits & places]
     for old, bits in moving:
         at[old] ^= bits

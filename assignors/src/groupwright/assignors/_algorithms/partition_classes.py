@@ -1,4 +1,4 @@
-"""Partitions that may take each other's place, counted instead of listed."""
+"""Partition classes: interchangeable partitions, counted instead of listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ _ANY_RACK = 0
 
 @dataclass(frozen=True, eq=False)
 class PartitionClasses:
-    """The group as a transport from rows of partitions to members.
+    """The group as a transportation problem: partition classes supply partitions, and members take them.
 
-    A row is all partitions whose topics have the same audience and that match the same racks: any of them may
-    stand for any other, except that some are owned. An arc joins a row to one of its audience. Arcs come by
-    row, then by member.
+    A class is all partitions whose topics have the same subscribers and that match the same racks. They are
+    interchangeable, except that some are owned. An arc joins a class to one of its subscribers. Arcs are
+    sorted by class, then by member.
 
     Attributes:
-        members: How many members there are.
-        sizes: For each row, how many partitions it has: at least one.
-        starts: The arcs of row `i` are those from `starts[i]` to `starts[i + 1]`.
-        partition_class: The row of each arc.
-        member: The member of each arc.
-        owned: How many of the row's partitions the member owns.
-        near: Whether the member matches the row's racks.
-        audience: The audience of each row in the layout.
+        members: The number of members.
+        sizes: `(classes,) int64`: the number of partitions of each class, at least one.
+        starts: `(classes + 1,) int64`: the arcs of class `i` are `starts[i]` to `starts[i + 1]`.
+        class_of_arc: `(arcs,) int64`: the class of each arc.
+        member_of_arc: `(arcs,) int64`: the member of each arc.
+        owned: `(arcs,) int64`: how many partitions of the class the member owns.
+        rack_match: `(arcs,) bool`: whether the member matches the racks of the class.
+        subscriber_set: `(classes,) int64`: the index of each class's subscriber set in the indexed group.
     """
 
     members: int
@@ -43,15 +43,15 @@ class PartitionClasses:
     subscriber_set: Int64Array
 
     def loads(self, flow: Int64Array) -> Int64Array:
-        """Return how many partitions each member has, if it has so many of each row."""
+        """Return `(members,) int64`: the number of partitions of each member in a flow."""
         return np.bincount(self.member_of_arc, flow, self.members).astype(np.int64)
 
     def totals(self, flow: Int64Array) -> Int64Array:
-        """Return how many partitions of each row members have."""
+        """Return `(classes,) int64`: the number of assigned partitions of each class in a flow."""
         return np.bincount(self.class_of_arc, flow, self.sizes.size).astype(np.int64)
 
     def without_racks(self) -> "PartitionClasses":
-        """Return the same group with the rows of each audience taken together."""
+        """Return the same group with one class per subscriber set."""
         if (np.diff(self.subscriber_set) > 0).all():
             return self
         opens = np.append(True, np.diff(self.subscriber_set) > 0)
@@ -75,11 +75,11 @@ class PartitionClasses:
 
 @dataclass(frozen=True, eq=False)
 class ClassIndex:
-    """Where each partition of a layout stands among rows and arcs.
+    """The class and the arc of each partition of an indexed group.
 
     Attributes:
-        partition_class: Its row.
-        arc: The arc to the member that owns it, or `NO_ARC`.
+        partition_class: `(partitions,) int64`: the class.
+        arc: `(partitions,) int64`: the arc to the member that owns the partition, or `NO_ARC`.
     """
 
     partition_class: Int64Array
@@ -89,12 +89,13 @@ class ClassIndex:
 def classify_partitions(
     group: Group, indexed: IndexedGroup, owner: Int32Array
 ) -> tuple[PartitionClasses, ClassIndex]:
-    """Count the partitions of a group by row, and by row and owner.
+    """Count the partitions of a group by class, and by class and owner.
 
     Args:
         group: The group.
-        indexed: The group as arrays; it has at least one partition.
-        owner: For each partition the member that owns it, one of its audience, or `UNASSIGNED`.
+        indexed: The indexed form of the group, with at least one partition.
+        owner: `(partitions,) int32`: the member that owns each partition, a subscriber of its topic, or
+            `UNASSIGNED`.
     """
     racks = _RackClasses(group, indexed)
     kind = indexed.subscriber_set_of.astype(np.int64)[indexed.topic]
@@ -124,7 +125,7 @@ def classify_partitions(
 
 
 class _RackClasses:
-    """Sets of racks that match the same members, numbered; number 0 matches all of them."""
+    """Classes of rack sets that match the same members; class 0 matches all members."""
 
     def __init__(self, group: Group, indexed: IndexedGroup) -> None:
         rack_of = {member.id: member.rack for member in group.members}
@@ -140,7 +141,7 @@ class _RackClasses:
                 self.matches[number, : len(names)] = [name in racks for name in names]
 
     def of_partitions(self) -> Int64Array:
-        """Return the class of each partition, topic after topic."""
+        """Return `(partitions,) int64`: the rack class of each partition."""
         return np.concatenate([self._of_topic(topic) for topic in self._topics])
 
     def _of_topic(self, topic: Topic) -> Int64Array:
@@ -150,7 +151,7 @@ class _RackClasses:
 
 
 def _classes(of_members: frozenset[str], topics: Sequence[Topic]) -> dict[frozenset[str], int]:
-    """Return the number of each set of racks that a partition has, if there are members with racks."""
+    """Return the class of each rack set of a partition; no classes if no member has a rack."""
     if not of_members:
         return {}
     distinct = {racks for topic in topics for racks in topic.racks or ()}
@@ -163,12 +164,12 @@ def _classes(of_members: frozenset[str], topics: Sequence[Topic]) -> dict[frozen
 
 
 def _arcs(indexed: IndexedGroup, first: Int64Array, owner: Int32Array) -> Int64Array:
-    """Return, for each partition, the arc to its owner, or `NO_ARC`.
+    """Return `(partitions,) int64`: the arc to each partition's owner, or `NO_ARC`.
 
     Args:
         indexed: The group.
-        first: For each partition the first arc of its row.
-        owner: As in `classify_partitions`.
+        first: `(partitions,) int64`: the first arc of each partition's class.
+        owner: See `classify_partitions`.
     """
     arcs = np.full(owner.size, NO_ARC, np.int64)
     owned = np.flatnonzero(owner != UNASSIGNED)

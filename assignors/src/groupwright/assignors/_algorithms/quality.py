@@ -24,25 +24,26 @@ from groupwright.assignors._wire.user_data import Owned
 class AssignmentQuality:
     """Quality of an assignment, in numbers of partitions. Except for `partitions`, smaller is better.
 
-    The fields that begin with `min_` describe one and the same best assignment. Of all assignments of the group to
-    subscribed members it has the smallest sum of squared loads; of those, the fewest rack mismatches; of those, the
-    fewest moves. It leaves no partition unassigned. An assignment that leaves some unassigned can therefore have a
-    smaller sum of squares, and a less balanced one fewer rack mismatches or moves than the best.
+    The fields that begin with `min_` describe one and the same best assignment. Of all assignments of the
+    group to subscribed members it has the smallest sum of squared loads; of those, the fewest rack
+    mismatches; of those, the fewest moves. It leaves no partition unassigned. An assignment that leaves some
+    unassigned can therefore have a smaller sum of squares, and a less balanced one fewer rack mismatches or
+    moves than the best.
 
     Attributes:
         partitions: Partitions of subscribed topics.
         unassigned: Those of them that no member is assigned.
         imbalance: The largest number of partitions of a member minus the smallest.
-        min_imbalance: The imbalance of every assignment with the smallest sum of squares. It exceeds 1 only if
-            members subscribe to different topics.
+        min_imbalance: The imbalance of every assignment with the smallest sum of squares. It exceeds 1 only
+            if members subscribe to different topics.
         deviation: The standard deviation of the members' numbers of partitions.
         sum_of_squares: The sum of the squares of the members' numbers of partitions.
         min_sum_of_squares: The smallest possible sum.
-        rack_mismatches: Partitions whose owner is in a rack without a replica of them (KIP-881). A member without a
-            rack matches every partition, and a partition with unknown racks every member.
+        rack_mismatches: Partitions whose owner is in a rack without a replica of them (KIP-881). A member
+            without a rack matches every partition, and a partition with unknown racks every member.
         min_rack_mismatches: The fewest of all assignments with `min_sum_of_squares`.
-        moves: Partitions taken from an owner that could have kept them: it is still a member, and still subscribes
-            to the topic. Partitions that are withheld for now count.
+        moves: Partitions taken from an owner that could have kept them: it is still a member, and still
+            subscribes to the topic. Partitions that are withheld for now count.
         min_moves: The fewest of all assignments with `min_sum_of_squares` and `min_rack_mismatches`.
         spreads: By subscribed topic, the largest number of its partitions of a subscriber minus the smallest.
     """
@@ -78,8 +79,8 @@ def evaluate(
     Args:
         group: The group.
         assignment: The members' partitions; a member that is left out is assigned none.
-        before: By member id, the partitions that members owned before, such as the last assignment. By default, the
-            claims in their subscriptions, as far as they hold (see `StickyAssignor`).
+        before: By member id, the partitions that members owned before, such as the last assignment. By
+            default, the claims in their subscriptions, as far as they hold (see `StickyAssignor`).
         is_checked: Whether `check_assignment` has accepted the assignment already.
 
     Raises:
@@ -138,7 +139,7 @@ def _spreads(indexed: IndexedGroup, given: Int32Array) -> dict[str, int]:
 
 
 def _deviation(loads: Int64Array) -> float:
-    """Return the standard deviation. It is computed in integers, so that the members' order cannot change it."""
+    """Return the standard deviation, computed in integers, so that the members' order cannot change it."""
     members, total = loads.size, int(loads.sum())
     return math.sqrt(members * _squares(loads) - total * total) / members
 

@@ -1,4 +1,4 @@
-"""The plan of `range`: who gets which ranges, with racks and without."""
+"""Computation of `range`, with and without racks."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from groupwright.assignors._model.group import Group
 
 
 def plan_ranges(group: Group) -> Assignment:
-    """Return what `RangeAssignor` does."""
+    """Return the assignment of `RangeAssignor`."""
     indexed = IndexedGroup.of(group)
     subscriber_index = _ranges(indexed)
     if any(member.rack is not None for member in group.members):
@@ -22,10 +22,10 @@ def plan_ranges(group: Group) -> Assignment:
 
 
 def _ranges(indexed: IndexedGroup) -> Int32Array:
-    """Return each partition's seat where no racks matter."""
+    """Return each partition's owner, as an index among its topic's subscribers, regardless of racks."""
     each, larger = (numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts))
-    # The first `larger` seats have `each + 1` partitions, the others `each`. Of the two quotients the first is
-    # right, and the greater, for the former, the second for the latter.
+    # The first `larger` subscribers have `each + 1` partitions, the others `each`. The first quotient is the
+    # index of the former, the second that of the latter, and the right one is the larger of the two.
     subscriber_index: Int32Array = np.maximum(
         indexed.partition // (each + 1), (indexed.partition - larger) // np.maximum(each, 1)
     )

@@ -1,4 +1,4 @@
-"""How racks change the ranges (KIP-881): partitions near their members first, then the others in ranges."""
+"""Rack-aware `range` (KIP-881): partitions that match their owner's rack first, then the others in ranges."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +12,18 @@ from groupwright.assignors._model.assignment import UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 
 SubscriberIndex = Int64Array
-"""For each partition of a topic its owner's place in the topic's audience."""
+"""`(partitions,) int64`: the owners of a topic's partitions, as indexes among its subscribers."""
 
 _Racks = frozenset[str]
 
 
 def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list[int], SubscriberIndex]]:
-    """Go through the topics in which racks have a say: the numbers of some that are cut alike, and their seats.
+    """Yield groups of topics that are assigned alike and by racks, and the owners of their partitions.
 
-    Racks have a say if some topic needs it: one whose partitions are not all in the same racks, and are in the
-    rack of a subscriber. Then they have it in all topics that are to stay together, since others have the same
-    subscribers and the same number of partitions; and in those of the rest that need it.
+    Racks matter if some topic needs them: one whose partitions are not all in the same racks, and are in a
+    subscriber's rack. Then they apply to all topics that are co-partitioned, that is, have the same
+    subscribers and the same number of partitions as others, and to those of the remaining topics that need
+    them.
     """
     rack_of = {member.id: member.rack for member in group.members}
     of_members = np.array([rack_of[id_] for id_ in indexed.members], object)
@@ -42,92 +43,92 @@ def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list
         cut_alike.setdefault((subscriber_set_of[number], topic.partitions), []).append(number)
     for (subscriber_set, partitions), numbers in cut_alike.items():
         if len(numbers) > 1 or needs_racks[numbers[0]]:
-            ranges = _Ranges(partitions, racks[subscriber_set])
-            near = _racks_in_common([topics[number] for number in numbers])
-            (ranges.give_together if len(numbers) > 1 else ranges.give_near)(near)
+            ranges = _RangeBuilder(partitions, racks[subscriber_set])
+            rack_matches = _racks_in_common([topics[number] for number in numbers])
+            (ranges.assign_together if len(numbers) > 1 else ranges.assign_rack_matches)(rack_matches)
             yield numbers, ranges.subscriber_index()
 
 
-class _Ranges:
-    """One cut of some topics with the same subscribers and the same number of partitions, in the making."""
+class _RangeBuilder:
+    """Builds the assignment of topics with the same subscribers and the same number of partitions."""
 
     def __init__(self, partitions: int, racks: Sequence[str | None]) -> None:
-        """Start with nothing given.
+        """Start with unassigned partitions.
 
         Args:
-            partitions: How many partitions each topic has.
-            racks: The rack of each subscriber, who has a seat in this order.
+            partitions: The number of partitions of each topic.
+            racks: The rack of each subscriber.
         """
         self._racks = racks
         self._each, self._larger_left = divmod(partitions, len(racks))
-        self._given = [0] * len(racks)
-        self._seat_of = [UNASSIGNED] * partitions
+        self._assigned = [0] * len(racks)
+        self._owner = [UNASSIGNED] * partitions
 
-    def give_together(self, near: Sequence[_Racks]) -> None:
-        """Give each partition, of all topics, to the first that is near and has room. One with no rack is near.
+    def assign_together(self, rack_matches: Sequence[_Racks]) -> None:
+        """Assign each partition, of all topics, to the first subscriber with room that matches its racks.
 
         Args:
-            near: For each partition the racks where all topics have it.
+            rack_matches: By partition, the racks where all topics have a replica.
         """
         waiting: dict[str | None, deque[int]] = {}
-        for seat, rack in enumerate(self._racks):
-            waiting.setdefault(rack, deque()).append(seat)
-        for partition, racks in enumerate(near):
+        for owner, rack in enumerate(self._racks):
+            waiting.setdefault(rack, deque()).append(owner)
+        for partition, racks in enumerate(rack_matches):
             queues = [waiting[rack] for rack in (None, *racks) if rack in waiting]
             for queue in queues:
                 while queue and not self._room(queue[0]):
                     queue.popleft()
-            seat = min((queue[0] for queue in queues if queue), default=UNASSIGNED)
-            if seat != UNASSIGNED:
-                self._fill_class(seat, [partition])
+            owner = min((queue[0] for queue in queues if queue), default=UNASSIGNED)
+            if owner != UNASSIGNED:
+                self._fill_class(owner, [partition])
 
-    def give_near(self, near: Sequence[_Racks]) -> None:
-        """Give each member in turn the first partitions that are near, as many as it has room for."""
-        here: dict[str | None, list[int]] = {None: list(range(len(near)))}
-        for partition, racks in enumerate(near):
+    def assign_rack_matches(self, rack_matches: Sequence[_Racks]) -> None:
+        """Assign each member in turn the first rack-matching partitions, as many as it has room for."""
+        here: dict[str | None, list[int]] = {None: list(range(len(rack_matches)))}
+        for partition, racks in enumerate(rack_matches):
             for name in racks:
                 here.setdefault(name, []).append(partition)
         free = {rack: self._free(partitions) for rack, partitions in here.items()}
-        left = len(near)
-        for seat, rack in enumerate(self._racks):
+        left = len(rack_matches)
+        for owner, rack in enumerate(self._racks):
             if not left:
                 break
             if rack in free:
-                left -= self._fill_class(seat, list(islice(free[rack], self._room(seat))))
+                left -= self._fill_class(owner, list(islice(free[rack], self._room(owner))))
 
     def subscriber_index(self) -> SubscriberIndex:
-        """Give the rest in ranges, and return all."""
-        given = np.array(self._given)
+        """Assign the remaining partitions in ranges, and return all owners."""
+        given = np.array(self._assigned)
         larger = given > self._each
         shares = self._each + larger
         shares[np.flatnonzero(~larger)[: self._larger_left]] += 1
-        subscriber_index = np.array(self._seat_of)
+        subscriber_index = np.array(self._owner)
         subscriber_index[subscriber_index == UNASSIGNED] = np.repeat(np.arange(given.size), shares - given)
         return subscriber_index
 
-    def _room(self, seat: int) -> int:
-        return max(0, self._each + (self._larger_left > 0) - self._given[seat])
+    def _room(self, owner: int) -> int:
+        return max(0, self._each + (self._larger_left > 0) - self._assigned[owner])
 
-    def _fill_class(self, seat: int, partitions: Sequence[int]) -> int:
-        """Give partitions to a seat, and return how many."""
-        had = self._given[seat]
-        self._given[seat] += len(partitions)
-        self._larger_left -= had <= self._each < self._given[seat]
+    def _fill_class(self, owner: int, partitions: Sequence[int]) -> int:
+        """Assign partitions to a subscriber, and return their number."""
+        had = self._assigned[owner]
+        self._assigned[owner] += len(partitions)
+        self._larger_left -= had <= self._each < self._assigned[owner]
         for partition in partitions:
-            self._seat_of[partition] = seat
+            self._owner[partition] = owner
         return len(partitions)
 
     def _free(self, partitions: Iterable[int]) -> Iterator[int]:
-        return (partition for partition in partitions if self._seat_of[partition] == UNASSIGNED)
+        return (partition for partition in partitions if self._owner[partition] == UNASSIGNED)
 
 
 def _needs_racks(topic: Topic, racks: Iterable[str | None]) -> bool:
-    """Tell whether it matters who of its subscribers, in these racks, gets which partition."""
+    """Return whether the topic needs racks, given those of its subscribers."""
     different = set(topic.racks or ())
     return len(different) > 1 and not frozenset[str | None]().union(*different).isdisjoint(racks)
 
 
 def _racks_in_common(topics: Sequence[Topic]) -> list[_Racks]:
-    """Return, for each partition number, the racks where all topics have a replica of it."""
+    """Return, by partition, the racks where all topics have a replica of it."""
     racks = [topic.racks or (frozenset[str](),) * topic.partitions for topic in topics]
     return [frozenset.intersection(*set(in_topics)) for in_topics in zip(*racks, strict=True)]

@@ -1,4 +1,4 @@
-"""The plan of `roundrobin`: who sits where, and where the deal of each topic begins."""
+"""Computation of `roundrobin`: the subscriber that each topic begins with."""
 
 from bisect import bisect_left
 
@@ -10,7 +10,7 @@ from groupwright.assignors._model.group import Group
 
 
 def plan_round_robin(group: Group) -> Assignment:
-    """Return what `RoundRobinAssignor` does."""
+    """Return the assignment of `RoundRobinAssignor`."""
     indexed = IndexedGroup.of(group)
     first_index = np.array(_first_index(indexed), np.int32)
     return indexed.assignment_by_index(
@@ -19,7 +19,7 @@ def plan_round_robin(group: Group) -> Assignment:
 
 
 def _first_index(indexed: IndexedGroup) -> list[int]:
-    """Return, for each topic, who in its audience gets its partition 0."""
+    """Return, for each topic, the index among its subscribers of the owner of partition 0."""
     subscriber_sets = [subscriber_set.tolist() for subscriber_set in indexed.subscriber_sets]
     next_member = 0
     first_index = []

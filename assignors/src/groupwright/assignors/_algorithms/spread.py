@@ -1,8 +1,8 @@
-"""Which partitions of a row each member gets: those it owns, and of the others some of each topic.
+"""Spread: the choice of the partitions that each member keeps and gains of a class.
 
-How many partitions each member keeps and gains of each row is settled before. Here they are chosen so that each
-topic is spread over its members as evenly as that allows: by a heuristic, which is exact where nobody owns
-anything, all subscribe to the same, and no racks matter.
+The numbers are settled before. The partitions are chosen so that each topic is spread over its members as
+evenly as these numbers allow: by a heuristic, which is exact if no partitions are owned, all subscriptions
+are equal, and no racks matter.
 """
 
 import numpy as np
@@ -20,13 +20,13 @@ _MOST_ROUNDS = 2**16 - 1
 def choose_partitions(
     indexed: IndexedGroup, classes: PartitionClasses, class_index: ClassIndex, flow: Int64Array
 ) -> Owners:
-    """Return the owner of each partition of the layout.
+    """Return the owner of each partition.
 
     Args:
         indexed: The group.
-        classes: Its rows.
-        class_index: Where its partitions stand.
-        flow: For each arc, how many of the row's partitions the member gets.
+        classes: Its partition classes.
+        class_index: The classes and arcs of its partitions.
+        flow: `(arcs,) int64`: the partitions of the class that the member is assigned.
     """
     released = np.maximum(classes.owned - flow, 0)
     stays = class_index.arc != NO_ARC
@@ -43,9 +43,9 @@ def choose_partitions(
 def _released(
     indexed: IndexedGroup, classes: PartitionClasses, class_index: ClassIndex, released: Int64Array
 ) -> Int64Array:
-    """Return which partitions their owners give up: of each topic those beyond the fair share first.
+    """Return the partitions that their owners release: of each topic those beyond the fair share first.
 
-    Where that leaves a choice, each member goes on in the list of topics where the one before it stopped.
+    Where this leaves a choice, each member continues in the list of topics where the previous member stopped.
     """
     owned = np.flatnonzero(released[class_index.arc] * (class_index.arc != NO_ARC))
     arc, topic = class_index.arc[owned], indexed.topic[owned].astype(np.int64)
@@ -64,7 +64,7 @@ def _released(
 
 
 def _among_its_audience(indexed: IndexedGroup) -> tuple[Int64Array, Int64Array]:
-    """Return, for each topic, its place in the list of the topics of its audience, and how many there are."""
+    """Return each topic's index among the topics with the same subscribers, and their number."""
     order = np.argsort(indexed.subscriber_set_of, kind="stable")
     place = np.empty(order.size, np.int64)
     place[order] = _ranks(indexed.subscriber_set_of[order].astype(np.int64))
@@ -72,7 +72,7 @@ def _among_its_audience(indexed: IndexedGroup) -> tuple[Int64Array, Int64Array]:
 
 
 def _ranks(groups: Int64Array) -> Int64Array:
-    """Return 0, 1, 2 and so on for each run of equal numbers."""
+    """Return 0, 1, 2 and so on within each run of equal numbers."""
     opens = np.ones(groups.size, np.bool_)
     opens[1:] = groups[1:] != groups[:-1]
     firsts = np.flatnonzero(opens)
@@ -80,7 +80,7 @@ def _ranks(groups: Int64Array) -> Int64Array:
 
 
 class _TopicSpreader:
-    """Gives out the partitions that have no owner."""
+    """Assigns the partitions without an owner."""
 
     def __init__(
         self, indexed: IndexedGroup, classes: PartitionClasses, gained: Int64Array, owner: Owners
@@ -93,7 +93,7 @@ class _TopicSpreader:
         self._has_owners[indexed.topic[owner != UNASSIGNED]] = True
 
     def run(self, class_index: ClassIndex, free: Int64Array) -> None:
-        """Deal row by row; of a row with one topic all partitions are alike, and these go first."""
+        """Assign class by class; first those with a single topic, whose partitions are interchangeable."""
         classes = self._classes.sizes.size
         partition_class = class_index.partition_class[free]
         if classes > 1:
@@ -127,7 +127,7 @@ class _TopicSpreader:
         self._has_owners[topics] = True
 
     def _spread_topics(self, free: Int64Array, members: Int64Array, gained: Int64Array) -> None:
-        """Give each topic's partitions to those with the fewest of it, and of these to those that gain the most."""
+        """Assign each topic to the members with the fewest of its partitions, then to the most gaining."""
         topic = self._indexed.topic[free]
         opens = np.flatnonzero(np.append(True, topic[1:] != topic[:-1]))
         bounds = np.append(opens, free.size).tolist()
@@ -136,9 +136,10 @@ class _TopicSpreader:
         subscriber_index = members.size
         seat_of = np.full(
             self._classes.members + 1, subscriber_index
-        )  # that of all others, and of UNASSIGNED, who comes last
+        )  # the last index is for all others and UNASSIGNED
         seat_of[members] = np.arange(subscriber_index)
-        # Whoever gains the most comes first, then the first one. Whoever gains something has a turn of `subscriber_index` or more.
+        # The member that gains the most comes first, then the first in order. A member that gains units has a
+        # turn of `subscriber_index` or more.
         turn = np.append(gained * subscriber_index + np.arange(subscriber_index)[::-1], 0)
         for first, end, start, stop in zip(bounds, bounds[1:], starts, ends, strict=False):
             units = end - first
@@ -160,12 +161,12 @@ class _TopicSpreader:
 
 
 def _fill_least_first(has: Int64Array, most: Int64Array, units: int) -> Int64Array:
-    """Return how many units each gets: those with the fewest first, and of these those that may get the most.
+    """Return the units that each member gets: those with the fewest first, then those that may get the most.
 
     Args:
-        has: What each has.
-        most: What each may get; together they may get all.
-        units: How many units there are.
+        has: The units that each member has.
+        most: The units that each member may get; in total at least `units`.
+        units: The number of units.
     """
     order = np.argsort(-most, kind="stable")
     has, most = has[order], most[order]
@@ -181,10 +182,10 @@ def _fill_least_first(has: Int64Array, most: Int64Array, units: int) -> Int64Arr
 
 
 def _round_robin_order(gained: Int64Array) -> Int64Array:
-    """Return who comes when, if all take part in as many rounds as they gain.
+    """Return the members in the order of a round robin in which each takes part as often as it gains.
 
-    Whoever gains one less than the others misses the last round. Where the numbers differ by more, all take part
-    at even distances.
+    A member that gains one unit less than the others skips the last round. If the gains differ by more, the
+    turns of each member are evenly spaced.
     """
     takers = np.argsort(-gained, kind="stable")
     taker = np.repeat(takers, gained[takers])

@@ -1,4 +1,4 @@
-"""How many partitions of which row each member gets: racks first, then as few moves as can be."""
+"""Stickiness: the most balanced flow with the fewest rack mismatches and, of those, the fewest moves."""
 
 import numpy as np
 
@@ -14,18 +14,16 @@ _FEW = 100
 
 
 def best_flow(classes: PartitionClasses) -> Int64Array:
-    """Return, for each arc, how many of the row's partitions the member gets.
+    """Return `(arcs,) int64`: the partitions of the class that each member is assigned.
 
-    No flow has more even loads; of those with such loads, none has more partitions with near members; and of
-    those, none takes fewer partitions from members that own them.
+    No flow has more even loads. Of the flows with these loads, none has fewer rack mismatches, and of those,
+    none takes fewer partitions from members that own them.
     """
     sticky_flow = _StickyFlow(
         classes, np.zeros(classes.members, np.int64), np.zeros(classes.sizes.size, np.int64)
     )
     if sticky_flow.fill():
-        return (
-            sticky_flow.flow
-        )  # all have the average load, so that nothing is more even, and there is one block
+        return sticky_flow.flow  # all loads are the average, so there is one block, and nothing is more even
     plain = classes.without_racks()
     even = balance(plain)
     if plain is classes and (classes.rack_match.all() and (even.flow >= classes.owned).all()):
@@ -38,17 +36,17 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
 
 
 class _StickyFlow:
-    """Starts from what members own, and moves as little as the loads and the racks ask for.
+    """Starts from the owned partitions, and moves as few as the loads and racks require.
 
-    A row only goes to members of its block. All of them are to have as many units as the block's largest load:
-    partitions, and one idle unit at most, of which there are just enough. To begin with each member has what it
-    owns and is near to, which costs nothing. Of what is missing or too much, most can be given at once to near
-    members with room, at the cost of one move a partition: no way is cheaper, so that nothing is lost by it. A
-    network does what is left, from the potentials that say so, and proves that all of it costs the least. There a
-    partition with a far member costs more than all moves together.
+    A class is assigned within its block only. All members of a block shall have as many units as its largest
+    load: partitions, and at most one idle unit, of which there are exactly enough. Initially each member has
+    the partitions that it owns and whose racks it matches, at no cost. Most of the missing and excess units
+    can be assigned at once to rack-matching members with room, for one move per partition. No path is
+    cheaper, so this stays optimal. A min-cost flow assigns the remainder, starting from potentials that
+    express this, and so the result is optimal. There a rack mismatch costs more than all moves together.
 
     Attributes:
-        flow: For each arc, how many of the row's partitions the member has so far.
+        flow: `(arcs,) int64`: the partitions of the class that the member is assigned so far.
     """
 
     def __init__(self, classes: PartitionClasses, block_of: Int64Array, class_block: Int64Array) -> None:
@@ -68,7 +66,7 @@ class _StickyFlow:
         self._wanted = int(self._room.clip(0).sum())
 
     def _place_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Give the idle units of each block to those with the most room, and return who has one."""
+        """Place each block's idle units on the members with the most room; return 1 for these."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)
@@ -80,7 +78,7 @@ class _StickyFlow:
         return idles.astype(np.int64)
 
     def fill(self) -> bool:
-        """Give what is missing and what some have too much of to members with room; tell if nothing is left."""
+        """Move missing and excess units to members with room; return whether none are left."""
         widths = np.diff(self._classes.starts)
         narrow_first = np.argsort(widths, kind="stable").tolist()
         shares = (-(-self._classes.sizes // widths)).tolist()
@@ -96,12 +94,12 @@ class _StickyFlow:
         return not self._room.any()
 
     def _fill_class(self, partition_class: int, most: int, *, can_release: bool) -> None:
-        """Give units of one row to members with room.
+        """Move units of one class to members with room.
 
         Args:
-            partition_class: The row.
-            most: How many units of the row a member may come to have by this.
-            can_release: Whether there may be members with too much, or idle units left.
+            partition_class: The class.
+            most: The number of units of the class that a member may have afterwards.
+            can_release: Whether members may have excess units, or idle units are left.
         """
         arcs = slice(self._classes.starts[partition_class], self._classes.starts[partition_class + 1])
         members, flow = self._classes.member_of_arc[arcs], self.flow[arcs]
@@ -135,9 +133,9 @@ class _StickyFlow:
         flow[takers] += gained
 
     def _fill_through_others(self) -> None:
-        """Give what is missing to members without room that pass on what they do not own to one with room.
+        """Move missing units to members without room that pass units they do not own to a member with room.
 
-        That costs one move a partition too. It saves the network where a few are left.
+        This also costs one move per partition. It avoids the min-cost flow when few units are left.
         """
         classes = self._classes
         spare = np.flatnonzero((self.flow > classes.owned) & self._open)
@@ -164,7 +162,7 @@ class _StickyFlow:
                 self._wanted -= passed.size
 
     def solve(self) -> None:
-        """Give what is left on the cheapest ways, which may lead over several members."""
+        """Move the remaining units on the cheapest paths, which may lead through several members."""
         classes = self._classes
         arcs = np.flatnonzero(self._allowed)
         idle_members = np.argsort(self._block_of, kind="stable")
@@ -193,6 +191,6 @@ class _StickyFlow:
 
 
 def _from_first(amounts: Int64Array, units: int) -> Int64Array:
-    """Return so many units of the amounts, of the first ones all that they have."""
+    """Return this number of units from the amounts, exhausting the first ones first."""
     taken: Int64Array = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
     return taken

@@ -1,4 +1,4 @@
-"""The plans of `sticky` and `cooperative-sticky`: the best assignment for what members own."""
+"""Computation of `sticky` and `cooperative-sticky`: the best assignment given the owned partitions."""
 
 import logging
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("groupwright.assignors.sticky")
 
 
 def plan_sticky(group: Group) -> Assignment:
-    """Return what `StickyAssignor` does."""
+    """Return the assignment of `StickyAssignor`."""
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
@@ -28,7 +28,7 @@ def plan_sticky(group: Group) -> Assignment:
 
 
 def plan_cooperative(group: Group) -> Assignment:
-    """Return what `CooperativeStickyAssignor` does: what is to move and still claimed is given to nobody."""
+    """Return the assignment of `CooperativeStickyAssignor`, without claimed partitions that move."""
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
@@ -48,12 +48,12 @@ def _members(group: Group, indexed: IndexedGroup) -> list[Member]:
 
 
 def _best_owners(group: Group, indexed: IndexedGroup, owned: OwnedColumns) -> tuple[Owners, Claims]:
-    """Return who is to have each partition in the end, and the claims that this is made from."""
+    """Return the owner of each partition in the target assignment, and the claims that it is based on."""
     claims = resolve_claims(indexed, owned)
     if claims.contested:
         _log.warning(
-            "%d partitions are claimed by more than one member; the highest generation keeps them, and where two "
-            "claim one in the same generation, nobody does",
+            "%d partitions are claimed by more than one member: the highest generation owns them, or "
+            "no member if two claim a partition in that generation",
             claims.contested,
         )
     classes, class_index = classify_partitions(group, indexed, claims.owner)

@@ -1,4 +1,4 @@
-"""Pouring: units go to whoever has the least."""
+"""Water-filling: units go to the lowest levels."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from groupwright.assignors._model.arrays import Int64Array
 
 
 def water_fill(levels: Int64Array, units: int) -> Int64Array:
-    """Return how many units each gets if each one goes to whoever has the least by then, the first of equals.
+    """Return the units added to each level if every unit goes to the lowest level, the first of equals.
 
     Args:
-        levels: What each has; at least one.
-        units: How many units there are.
+        levels: `(levels,) int64`; not empty.
+        units: The number of units.
     """
     bits = levels.size.bit_length()
-    ascending = np.sort((levels << bits) + np.arange(levels.size))  # the numbers at the end part equals
+    ascending = np.sort((levels << bits) + np.arange(levels.size))  # the low bits break ties by index
     order, lowest = ascending & ((1 << bits) - 1), ascending >> bits
     before = np.cumsum(lowest) - lowest
     wet = int(np.searchsorted(np.arange(levels.size) * lowest - before, units, side="right"))

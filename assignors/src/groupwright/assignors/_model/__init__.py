@@ -1,1 +1,1 @@
-"""Model of a group and of an assignment."""
+"""Model of a group and of its assignment."""

@@ -1,7 +1,8 @@
-"""Partitions as numpy arrays: their types, how they are checked, and what is asked of slices of them."""
+"""Array types of partitions and indexes, their checks, and operations on slices."""
 
 from collections.abc import Iterable
 from reprlib import repr as brief
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from groupwright.assignors.errors import InvalidInputError
 
 PartitionArray = npt.NDArray[np.int32]
-"""Numbers of partitions, of one topic or of several on end."""
+"""`(partitions,) int32`: partition numbers, of one topic or of several concatenated."""
 
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
@@ -18,19 +19,19 @@ IntegerArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 
 Offsets = npt.NDArray[np.int64]
-"""Where the slices of an array start, and, last, where the last one ends."""
+"""`(slices + 1,) int64`: the starts of the slices of an array, and the end of the last slice."""
 
 TopicNumbers = npt.NDArray[np.int32]
-"""Topics, as places in a tuple of names."""
+"""`(topics,) int32`: topics as indexes into a tuple of names."""
 
 _INT32 = np.iinfo(np.int32)
 
 
 def partition_array(partitions: Iterable[int]) -> PartitionArray:
-    """Return the numbers as a new array, in the order given.
+    """Return the partitions as a new array, in the same order.
 
     Raises:
-        InvalidInputError: One of them is not an integer of 32 bits.
+        InvalidInputError: A partition is not a 32-bit integer.
     """
     try:
         array = np.asarray(partitions if isinstance(partitions, np.ndarray) else list(partitions))
@@ -51,12 +52,12 @@ def partition_array(partitions: Iterable[int]) -> PartitionArray:
 
 
 def numbers_in_slices(starts: Offsets) -> PartitionArray:
-    """Return 0, 1, 2 and so on for each slice, on end."""
+    """Return 0, 1, 2 and so on for each slice, concatenated."""
     return (np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
 
 
 def ascend_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
-    """Tell whether no slice is empty, and each is strictly ascending."""
+    """Return whether every slice is strictly ascending and not empty."""
     if (starts[1:] == starts[:-1]).any():
         return False
     ascends = partitions[1:] > partitions[:-1]
@@ -65,12 +66,18 @@ def ascend_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
 
 
 def ascending(topic: str, partitions: Iterable[int]) -> PartitionArray:
-    """Return the numbers as a new array, ascending and each once.
+    """Return the partitions as a new array, ascending and without duplicates.
 
     Raises:
-        InvalidInputError: One of them is not an integer of 32 bits; the message names the topic.
+        InvalidInputError: A partition is not a 32-bit integer; the message names the topic.
     """
     try:
         return np.unique(partition_array(partitions))
     except InvalidInputError as error:
         raise InvalidInputError(f"topic {topic!r}: {error}") from error
+
+
+def unaligned_view(buffer: bytes | npt.NDArray[np.uint8], kind: str) -> npt.NDArray[Any]:
+    """Return a view of the buffer whose element `i` is the number that starts at byte `i`, aligned or not."""
+    dtype = np.dtype(kind)
+    return np.ndarray(max(0, len(buffer) - dtype.itemsize + 1), dtype, buffer, strides=(1,))

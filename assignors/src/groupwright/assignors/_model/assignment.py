@@ -1,4 +1,4 @@
-"""An assignment: which member gets which partitions, held as columns of numbers."""
+"""Assignment of partitions to members, stored as columns of numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as brief
@@ -19,28 +19,30 @@ from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
 UNASSIGNED = -1
-"""The owner of a partition that is given to no member."""
+"""Owner index of a partition that is assigned to no member."""
 
 _SHOWN_MEMBERS = 16
 _RADIX = 2**16
 
 
 class Assignment(Mapping[str, PartitionsByTopic]):
-    """Who gets what: `assignment["c-1"]["orders"]` are the partitions of `orders` that `c-1` gets.
+    """Partitions by member and topic: `assignment["c-1"]["orders"]` are those of `orders` assigned to `c-1`.
 
-    A read-only mapping in which every member has its place, even one that gets nothing, and no partition
-    appears twice. It equals every mapping that says the same, such as a plain dict of dicts of lists.
+    A read-only mapping with an entry for every member, even one without partitions. No partition is in it
+    twice. It equals every mapping with the same content, such as a plain dict of dicts of lists.
 
-    A million partitions take three arrays, not a million objects. A run is what one member gets of one
-    topic; runs are ordered by member, then by topic.
+    A million partitions take three arrays, not a million objects. A run is the partitions of one topic that
+    one member is assigned; runs are sorted by member, then by topic.
 
     Attributes:
-        members: The members' ids, in the order of Java's strings, as all names here.
-        topics: The topics of which somebody gets something.
-        member_starts: The runs of `members[i]` are those from `member_starts[i]` to `member_starts[i + 1]`.
-        run_topics: For each run, the place of its topic in `topics`.
-        run_starts: The partitions of run `i` are `partitions[run_starts[i]:run_starts[i + 1]]`, ascending.
-        partitions: The partitions of all runs on end.
+        members: The members' ids. All names here are sorted as Java sorts strings.
+        topics: The topics of which any partition is assigned.
+        member_starts: `(members + 1,) int64`: the runs of member `i` are `member_starts[i]` to
+            `member_starts[i + 1]`.
+        run_topics: `(runs,) int32`: the topic of each run, as an index into `topics`.
+        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i
+            + 1]]`, ascending.
+        partitions: `(partitions,) int32`: the partitions of all runs, concatenated.
     """
 
     __slots__ = (
@@ -62,15 +64,15 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     _numbers: dict[str, int]
 
     def __init__(self, plan: Mapping[str, Mapping[str, Iterable[int]]], members: Iterable[str] = ()) -> None:
-        """Take a plan in any form of mapping.
+        """Create an assignment from any mapping.
 
         Args:
             plan: By member id and topic, the partitions in any order.
-            members: Ids of members that have a place even if the plan does not name them.
+            members: Ids of further members, which are assigned nothing unless they are in the plan.
 
         Raises:
-            AssignorError: A partition is negative, or is given twice.
-            InvalidInputError: The plan is not a mapping of mappings, or a partition not a 32-bit integer.
+            AssignorError: A partition is negative, or is assigned twice.
+            InvalidInputError: The plan is not a mapping of mappings, or a partition is not a 32-bit integer.
         """
         if not _maps_to_mappings(plan):
             raise InvalidInputError(
@@ -102,7 +104,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     def from_owners(
         cls, members: Sequence[str], owners: Mapping[str, Sequence[int] | IntegerArray]
     ) -> "Assignment":
-        """Return the assignment that names an owner for every partition: the form that is fast to compute.
+        """Return the assignment with these owners of all partitions. This form is fast to compute.
 
         Example:
             >>> Assignment.from_owners(["c-1", "c-2"], {"orders": [0, 1, 0, UNASSIGNED]})
@@ -110,10 +112,11 @@ class Assignment(Mapping[str, PartitionsByTopic]):
 
         Args:
             members: The members' ids, in any order.
-            owners: By topic and partition, the owner's place in `members`, or `UNASSIGNED`.
+            owners: By topic, `(partitions,)` integers: the owner of each partition as an index into
+                `members`, or `UNASSIGNED`.
 
         Raises:
-            InvalidInputError: An owner is not a place in `members`, or members are repeated.
+            InvalidInputError: An owner is not an index into `members`, or a member is repeated.
         """
         topics = sorted_names(owners)
         columns = [_owners(topic, owners[topic]) for topic in topics]
@@ -125,16 +128,18 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     def from_column(
         cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: IntegerArray
     ) -> "Assignment":
-        """Return the assignment that names an owner for every partition of all topics on end.
+        """Return the assignment with these owners of the partitions of all topics, concatenated.
 
         Args:
             members: The members' ids, in any order.
             topics: The topics, in Kafka's order.
-            starts: Where the partitions of each topic start, and, last, how many partitions there are.
-            owner: For each partition the owner's place in `members`, or `UNASSIGNED`.
+            starts: `(topics + 1,) int64`: the first partition of each topic, and the number of all
+                partitions.
+            owner: `(partitions,)` integers: the owner of each partition as an index into `members`, or
+                `UNASSIGNED`.
 
         Raises:
-            InvalidInputError: An owner is not a place in `members`, or members are repeated.
+            InvalidInputError: An owner is not an index into `members`, or a member is repeated.
         """
         ids = sorted_names(members)
         places = {member: place for place, member in enumerate(ids)}
@@ -144,10 +149,10 @@ class Assignment(Mapping[str, PartitionsByTopic]):
             strange = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
             topic = np.searchsorted(starts, strange, side="right") - 1
             raise InvalidInputError(
-                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, which is "
-                f"neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
+                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, "
+                f"which is neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
             )
-        # numpy sorts numbers of 16 bits by radix: it takes the same time, and not long, for every assignment.
+        # numpy sorts 16-bit integers with a radix sort, which is fast, and independent of the assignment.
         kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32
         place_of = np.array(
             [*(places[member] for member in members), len(ids)], kind
@@ -170,7 +175,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         topic: IntegerArray,
         partition: PartitionArray,
     ) -> None:
-        """Keep the columns, whose rows come by owner, then by topic, then by partition, in runs."""
+        """Store columns that are sorted by owner, topic and partition, as runs."""
         opens = np.ones(owner.size, np.bool_)
         opens[1:] = (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])
         first = np.flatnonzero(opens)
@@ -188,11 +193,11 @@ class Assignment(Mapping[str, PartitionsByTopic]):
 
     @property
     def count(self) -> int:
-        """How many partitions are given, to all members."""
+        """The number of assigned partitions of all members."""
         return self.partitions.size
 
     def __getitem__(self, member: str) -> PartitionsByTopic:
-        """Return what the member gets."""
+        """Return the partitions assigned to the member."""
         number = self._numbers[member]
         first, end = self.member_starts[number], self.member_starts[number + 1]
         starts = self.run_starts[first : end + 1]
@@ -204,11 +209,11 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         )
 
     def __contains__(self, member: object) -> bool:
-        """Tell whether the member has a place."""
+        """Return whether the assignment has an entry for the member."""
         return member in self._numbers
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the members' ids, in order."""
+        """Iterate over the members' ids, in order."""
         return iter(self.members)
 
     def __len__(self) -> int:
@@ -216,7 +221,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         return len(self.members)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the other mapping has the same members and gives each the same partitions."""
+        """Return whether the other mapping has the same members with the same partitions."""
         if isinstance(other, Assignment):
             return (
                 self.members == other.members
@@ -229,11 +234,11 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         return dict(self) == dict(other) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
-        """Agree with equality."""
+        """Return a hash that agrees with equality."""
         return hash((self.members, self.topics, self.partitions.tobytes()))
 
     def __repr__(self) -> str:
-        """Show who gets what, or, of a large group, how large it is."""
+        """Return the assignment as text, or its size if the group is large."""
         if len(self) > _SHOWN_MEMBERS:
             return (
                 f"<Assignment of {self.count} partitions of {len(self.topics)} topics to {len(self)} members>"

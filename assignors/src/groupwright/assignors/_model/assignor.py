@@ -1,4 +1,4 @@
-"""What an assignor is."""
+"""Assignor interface and the rebalance protocols."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.partitions import PartitionsByTopic
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
-"""What an assignor may return: by member id and topic, the partitions in any order."""
+"""Alternative result of an assignor: by member id and topic, the partitions in any order."""
 
 
 class RebalanceProtocol(IntEnum):
-    """What a member does with its partitions before it joins a rebalance (KIP-429)."""
+    """Treatment of a member's partitions before it joins a rebalance (KIP-429)."""
 
     EAGER = 0
-    """It gives all of them up, so that any may go to anyone."""
+    """The member revokes all of them, so that any can be assigned to any member."""
 
     COOPERATIVE = 1
-    """It keeps them; one that moves is given up in one rebalance and handed over in the next."""
+    """The member keeps them. A partition that moves is revoked in one rebalance, and assigned in the next."""
 
 
 class Assignor(ABC):
-    """Decides who gets which partitions. One's own is a subclass with a name and `assign`.
+    """Assigns partitions to a group's members. A custom assignor is a subclass with a `name` and `assign`.
 
-    A member of the group whose assignor this is calls `user_data` before it joins, and `on_assignment` when
-    it has its share. The leader among them calls `assign` in between. This is the contract of Java's
-    `ConsumerPartitionAssignor`, except that an assignment carries no user data.
+    Each member calls `user_data` before it joins the group, and `on_assignment` when it has its assignment.
+    In between, the leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, except
+    that an assignment has no user data.
 
     Attributes:
-        name: What the members of a group agree on: all of them must know an assignor by this name, and the
-            leader runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
-        protocols: How members may rebalance under this assignor. One that supports COOPERATIVE must not
-            give a partition to a member while another one still owns it.
+        name: The protocol name that the members agree on. All members must offer an assignor of this name;
+            the leader runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
+        protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE
+            must not assign a partition to a member while another member owns it.
     """
 
     name: str
@@ -45,36 +45,37 @@ class Assignor(ABC):
 
     @abstractmethod
     def assign(self, group: "Group") -> "Assignment | Plan":
-        """Return who gets what. It should depend on the group alone, not on the order of its members.
+        """Assign the group's partitions.
 
-        A member may be left out or get nothing, and a partition may be given to nobody; but each may be
-        given once, and only to a member that subscribes to its topic.
+        The result should depend on the group alone, not on the order of its members. A member may be left out
+        or be assigned nothing, and a partition may stay unassigned. A partition may be assigned only once,
+        and only to a member that subscribes to its topic.
         """
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - for subclasses
-        """Return bytes for the leader's `assign`, which finds them in `Member.user_data`.
+        """Return bytes for the leader's `assign`, where they are in `Member.user_data`; None for none.
 
         Args:
-            topics: What this member subscribes to.
+            topics: The topics that this member subscribes to.
         """
         return None
 
-    def on_assignment(  # noqa: B027 - most assignors need not know
+    def on_assignment(  # noqa: B027 - optional
         self, assignment: "PartitionsByTopic", generation: int
     ) -> None:
-        """Take note of what this member got.
+        """Handle this member's new assignment.
 
         Args:
-            assignment: All partitions that it has now, not only those that are new.
-            generation: The group's generation in which it got them.
+            assignment: All partitions that the member has now, not only the new ones.
+            generation: The group's generation that the assignment belongs to.
         """
 
 
 def check_assignor(assignor: Assignor) -> None:
-    """Check that a group can agree on the assignor.
+    """Check that an assignor has a name and a protocol.
 
     Raises:
-        AssignorError: The name is not a string, or is empty, or there is no protocol.
+        AssignorError: The name is not a string or is empty, or `protocols` holds no protocol.
     """
     kind = type(assignor).__name__
     name = getattr(assignor, "name", None)

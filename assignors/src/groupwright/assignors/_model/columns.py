@@ -1,4 +1,4 @@
-"""What many members have, in columns: no Python object is made for a member, a topic or a partition."""
+"""Partitions of many members in columns, without a Python object per member, topic or partition."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,17 @@ from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByT
 
 
 class PartitionColumns:
-    """One list of partitions a member, of many members, on end.
+    """Lists of partitions by topic, one list per member, concatenated.
+
+    A run is one list's partitions of one topic.
 
     Attributes:
-        names: Names in Kafka's order, among them all topics here.
-        list_starts: The runs of list `i` are those from `list_starts[i]` to `list_starts[i + 1]`.
-        run_topics: For each run its topic, as a place in `names`; ascending in each list.
-        run_starts: The partitions of run `i` are `partitions[run_starts[i]:run_starts[i + 1]]`; none is empty.
-        partitions: The partitions of all runs, ascending in each.
+        names: Names in Kafka's order, including those of all topics here.
+        list_starts: `(lists + 1,) int64`: the runs of list `i` are `list_starts[i]` to `list_starts[i + 1]`.
+        run_topics: `(runs,) int32`: the topic of each run as an index into `names`, ascending within a list.
+        run_starts: `(runs + 1,) int64`: the partitions of run `i` are `partitions[run_starts[i]:run_starts[i
+            + 1]]`. No run is empty.
+        partitions: `(partitions,) int32`: the partitions of all runs, ascending within a run.
     """
 
     __slots__ = ("list_starts", "names", "partitions", "run_starts", "run_topics")
@@ -30,7 +33,7 @@ class PartitionColumns:
         run_starts: Offsets,
         partitions: PartitionArray,
     ) -> None:
-        """Keep the columns. Nothing is checked."""
+        """Keep the columns, unchecked."""
         self.names = names
         self.list_starts = list_starts
         self.run_topics = run_topics
@@ -41,7 +44,7 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
-        """Return these lists; of those that were made of columns, the columns are taken."""
+        """Return these lists in columns; those that are part of columns already are copied from there."""
         origins = [listed.source for listed in lists]
         sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
         others = [listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed]
@@ -63,7 +66,7 @@ class PartitionColumns:
 
     @classmethod
     def concatenated(cls, parts: Sequence["PartitionColumns"]) -> "PartitionColumns":
-        """Return the lists of all parts, on end."""
+        """Return the lists of all parts, concatenated."""
         if len(parts) == 1:
             return parts[0]
         names, tables = _merged([part.names for part in parts])
@@ -81,16 +84,16 @@ class PartitionColumns:
         )
 
     def __len__(self) -> int:
-        """Return how many lists there are."""
+        """Return the number of lists."""
         return self.list_starts.size - 1
 
     @property
     def counts(self) -> Int64Array:
-        """How many partitions each list has."""
+        """`(lists,) int64`: the number of partitions of each list."""
         return np.diff(self.run_starts[self.list_starts])
 
     def take(self, places: Int64Array) -> "PartitionColumns":
-        """Return the lists at these places; behind the last one there is nothing."""
+        """Return the lists with these indexes; the index after the last is an empty list."""
         if np.array_equal(places, np.arange(len(self))):
             return self
         starts = np.append(self.list_starts, self.list_starts[-1])
@@ -101,10 +104,10 @@ class PartitionColumns:
         )
 
     def keys(self, topics: Sequence[str]) -> Int64Array:
-        """Return, as one number each, those partitions that are of these topics, and not negative.
+        """Return the partitions of these topics as one number each, without negative partitions.
 
-        Returns:
-            2³² times the topic's place in `topics`, plus the partition, in the order of the lists.
+        Returns: `(partitions,) int64`: 2³² times the topic's index in `topics` + the partition, in the order
+            of the lists.
         """
         place_of = {topic: place for place, topic in enumerate(topics)}
         places = np.array([place_of.get(name, -1) for name in self.names], np.int64)
@@ -113,13 +116,13 @@ class PartitionColumns:
         return keys
 
     def split(self) -> list[PartitionsByTopic]:
-        """Return the lists one by one; their arrays are cut out when they are asked for."""
+        """Return the lists as separate objects, whose arrays are sliced on first use."""
         if not self.run_topics.size:
             return [NO_PARTITIONS] * len(self)
         return [PartitionsByTopic.from_columns(self, place) for place in range(len(self))]
 
     def row(self, place: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
-        """Return what `PartitionsByTopic.from_numbers` makes the list at this place of."""
+        """Return the arguments of `PartitionsByTopic.from_numbers` for the list with this index."""
         first, end = self.list_starts[place], self.list_starts[place + 1]
         starts = self.run_starts[first : end + 1]
         return (
@@ -144,8 +147,8 @@ def _in_columns(lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
 
 
 def _merged(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], dict[int, TopicNumbers]]:
-    """Return all names of these tables, and by the identity of each table the places of its names among them."""
-    distinct = {id(table): table for table in tables}  # most share one
+    """Return all names of these tables, and by the id of each table the indexes of its names among them."""
+    distinct = {id(table): table for table in tables}  # most lists share one
     names = sorted_names(frozenset().union(*distinct.values()))
     number_of = {name: number for number, name in enumerate(names)}
     places = {key: np.array([number_of[name] for name in table], np.int32) for key, table in distinct.items()}
@@ -157,7 +160,7 @@ def _starts(sizes: Sequence[Int64Array]) -> Offsets:
 
 
 def _gathered(starts: Offsets, places: Int64Array) -> tuple[Int64Array, Offsets]:
-    """Return what the slices at these places consist of, on end, and where each starts there, and the last ends."""
+    """Return the indexes of the elements of the slices at these places, concatenated, and their offsets."""
     sizes = np.diff(starts)[places]
     new_starts = _starts([sizes])
     return np.repeat(starts[places] - new_starts[:-1], sizes) + np.arange(new_starts[-1]), new_starts

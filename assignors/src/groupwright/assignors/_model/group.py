@@ -1,4 +1,4 @@
-"""A group as its leader sees it: members, what they subscribe to and own, and the topics' partitions."""
+"""Group as its leader sees it: members with their subscriptions and claims, and topics."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NO_GENERATION = -1
-"""The generation of a member that has not been in one."""
+"""Generation of a member that has not been in one."""
 
 _MAX_PARTITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True)
 class Topic:
-    """A topic, as far as assignors care.
+    """A topic's properties that matter to assignors.
 
     Attributes:
-        partitions: How many it has; they are numbered from 0. A topic may have none.
-        racks: For each partition the racks of all its replicas, offline ones too (KIP-881), or None if they
-            are not known.
-        weights: For each partition its share of work in any unit (such as bytes a second), or None if all
-            count the same.
+        partitions: The number of partitions, which may be 0. They are numbered from 0.
+        racks: By partition, the racks of all replicas, including offline ones (KIP-881); None if they are
+            unknown.
+        weights: `(partitions,) float64`: the load of each partition in any unit, such as bytes per second;
+            None if all are equal.
     """
 
     partitions: int
@@ -43,11 +43,11 @@ class Topic:
         racks: Sequence[Collection[str]] | None = None,
         weights: "Sequence[float] | npt.NDArray[np.float64] | None" = None,
     ) -> None:
-        """Check and keep the topic's facts.
+        """Create a topic.
 
         Raises:
-            InvalidInputError: The count is not an integer from 0 to 2³¹-1, racks or weights are not one a
-                partition, or a weight is negative or not finite.
+            InvalidInputError: The number of partitions is not an integer from 0 to 2³¹-1, the racks or
+                weights do not have one element per partition, or a weight is negative or not finite.
         """
         object.__setattr__(self, "partitions", _partition_count(partitions))
         object.__setattr__(self, "racks", None if racks is None else self._racks(racks))
@@ -92,23 +92,23 @@ class Topic:
         )
 
     def __hash__(self) -> int:
-        """Agree with equality."""
+        """Return a hash that agrees with equality."""
         return hash((self.partitions, self.racks))
 
 
 @dataclass(frozen=True, init=False, slots=True)
 class Member:
-    """A member of the group and what its subscription says.
+    """A member of the group and its subscription.
 
     Attributes:
-        id: The coordinator's name for it.
-        topics: What it subscribes to, as it said it; some may not exist.
-        owned: What it says it owns (KIP-429): a claim, which may be late, of partitions that are gone, or
-            in conflict with another member's.
-        generation: The generation in which it got `owned` (KIP-792); -1 for none.
-        instance_id: `group.instance.id` of a static member (KIP-345), None of a dynamic one.
-        rack: `client.rack` (KIP-881), None if it is not set; Kafka's default, the empty string, is None.
-        user_data: What its assignor's `user_data` returned.
+        id: The member id, assigned by the coordinator.
+        topics: The subscribed topics, in the member's order; some may not exist.
+        owned: The partitions that the member claims to own (KIP-429). A claim may be out of date, contradict
+            another member's, or name partitions that do not exist.
+        generation: The generation in which `owned` was assigned (KIP-792); -1 for none.
+        instance_id: The `group.instance.id` of a static member (KIP-345); None for a dynamic member.
+        rack: The `client.rack` (KIP-881); None if it is not set or empty.
+        user_data: The result of the assignor's `user_data`.
     """
 
     id: str
@@ -130,11 +130,11 @@ class Member:
         rack: str | None = None,
         user_data: bytes | None = None,
     ) -> None:
-        """Take a member's facts.
+        """Create a member.
 
         Raises:
-            InvalidInputError: The id is not a name, the topics are not strings (or are one string), or a
-                claimed partition is not an integer.
+            InvalidInputError: The id is not a string or is empty, the topics are not a collection of strings,
+                or a claimed partition is not an integer.
         """
         if not id or not isinstance(id, str):
             raise InvalidInputError(f"a member's id must be a string that is not empty, not {id!r}")
@@ -152,7 +152,7 @@ class Member:
         rack: str | None,
         user_data: bytes | None,
     ) -> "Member":
-        """Return the member of fields that already are what the attributes say. Nothing is checked."""
+        """Return a member with these attributes, unchecked."""
         made = cls.__new__(cls)
         made._set(id, topics, owned, generation, instance_id, rack, user_data)  # noqa: SLF001 - its own class
         return made
@@ -178,12 +178,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as the leader finds it in JoinGroup's response.
+    """A member in JoinGroup's response to the leader.
 
     Attributes:
-        id: The coordinator's name for it.
-        instance_id: `group.instance.id` of a static member, None of a dynamic one.
-        metadata: Its subscription, in the bytes of ConsumerProtocol.
+        id: The member id.
+        instance_id: The `group.instance.id` of a static member; None for a dynamic member.
+        metadata: The subscription, encoded in ConsumerProtocol.
     """
 
     id: str
@@ -193,23 +193,23 @@ class JoinedMember:
 
 @dataclass(frozen=True, init=False, slots=True)
 class Group:
-    """All that an assignment may depend on.
+    """The input of an assignor: everything that an assignment may depend on.
 
     Attributes:
-        members: The members, in the order given, which means nothing.
-        topics: The topics that exist, by name: at least those subscribed to. A topic that a member
-            subscribes to and that is not here (or has no partitions) is passed over, as Kafka does.
+        members: The members. Their order has no meaning.
+        topics: The existing topics by name, at least the subscribed ones. As in Kafka, a subscribed topic
+            that is not here, or has no partitions, is ignored.
     """
 
     members: tuple[Member, ...]
     topics: Mapping[str, Topic]
 
     def __init__(self, members: Iterable[Member], topics: Mapping[str, int | Topic]) -> None:
-        """Take members and topics; a number instead of a topic is its count of partitions.
+        """Create a group. An integer stands for a topic with that number of partitions.
 
         Raises:
-            InvalidInputError: Two members have one id, a topic's name is not a string or is empty, or a
-                count of partitions cannot be.
+            InvalidInputError: Two members have the same id, a topic's name is not a string, or a number of
+                partitions is out of range.
         """
         object.__setattr__(self, "members", tuple(members))
         object.__setattr__(self, "topics", {name: _topic(name, given) for name, given in topics.items()})
@@ -219,10 +219,10 @@ class Group:
             raise InvalidInputError(f"member {repeated[0]!r} is in the group more than once")
 
     def subscribers(self) -> dict[str, list[Member]]:
-        """Return, by topic, the members that may be given its partitions.
+        """Return the subscribed members of each topic.
 
-        Topics come by name, members in Kafka's order (see `order.member_order`); topics that do not exist,
-        have no partitions or have no subscriber are left out.
+        Topics are sorted by name, members in Kafka's order (see `order.member_order`). Topics that do not
+        exist, have no partitions or have no subscriber are left out.
         """
         members: dict[str, list[Member]] = {}
         for member in sorted(self.members, key=member_order):
@@ -239,7 +239,7 @@ def _weights_list(topic: Topic) -> list[float] | None:
 def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:
     try:
         names = () if isinstance(topics, str) else tuple(topics)
-        "".join(names)  # the fastest test that all are strings; a group may subscribe millions of times
+        "".join(names)  # the fastest check that all are strings; a group may have millions of subscriptions
     except TypeError:
         names = ()
     if not names and topics:

@@ -1,6 +1,7 @@
-"""Partitions by topic, held as one array of numbers.
+"""Partitions by topic, stored as one array of numbers.
 
-numpy is imported with the first array: members that do not lead have their claims and their share of the group without any.
+numpy is imported when the first array is created: a member that does not lead handles its claims and its
+assignment without numpy.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,20 +22,21 @@ _MADE_LATER = frozenset({"names", "numbers", "partitions", "starts", "_topics", 
 
 
 class PartitionsByTopic(Mapping[str, "PartitionArray"]):
-    """Some partitions of some topics: each topic's partitions are an ascending, read-only int32 array.
+    """Partitions by topic: a mapping from topics to ascending, read-only int32 arrays.
 
-    A set in the form of a mapping: a repeated partition counts once, and a topic with no partitions is not
-    in it. It equals every mapping that names the same partitions, whatever their order and type. Whether
-    they exist is not its business: a member's claims may be out of date.
+    A set in the form of a mapping: duplicates count once, and a topic without partitions is not in it. It
+    equals every mapping with the same partitions, whatever their order and type. The partitions need not
+    exist, since a member's claims may be out of date.
 
     Attributes:
-        names: Names in Kafka's order (see `order.utf16_order`), among them all topics here. What is read or
-            made for a whole group shares one tuple.
-        numbers: The topics that have partitions here, as places in `names`, ascending.
-        partitions: The partitions of all topics on end.
-        starts: The partitions of topic `names[numbers[i]]` are `partitions[starts[i]:starts[i + 1]]`.
-        cut_of: The lists of many members that this is one of, and its place there, or None.
-        ints: The partitions as integers, by topic in order, where it was made of such, or None.
+        names: Names in Kafka's order (see `order.utf16_order`), including those of all topics here. Instances
+            that were decoded or computed for one group share this tuple.
+        numbers: `(topics,) int32`: the topics that have partitions here, as ascending indexes into `names`.
+        partitions: `(partitions,) int32`: the partitions of all topics, concatenated.
+        starts: `(topics + 1,) int64`: the partitions of `names[numbers[i]]` are
+            `partitions[starts[i]:starts[i + 1]]`.
+        source: The columns that this is a list of, and its index there; None if it was not made from columns.
+        ints: The partitions as tuples of int, by topic in order; None if it was not made from these.
     """
 
     __slots__ = ("_places", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
@@ -49,7 +51,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     _places: dict[str, int] | None
 
     def __init__(self, partitions: Mapping[str, Iterable[int]] = MappingProxyType({})) -> None:
-        """Take partitions by topic.
+        """Create partitions from a mapping of topics to integers.
 
         Raises:
             InvalidInputError: A partition is not a 32-bit integer; the message names the topic.
@@ -69,12 +71,12 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     def from_slices(
         cls, topics: tuple[str, ...], starts: "Offsets", partitions: "PartitionArray"
     ) -> "PartitionsByTopic":
-        """Return the partitions of arrays that already are what the attributes say. Nothing is checked.
+        """Return partitions with these attributes, unchecked.
 
         Args:
-            topics: The topics' names, in order.
-            starts: As the attribute.
-            partitions: As the attribute.
+            topics: The topics' names, in Kafka's order.
+            starts: See the attribute.
+            partitions: See the attribute.
         """
         return cls.from_numbers(topics, _all_of(topics), starts, partitions)
 
@@ -82,7 +84,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     def from_numbers(
         cls, names: tuple[str, ...], numbers: "TopicNumbers", starts: "Offsets", partitions: "PartitionArray"
     ) -> "PartitionsByTopic":
-        """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
+        """Return partitions with these attributes, unchecked."""
         made = cls.__new__(cls)
         made.source = made.ints = None
         made._set(names, numbers, starts, partitions)  # noqa: SLF001 - its own class
@@ -90,7 +92,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     @classmethod
     def from_columns(cls, lists: "PartitionColumns", place: int) -> "PartitionsByTopic":
-        """Return one of many members' lists. Its arrays are cut out when somebody asks for them."""
+        """Return one list of the columns. Its arrays are sliced on first use."""
         made = cls.__new__(cls)
         made.source = lists, place
         made.ints = None
@@ -98,9 +100,9 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     @classmethod
     def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> "PartitionsByTopic":
-        """Return partitions whose numbers are known to be integers of 32 bits.
+        """Return partitions that are known to be 32-bit integers.
 
-        Arrays are made when somebody asks for them: what only goes over the wire needs none.
+        Arrays are created on first use; encoding needs none.
         """
         listed = {topic: tuple(sorted(set(numbers))) for topic, numbers in partitions.items()}
         made = cls.__new__(cls)
@@ -118,7 +120,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return self.ints.copy()
 
     def __getattr__(self, name: str) -> Any:
-        """Make the arrays: of the lists' columns, or of integers. This is called for what has not been set."""
+        """Create the arrays on first use, from the columns or from integers."""
         if name not in _MADE_LATER:
             raise AttributeError(name)
         if self.source is not None:
@@ -131,7 +133,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return getattr(self, name)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Leave the others' lists behind."""
+        """Pickle this list alone, without the columns that it is part of."""
         return PartitionsByTopic.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
 
     def _set(
@@ -172,7 +174,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     @property
     def count(self) -> int:
-        """How many partitions there are, of all topics."""
+        """The number of partitions of all topics."""
         return self.partitions.size
 
     def __getitem__(self, topic: str) -> "PartitionArray":
@@ -181,11 +183,11 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return self.partitions[self.starts[place] : self.starts[place + 1]]
 
     def __contains__(self, topic: object) -> bool:
-        """Tell whether the topic has partitions here."""
+        """Return whether the topic has partitions here."""
         return topic in self._place_of()
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the topics that have partitions, by name."""
+        """Iterate over the topics that have partitions, sorted by name."""
         return iter(self.topics)
 
     def __len__(self) -> int:
@@ -193,7 +195,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return self.numbers.size
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the other mapping names the same partitions."""
+        """Return whether the other mapping has the same partitions."""
         if isinstance(other, PartitionsByTopic):
             import numpy as np  # noqa: PLC0415 - see the module
 
@@ -210,11 +212,11 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
             return False
 
     def __hash__(self) -> int:
-        """Agree with equality."""
+        """Return a hash that agrees with equality."""
         return hash((self.topics, self.partitions.tobytes()))
 
     def __repr__(self) -> str:
-        """Show what an equal dictionary of lists would, of long lists the ends, of many topics how many."""
+        """Return the text of an equal dict of lists, abbreviated, or the size if there are many topics."""
         if len(self) > _SHOWN_TOPICS:
             return f"<{self.count} partitions of {len(self)} topics>"
         import numpy as np  # noqa: PLC0415 - see the module
@@ -233,4 +235,4 @@ def _all_of(names: tuple[str, ...]) -> "TopicNumbers":
 
 
 NO_PARTITIONS = PartitionsByTopic.of_ints({})
-"""No partitions of no topic."""
+"""Empty instance."""

@@ -1,15 +1,17 @@
-"""The subscriptions of many members read at once, in arrays: no Python object is made for a topic or a partition.
+"""Batch decoder: decodes one field of many members at once, without a Python object per topic or partition.
 
-Every element of a list tells where the next one begins, so the elements must be found one after the other; but
-the first elements of all lists can be found at once, then all second ones, and so on. What stands in them is
-read afterwards, of all lists together.
+The size of each element of a list determines where the next one begins, so the elements of one list can only
+be located one after the other. Across lists they are located together: all first elements, then all second
+ones, and so on. Their contents are decoded afterwards, for all lists at once.
 
-Nothing here raises. What is malformed or unusual is left to `primitives.Reader`, which says what is wrong with it,
-or reads it.
+Nothing here raises. Malformed and unusual lists are marked as not valid, and `primitives.Reader` decodes
+those or raises the error.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +22,19 @@ from groupwright.assignors._model.arrays import (
     PartitionArray,
     TopicNumbers,
     ascend_in_slices,
+    unaligned_view,
 )
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._wire.interning import MAX_NAME_BYTES, NOT_INTERNED, InternedNames, read_names
-from groupwright.assignors._wire.list_offsets import COUNT_BYTES, PADDING, ListOffsets
-from groupwright.assignors._wire.packing import unaligned_view
+
+_COUNT_BYTES = 4
+"""Size of the count that a list begins with."""
+
+_PADDING = 2**16 + 16
+"""Zeros after all lists, so that the count after a name is in the buffer for any claimed length."""
+
+_ITEMS_PER_PASS = 25
+"""One step through many lists at once costs about as much as locating 25 elements one by one."""
 
 _MIN_STRING_BYTES = 2
 _MIN_RUN_BYTES = 6
@@ -32,28 +42,29 @@ _MIN_RUN_BYTES = 6
 _INT32_MIN = -(2**31)
 
 _MAX_ITEMS = 2**20
-"""The most elements, or blocks of 16 bytes, to read at a time; a list that has more is unusual. Elements take
-some 100 bytes each while they are read, however few they take in their list."""
+"""Limit on the elements, and on the blocks of 16 bytes, decoded at a time. A list with more is not valid.
+An element takes about 100 bytes while it is decoded, however few it takes in its list."""
 
 
 class BatchReader:
-    """A place in the bytes of each of many members, from where values are read off all of them at once.
+    """Reads one value after the other, each from the bytes of many members at once.
 
-    Whoever is not good has no such value, or an unusual one; what is read of it from then on means nothing.
+    A member is no longer valid once a value is missing, malformed or unusual. Its later values are
+    meaningless.
 
     Attributes:
-        starts: Where in the joined bytes those of each member start.
-        ends: Where they end.
-        at: What is to be read next.
-        good: Whose bytes could be read so far.
+        starts: `(members,) int64`: the start of each member's bytes in the concatenation of all.
+        ends: `(members,) int64`: their ends.
+        at: `(members,) int64`: the position of the next value.
+        valid: `(members,) bool`: the members whose values could be decoded so far.
     """
 
     def __init__(self, data: Sequence[bytes], names: dict[bytes, str]) -> None:
-        """Start at everybody's first byte.
+        """Start at the first byte of every member.
 
         Args:
-            data: Each member's bytes.
-            names: Strings read so far, by their bytes; new ones are added.
+            data: The bytes of each member.
+            names: Strings decoded so far, by their bytes; new ones are added.
         """
         sizes = np.fromiter(map(len, data), np.int64, len(data))
         self.ends = np.cumsum(sizes)
@@ -61,19 +72,19 @@ class BatchReader:
         self.at = self.starts.copy()
         self.valid = np.ones(len(data), np.bool_)
         self._names = names
-        self._buffer = b"".join([*data, bytes(PADDING)])
+        self._buffer = b"".join([*data, bytes(_PADDING)])
 
     def int16(self, where: BoolArray | None = None, default: int = 0) -> Int64Array:
         """Read an INT16.
 
         Args:
-            where: Whose bytes have one; everybody's have if it is None.
-            default: The others' number.
+            where: `(members,) bool`: the members that have one; None for all.
+            default: The value for the others.
         """
         return self._number(">i2", where, default)
 
     def int32(self, where: BoolArray | None = None, default: int = 0) -> Int64Array:
-        """Read an INT32; as `int16`."""
+        """Read an INT32; see `int16` for the arguments."""
         return self._number(">i4", where, default)
 
     def nullable_bytes(self) -> list[bytes | None]:
@@ -85,7 +96,7 @@ class BatchReader:
         return [None if size < 0 else self._buffer[start:end] for size, start, end in bounds]
 
     def nullable_strings(self, where: BoolArray) -> list[str | None]:
-        """Read a NULLABLE_STRING where there is one."""
+        """Read a NULLABLE_STRING, of those members that have one."""
         sizes, at = self.int16(where, -1), self.at
         self.skip(sizes, least=-1)
         self.valid &= sizes <= MAX_NAME_BYTES
@@ -99,14 +110,14 @@ class BatchReader:
         return list(map((*texts, None).__getitem__, places.tolist()))
 
     def strings(self, members: Int64Array) -> list[tuple[str, ...]]:
-        """Read an array of STRING from the bytes of these members; of those that are not good it is empty."""
+        """Read an array of STRING, of these members; it is empty for those that are not valid."""
         return [listed for part in self._parts(members) for listed in self._strings(part)]
 
     def topic_partitions(self, where: BoolArray | None = None) -> PartitionColumns:
-        """Read an array of a topic and an array of its partitions, in any order and more than once, where there is one."""
+        """Read an array of (topic, array of partitions), in any order, of members that have one."""
         counts = unaligned_view(self._buffer, ">i4")[self.at]
         asked = np.ones(self.at.size, np.bool_) if where is None else where
-        self.skip(np.where(asked & (counts == 0), COUNT_BYTES, 0))
+        self.skip(np.where(asked & (counts == 0), _COUNT_BYTES, 0))
         members = np.flatnonzero(asked & (counts != 0))
         lists = PartitionColumns.concatenated([self._topic_partitions(part) for part in self._parts(members)])
         sizes = np.zeros(self.at.size, np.int64)
@@ -115,7 +126,7 @@ class BatchReader:
         return PartitionColumns(lists.names, starts, lists.run_topics, lists.run_starts, lists.partitions)
 
     def skip(self, sizes: Int64Array, least: int = 0) -> None:
-        """Go past so many bytes of each; less than none are none, but not good if they are less than the least."""
+        """Skip bytes of each member: none if the size is negative, which is not valid below `least`."""
         at = self.at + np.maximum(sizes, 0)
         self.valid &= (at <= self.ends) & (sizes >= least)
         self.at = np.minimum(at, self.ends)
@@ -130,7 +141,7 @@ class BatchReader:
         return np.where(where, numbers, default)
 
     def _parts(self, members: Int64Array) -> Iterator[Int64Array]:
-        """Go through the members, so many at a time that what is computed of their lists has a bounded size."""
+        """Split the members into parts, so that the arrays computed for a part have a bounded size."""
         left = (self.ends - self.at)[members]
         claimed = unaligned_view(self._buffer, ">u4")[self.at[members]]
         sizes = np.cumsum(left // 16 + np.minimum(claimed, left // _MIN_STRING_BYTES))
@@ -140,16 +151,16 @@ class BatchReader:
             yield members[first:end]
             first, before = end, int(sizes[min(end, members.size) - 1])
 
-    def _elements(self, members: Int64Array, least: int, *, has_partitions: bool) -> ListOffsets:
+    def _elements(self, members: Int64Array, least: int, *, has_partitions: bool) -> "_ListOffsets":
         at, ends = self.at[members], self.ends[members]
         counts = unaligned_view(self._buffer, ">i4")[at].astype(np.int64)
-        can_be = (ends - at >= COUNT_BYTES) & (counts >= 0) & (counts * least <= ends - at - COUNT_BYTES)
+        can_be = (ends - at >= _COUNT_BYTES) & (counts >= 0) & (counts * least <= ends - at - _COUNT_BYTES)
         valid = self.valid[members] & can_be & (counts <= _MAX_ITEMS)
-        return ListOffsets(
+        return _ListOffsets(
             self._buffer, at, ends, np.where(valid, counts, 0), valid, has_partitions=has_partitions
         )
 
-    def _finish(self, members: Int64Array, lists: ListOffsets) -> None:
+    def _finish(self, members: Int64Array, lists: "_ListOffsets") -> None:
         self.valid[members] = lists.valid
         at = self.at.copy()
         at[members] = np.where(lists.valid, lists.list_ends, at[members])
@@ -196,17 +207,17 @@ class BatchReader:
 def _normalised(
     of: Int64Array, numbers: TopicNumbers, counts: Int64Array, partitions: PartitionArray, topics: int
 ) -> tuple[Int64Array, TopicNumbers, Offsets, PartitionArray]:
-    """Return runs with topics and partitions ascending and once, and none that is empty.
+    """Sort and deduplicate the topics and partitions of each list, and drop empty runs.
 
     Args:
-        of: For each run, its list.
-        numbers: For each run, its topic.
-        counts: For each run, how many partitions it has.
+        of: `(runs,) int64`: the list of each run.
+        numbers: `(runs,) int32`: the topic of each run.
+        counts: `(runs,) int64`: the number of partitions of each run.
         partitions: The partitions of all runs.
-        topics: How many topics there are.
+        topics: The number of topics.
 
     Returns:
-        For each run, its list and its topic; where its partitions start; the partitions.
+        The lists, the topics, the starts and the partitions of the runs.
     """
     run = of * topics + numbers
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -218,3 +229,136 @@ def _normalised(
     of, topic = np.divmod(distinct[place], max(topics, 1))
     partitions = ((ascending & 0xFFFFFFFF) + _INT32_MIN).astype(np.int32)
     return of, topic.astype(np.int32), np.append(first, partitions.size), partitions
+
+
+class _ListOffsets:
+    """Offsets of the elements of many lists in one buffer.
+
+    Attributes:
+        valid: `(lists,) bool`: the lists that could be decoded so far.
+        list_ends: `(lists,) int64`: the end of each valid list.
+    """
+
+    def __init__(
+        self,
+        buffer: bytes,
+        at: Int64Array,
+        ends: Int64Array,
+        counts: Int64Array,
+        valid: BoolArray,
+        *,
+        has_partitions: bool,
+    ) -> None:
+        """Take the lists.
+
+        Args:
+            buffer: The bytes of the lists, and `_PADDING` zeros after them.
+            at: `(lists,) int64`: the position of each list's count, ascending.
+            ends: `(lists,) int64`: the end of the bytes of the member that each list belongs to.
+            counts: `(lists,) int64`: the claimed number of elements; 0 for lists that are not valid.
+            valid: `(lists,) bool`: the lists that can be decoded.
+            has_partitions: Whether an element is a name with partitions, or a name alone.
+        """
+        self._buffer = buffer
+        self._at = at
+        self._ends = ends
+        self._counts = counts
+        self.valid = valid
+        self.list_ends = at + _COUNT_BYTES
+        self._has_partitions = has_partitions
+        self._uint16 = unaligned_view(buffer, ">u2")
+        self._uint32 = unaligned_view(buffer, ">u4")
+
+    def uint16s(self, at: Int64Array) -> Int64Array:
+        """Return the numbers at these positions."""
+        return self._uint16[at].astype(np.int64)
+
+    def uint32s(self, at: Int64Array) -> Int64Array:
+        """Return the numbers at these positions."""
+        return self._uint32[at].astype(np.int64)
+
+    def int32s(self, at: Int64Array, counts: Int64Array) -> PartitionArray:
+        """Return consecutive numbers: `counts[i]` of them from position `at[i]` on."""
+        before = np.cumsum(counts) - counts
+        places = np.repeat(at - 4 * before, counts) + 4 * np.arange(counts.sum())
+        numbers: PartitionArray = unaligned_view(self._buffer, ">i4")[places].astype(np.int32)
+        return numbers
+
+    def find(self) -> tuple[Int64Array, Int64Array]:
+        """Return the list and the position of every element of all lists.
+
+        The elements after one that claims too many bytes may be anywhere in the buffer.
+        """
+        of = np.repeat(np.arange(self._counts.size), self._counts)
+        found = np.empty(of.size, np.int64)
+        rows = np.cumsum(self._counts) - self._counts
+        longest_first = np.argsort(-self._counts, kind="stable")
+        decoded, together = np.split(longest_first, [_long_lists(self._counts[longest_first])])
+        for number in decoded.tolist():
+            row, count = rows[number], self._counts[number]
+            found[row : row + count] = self._find_in_one_list(
+                int(self._at[number]) + _COUNT_BYTES, int(count)
+            )
+        self._find_in_many_lists(
+            found, rows[together], self._at[together] + _COUNT_BYTES, self._counts[together]
+        )
+        return of, found
+
+    def _find_in_one_list(self, at: int, count: int) -> list[int]:
+        end = len(self._buffer) - _PADDING
+        length, partitions = struct.Struct(">H").unpack_from, struct.Struct(">I").unpack_from
+        found = []
+        for _ in range(count):
+            found.append(at)
+            at += 2 + length(self._buffer, at)[0]
+            if self._has_partitions:
+                at += 4 + 4 * partitions(self._buffer, at)[0]
+            at = min(at, end)
+        return found
+
+    def _find_in_many_lists(
+        self, found: Int64Array, rows: Int64Array, at: Int64Array, counts: Int64Array
+    ) -> None:
+        end = len(self._buffer) - _PADDING
+        rounds = np.arange(counts.max(initial=0))
+        active = counts.size - np.searchsorted(counts[::-1], rounds, side="right")
+        places = []
+        for lists in active.tolist():
+            at = at[:lists]
+            places.append(at)
+            at = at + self._uint16[at]
+            at += 2
+            if self._has_partitions:
+                at += 4 * self.uint32s(at)
+                at += 4
+            np.minimum(at, end, out=at)
+        if places:
+            turn = np.arange(active.sum()) - np.repeat(np.cumsum(active) - active, active)
+            found[rows[turn] + np.repeat(rounds, active)] = np.concatenate(places)
+
+    def check(self, of: Int64Array, ends: Int64Array, name_sizes: Int64Array) -> None:
+        """Invalidate lists with an element beyond their data or a long name; set the ends of the others."""
+        self.invalidate(of[(ends > self._ends[of]) | (name_sizes > MAX_NAME_BYTES)])
+        last = np.cumsum(self._counts) - 1
+        some = self._counts > 0
+        self.list_ends[some] = ends[last[some]]
+
+    def invalidate(self, lists: Int64Array) -> None:
+        """Mark these lists as not valid."""
+        self.valid[lists] = False
+
+    def only_valid(self, of: Int64Array, *columns: Any) -> tuple[Any, ...]:
+        """Return `of` and the columns, without the elements of lists that are not valid."""
+        valid = self.valid[of]
+        return (of, *columns) if valid.all() else tuple(column[valid] for column in (of, *columns))
+
+
+def _long_lists(counts: Int64Array) -> int:
+    """Return how many of the longest lists are located faster one by one.
+
+    Args:
+        counts: The number of elements of each list, descending.
+    """
+    together = _ITEMS_PER_PASS * np.append(counts, 0)
+    decoded = np.concatenate([[0], np.cumsum(counts)])
+    return int(np.argmin(together + decoded))

@@ -1,9 +1,9 @@
-"""ConsumerProtocol: what a member and its leader tell each other, as bytes inside JoinGroup and SyncGroup.
+"""ConsumerProtocol: subscriptions in JoinGroup and assignments in SyncGroup, as bytes.
 
-The formats are those of Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0
-to 3. As Kafka does, a reader takes a newer version for the newest that it knows, and does not look at bytes
-that follow the last field, in any version. Stricter than Kafka, it refuses strings that are not UTF-8 (Kafka
-replaces the odd bytes) and lengths below -1 (Kafka takes them for null).
+The formats are Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3. As
+in Kafka, a newer version is decoded as version 3, and bytes after the last field are ignored in every
+version. Unlike Kafka, strings that are not UTF-8 (Kafka replaces the invalid bytes) and lengths below -1
+(Kafka decodes null) are errors.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,28 +15,28 @@ from groupwright.assignors._wire import primitives
 from groupwright.assignors.errors import InvalidInputError
 
 NEWEST_VERSION = 3
-"""The newest version of both formats."""
+"""Newest version of both formats."""
 
 OWNED_SINCE = 1
 GENERATION_SINCE = 2
 RACK_SINCE = 3
-"""The versions of a subscription that brought these fields."""
+"""Versions of a subscription that introduced these fields."""
 
 TOPICS = "topics"
-"""What topics are called in error messages."""
+"""Name of the topics field in error messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member tells the leader when it joins.
+    """A member's subscription, which it sends to the leader in JoinGroup.
 
     Attributes:
-        topics: The topics that it wants.
-        user_data: What its assignor's `user_data` returned. None and no bytes are not the same: Java
-            members send None where librdkafka's send no bytes.
-        owned: What it still owns (version 1, KIP-429).
-        generation: The generation in which it got that (version 2, KIP-792); -1 for none.
-        rack: Where it runs (version 3, KIP-881), or None.
+        topics: The subscribed topics.
+        user_data: The result of the assignor's `user_data`. None and empty bytes differ: Java members send
+            None where librdkafka's send empty bytes.
+        owned: The partitions that the member still owns (version 1, KIP-429).
+        generation: The generation in which they were assigned (version 2, KIP-792); -1 for none.
+        rack: The member's rack (version 3, KIP-881), or None.
     """
 
     topics: tuple[str, ...]
@@ -48,11 +48,11 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What the leader tells a member.
+    """A member's assignment, which the leader sends in SyncGroup.
 
     Attributes:
-        partitions: What the member gets.
-        user_data: What the leader's assignor has to say to it; Groupwright's leader writes None.
+        partitions: The assigned partitions.
+        user_data: Bytes from the leader's assignor; Groupwright's leader writes None.
     """
 
     partitions: PartitionsByTopic
@@ -60,13 +60,13 @@ class MemberAssignment:
 
 
 def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSION) -> bytes:
-    """Return the bytes of a subscription; fields that the version does not have are left out.
+    """Encode a subscription, without the fields that the version does not have.
 
-    Topics and partitions are sorted, since a coordinator compares bytes, and takes a member whose bytes
-    differ for one that has changed its mind (KAFKA-12898).
+    Topics and partitions are sorted, since the coordinator compares the bytes, and rebalances the group when
+    a member's differ (KAFKA-12898).
 
     Raises:
-        InvalidInputError: There is no such version, or a value is too large for its field.
+        InvalidInputError: The version does not exist, or a value is too large for its field.
     """
     parts = [
         written_version(version),
@@ -83,13 +83,13 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Return the subscription that the bytes hold.
+    """Decode a subscription.
 
-    Fields of later versions have their defaults; a rack of no characters is None, and every negative
-    generation is -1, as in Kafka. Owned partitions are claims, and need not exist.
+    Fields that the version does not have get their defaults. As in Kafka, an empty rack is None, and every
+    negative generation is -1. The owned partitions need not exist.
 
     Raises:
-        MalformedBytesError: They hold none.
+        MalformedBytesError: The bytes are not a subscription.
     """
     return read_subscription(primitives.Reader(data, "subscription"))
 
@@ -97,10 +97,10 @@ def decode_subscription(data: bytes) -> Subscription:
 def encode_assignment(
     partitions: Mapping[str, Iterable[int]], user_data: bytes | None = None, version: int = NEWEST_VERSION
 ) -> bytes:
-    """Return the bytes of what one member gets, sorted; they are the same in all versions but for its number.
+    """Encode one member's assignment, sorted. Apart from the version number, all versions are the same.
 
     Raises:
-        InvalidInputError: There is no such version, or a value is too large for its field.
+        InvalidInputError: The version does not exist, or a value is too large for its field.
     """
     share = partitions if isinstance(partitions, PartitionsByTopic) else PartitionsByTopic(partitions)
     written = (
@@ -112,13 +112,13 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> MemberAssignment:
-    """Return the member's assignment that the bytes hold.
+    """Decode one member's assignment.
 
-    Whether the partitions exist is not looked at. A coordinator gives no bytes at all to a member that the
-    leader left out; they hold no assignment.
+    The partitions need not exist. The coordinator sends empty bytes to a member that the leader left out;
+    these are not an assignment.
 
     Raises:
-        MalformedBytesError: They hold none.
+        MalformedBytesError: The bytes are not an assignment.
     """
     reader = primitives.Reader(data, "assignment")
     read_version(reader)
@@ -131,7 +131,7 @@ def written_version(version: int) -> bytes:
     """Write the version that both formats begin with.
 
     Raises:
-        InvalidInputError: There is no such version.
+        InvalidInputError: The version does not exist.
     """
     if not 0 <= version <= NEWEST_VERSION:
         raise InvalidInputError(f"ConsumerProtocol has versions 0 to {NEWEST_VERSION}, not {version}")
@@ -142,7 +142,7 @@ def read_version(reader: primitives.Reader) -> int:
     """Read the version that both formats begin with.
 
     Raises:
-        MalformedBytesError: It is negative, or there is none.
+        MalformedBytesError: It is negative or missing.
     """
     version = reader.int16("version")
     if version < 0:
@@ -151,7 +151,7 @@ def read_version(reader: primitives.Reader) -> int:
 
 
 def read_subscription(reader: primitives.Reader) -> Subscription:
-    """Read a subscription, as `decode_subscription` does."""
+    """Read a subscription; see `decode_subscription`."""
     version = read_version(reader)
     topics = reader.strings(TOPICS)
     user_data = reader.nullable_bytes("user data")

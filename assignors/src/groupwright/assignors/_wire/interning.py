@@ -1,36 +1,42 @@
-"""Names read in arrays: each different name becomes a string once, and a number from then on."""
+"""Interning: names decoded in arrays; each distinct name becomes a string once, and a number."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat, zip_longest
 
 import numpy as np
 
-from groupwright.assignors._model.arrays import BoolArray, Int64Array, IntegerArray, TopicNumbers, UInt64Array
+from groupwright.assignors._model.arrays import (
+    BoolArray,
+    Int64Array,
+    IntegerArray,
+    TopicNumbers,
+    UInt64Array,
+    unaligned_view,
+)
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._wire.packing import unaligned_view
 
 NOT_INTERNED = -1
-"""The number of a name that is not UTF-8, or that another one hides."""
+"""Number of a name that is not UTF-8, or that has the hash of another name."""
 
 MAX_NAME_BYTES = 256
-"""The most bytes of a name that can be read here. A topic's has 249 at most."""
+"""Longest name that is interned, in bytes. Topic names have at most 249."""
 
 
 _WORD = 8
-_CHUNK = 2**14  # names at a time, so that what is computed of them stays in the processor's cache
-_FIRST_CHUNK = 2**10  # most names come up early, and what is new takes longer
+_CHUNK = 2**14  # names at a time, so that the intermediate arrays stay in the processor's cache
+_FIRST_CHUNK = 2**10  # most names occur early, and a new name takes longer
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
-_MOST_BITS = 16  # of the prefix of a hash
+_MAX_PREFIX_BITS = 16  # of a hash
 _NO_NAME = 0
 
 
 class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can have no other slots
-    """Names, and where they stand in a table of all names that were read together: computed on without a string.
+    """Names with their indexes in a table of all names that were decoded together, for use in arrays.
 
     Attributes:
-        table: The table.
-        places: For each name its place there.
+        table: The distinct names.
+        places: `(names,) int32`: the index of each name in the table.
     """
 
     table: tuple[str, ...]
@@ -38,7 +44,7 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
 
     @classmethod
     def of(cls, names: Iterable[str], table: tuple[str, ...], places: TopicNumbers) -> "InternedNames":
-        """Return the list of these names, which stand at these places."""
+        """Return the list of these names, which have these indexes in the table."""
         made = cls(names)
         made.table = table
         made.places = places
@@ -46,7 +52,7 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
 
 
 def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[IntegerArray]:
-    """Go through lists of names as places in `topics`; what is not there has the place behind the last."""
+    """Yield each list of names as indexes into `topics`; a name that is not there gets `len(topics)`."""
     numbers = {topic: number for number, topic in enumerate(topics)}
     tables: dict[int, TopicNumbers] = {}
 
@@ -65,18 +71,18 @@ def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> It
 def read_names(
     buffer: bytes, at: Int64Array, sizes: Int64Array, known: dict[bytes, str]
 ) -> tuple[tuple[str, ...], TopicNumbers]:
-    """Read names of at most `MAX_NAME_BYTES` bytes.
+    """Intern names of at most `MAX_NAME_BYTES` bytes.
 
     Args:
-        buffer: Where the names are, and at least `MAX_NAME_BYTES` bytes more.
-        at: Where each name starts.
-        sizes: How many bytes each has.
-        known: Names read so far, by their bytes; new ones are added.
+        buffer: The bytes of the names, and at least `MAX_NAME_BYTES` more.
+        at: `(names,) int64`: the position of each name.
+        sizes: `(names,) int64`: the size of each name in bytes.
+        known: Names decoded so far, by their bytes; new ones are added.
 
     Returns:
-        The different names in Kafka's order, and for each name its place among them, or `NOT_INTERNED`.
+        The distinct names in Kafka's order, and the index of each name among them, or `NOT_INTERNED`.
     """
-    reader = _NameReader(buffer, known, min(_MOST_BITS, at.size.bit_length() + 1))
+    reader = _NameReader(buffer, known, min(_MAX_PREFIX_BITS, at.size.bit_length() + 1))
     numbers = np.empty(at.size, np.int64)
     start = 0
     while start < at.size:
@@ -87,13 +93,13 @@ def read_names(
 
 
 class _NameReader:
-    """Tells names from each other by a hash of their words, and believes it only if sizes and words agree.
+    """Finds equal names by a hash of their 8-byte words, and verifies sizes and words.
 
-    Names have numbers in the order in which they came up. Number 0 is no name: no name has its size.
+    Names are numbered in the order of their first occurrence. Number 0 is no name; its size is -1.
     """
 
     def __init__(self, buffer: bytes, known: dict[bytes, str], bits: int) -> None:
-        """Start with no names. They are found by so many bits of their hashes first."""
+        """Start without names. The first look-up uses this number of bits of a hash."""
         self._buffer = buffer
         self._places = unaligned_view(buffer, "<u8")
         self._known = known
@@ -106,7 +112,7 @@ class _NameReader:
         self._rest = np.uint64(64 - bits)
 
     def read(self, at: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Return the numbers of names; 0 of those that cannot be read."""
+        """Return the numbers of names; 0 for those that are not UTF-8."""
         words = self._read_words(at, sizes)
         hashes = _hashes(sizes, words)
         numbers: Int64Array = self._by_prefix[hashes >> self._rest]
@@ -118,13 +124,13 @@ class _NameReader:
         return numbers
 
     def in_order(self, numbers: Int64Array) -> tuple[tuple[str, ...], TopicNumbers]:
-        """Return all names in Kafka's order, and the numbers as places among them."""
+        """Return all names in Kafka's order, and the numbers as indexes into them."""
         names = sorted_names(text for text in self._texts if text is not None)
         places: dict[str | None, int] = {name: place for place, name in enumerate(names)}
         return names, np.array([places.get(text, NOT_INTERNED) for text in self._texts], np.int32)[numbers]
 
     def _agree(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
-        """Tell which names are those of the numbers."""
+        """Return where the names equal those with these numbers."""
         agree: BoolArray = self._sizes[numbers] == sizes
         for known, word in zip(self._words, words, strict=False):  # of one size, names have as many words
             agree &= known[numbers] == word
@@ -133,7 +139,7 @@ class _NameReader:
     def _find(
         self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
     ) -> Int64Array:
-        """Return the numbers of names by their whole hashes, and give numbers to those that have none yet."""
+        """Return the numbers of names by their full hashes, and assign numbers to new names."""
         numbers = self._with_hashes(hashes)
         new = np.flatnonzero(self._hashes[numbers] != hashes)
         if new.size:
@@ -142,7 +148,7 @@ class _NameReader:
         return np.where(self._agree(numbers, sizes, words), numbers, _NO_NAME)
 
     def _with_hashes(self, hashes: UInt64Array) -> Int64Array:
-        """Return the names that have these hashes, if any has."""
+        """Return the numbers of the names with these hashes, or of any name where there is none."""
         places = np.searchsorted(self._hashes, hashes, sorter=self._by_hash)
         numbers: Int64Array = self._by_hash[np.minimum(places, self._by_hash.size - 1)]
         return numbers
@@ -150,7 +156,7 @@ class _NameReader:
     def _learn(
         self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
     ) -> None:
-        """Give numbers to names that have none yet."""
+        """Assign numbers to new names."""
         hashes, first = np.unique(hashes, return_index=True)
         at, sizes = at[first], sizes[first]
         texts = [
@@ -168,7 +174,7 @@ class _NameReader:
         self._by_hash = np.argsort(self._hashes)
 
     def _read_words(self, at: Int64Array, sizes: Int64Array) -> list[UInt64Array]:
-        """Return the first word of each name, the second one, and so on; 0 behind the end."""
+        """Return the first words of all names, the second words, and so on; 0 beyond a name's end."""
         least = sizes.min()
         words = []
         for offset in range(0, sizes.max(), _WORD):
@@ -182,11 +188,11 @@ class _NameReader:
         return words
 
     def _word(self, at: Int64Array, sizes: Int64Array, offset: int) -> UInt64Array:
-        """Return the 8 bytes from each name's offset on, or its last 8, or all that it has and zeros.
+        """Return the 8 bytes of each name from an offset on, or its last 8, or a shorter name and zeros.
 
         Args:
-            at: Where the names start.
-            sizes: How many bytes they have, more than the offset.
+            at: The positions of the names.
+            sizes: Their sizes in bytes, greater than the offset.
             offset: A multiple of 8.
         """
         left = sizes - (offset + _WORD)
@@ -208,7 +214,7 @@ class _NameReader:
 
 
 def _hashes(sizes: Int64Array, words: list[UInt64Array]) -> UInt64Array:
-    """Return a hash of each name, which does not depend on the others."""
+    """Return a hash of each name, independent of the other names."""
     hashes = (sizes + 1).astype(np.uint64) * _FACTOR
     least = sizes.min()
     for number, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""What many members say they own, in columns."""
+"""Claims of many members to partitions, in columns."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,15 +16,15 @@ from groupwright.assignors.errors import MalformedBytesError
 _NO_TOPICS = b"\0\0\0\0"
 
 OWNS_NOTHING = Owned()
-"""What a member owns that says nothing, or nothing that can be read."""
+"""Claims of a member without user data, or with user data that cannot be decoded."""
 
 
 class OwnedColumns(NamedTuple):
-    """What many members say they own.
+    """Claims of many members to partitions.
 
     Attributes:
-        partitions: For each member what `Owned` has.
-        generations: As well.
+        partitions: The claimed partitions of each member.
+        generations: `(members,) int64`: the generation of each member's claims; -1 for none.
     """
 
     partitions: PartitionColumns
@@ -32,7 +32,7 @@ class OwnedColumns(NamedTuple):
 
     @classmethod
     def of(cls, owned: Sequence[Owned]) -> "OwnedColumns":
-        """Return what these members own."""
+        """Return these claims in columns."""
         generations = np.array([of_member.generation for of_member in owned], np.int64)
         return cls(PartitionColumns.of([of_member.partitions for of_member in owned]), generations)
 
@@ -44,9 +44,9 @@ class OwnedColumns(NamedTuple):
 
 
 def decode_owned(data: Sequence[bytes | None]) -> OwnedColumns:
-    """Return what the members' user data of `sticky` say: of version 1, or of version 0, without generation.
+    """Decode the user data of `sticky`: version 1, or version 0, which has no generation.
 
-    As in Java, user data that can be read as neither says nothing, and bytes that follow are not looked at.
+    As in Java, user data in neither version claims nothing, and trailing bytes are ignored.
     """
     reader = bulk.BatchReader([bytes_ or _NO_TOPICS for bytes_ in data], {})
     partitions = reader.topic_partitions()

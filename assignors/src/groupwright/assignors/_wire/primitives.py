@@ -1,4 +1,4 @@
-"""Kafka's primitive types as bytes: a reader that believes no length, and writers."""
+"""Kafka primitive types: a bounds-checked reader, and writers."""
 
 import struct
 from collections.abc import Sequence
@@ -13,21 +13,22 @@ _MAX_STRING = 2**15 - 1
 
 
 class Reader:
-    """Reads values off bytes, one after the other.
+    """Reads one value after the other from bytes.
 
-    Every length is compared with the bytes that are left before anything is made of it. Bytes after the
-    last value asked for are not looked at.
+    Every length is checked against the remaining bytes before it is used. Bytes after the last value are
+    ignored.
     """
 
     __slots__ = ("_what", "data", "names", "offset")
 
     def __init__(self, data: bytes, what: str, names: dict[bytes, str] | None = None) -> None:
-        """Start at the first byte. What follows `offset` in `data` is still to be read.
+        """Start at the first byte. The bytes of `data` from `offset` on have not been read yet.
 
         Args:
-            data: What to read.
-            what: What it is, for error messages.
-            names: Strings read so far, by their bytes. Readers that share one share equal strings too.
+            data: The bytes.
+            what: Their content, for error messages.
+            names: Strings decoded so far, by their bytes. Readers that share this mapping share equal
+                strings.
         """
         self.data = data
         self.names = {} if names is None else names
@@ -51,11 +52,11 @@ class Reader:
         return text
 
     def nullable_string(self, what: str) -> str | None:
-        """Read a NULLABLE_STRING: of length -1 for None."""
+        """Read a NULLABLE_STRING; length -1 is None."""
         return None if self.skip(_NULL_STRING) else self.string(what)
 
     def nullable_bytes(self, what: str) -> bytes | None:
-        """Read NULLABLE_BYTES: of length -1 for None."""
+        """Read NULLABLE_BYTES; length -1 is None."""
         return None if self.skip(NULL_BYTES) else self._sized(4, what)
 
     def strings(self, what: str) -> tuple[str, ...]:
@@ -63,9 +64,9 @@ class Reader:
         return tuple([self.string(what) for _ in range(self._count(2, what))])
 
     def topic_partitions(self, what: str) -> PartitionsByTopic:
-        """Read an array of a topic and an array of its partitions.
+        """Read an array of (topic, array of partitions).
 
-        Topics and partitions may come in any order, and more than once: Kafka reads them so.
+        As in Kafka, topics and partitions may be in any order, and repeat.
         """
         gathered: dict[str, list[int]] = {}
         for _ in range(self._count(6, what)):
@@ -75,18 +76,18 @@ class Reader:
         return PartitionsByTopic.of_ints(gathered) if gathered else NO_PARTITIONS
 
     def skip(self, known: bytes) -> bool:
-        """Go past the bytes given, if they come next."""
+        """Skip these bytes if they come next, and return whether they did."""
         comes_next = self.data.startswith(known, self.offset)
         if comes_next:
             self.offset += len(known)
         return comes_next
 
     def since(self, offset: int) -> bytes:
-        """Return the bytes read since an earlier offset."""
+        """Return the bytes from an earlier offset up to the current one."""
         return self.data[offset : self.offset]
 
     def malformed(self, expected: str, found: str, *, back: int = 0) -> MalformedBytesError:
-        """Return the error that says so, of the value `back` bytes ago."""
+        """Return an error about the value that begins `back` bytes before the current offset."""
         return MalformedBytesError(self._what, self.offset - back, expected, found)
 
     def _int(self, size: int, what: str) -> int:
@@ -98,14 +99,14 @@ class Reader:
         return number
 
     def _count(self, least: int, what: str) -> int:
-        """Read an array's length. Each element takes `least` bytes or more."""
+        """Read an array's length. Each element has at least `least` bytes."""
         count = self.int32(what)
         if not 0 <= count * least <= len(self.data) - self.offset:
             raise self.malformed(f"a count in {what}", f"{count} with {self._left()}", back=4)
         return count
 
     def _sized(self, width: int, what: str, unit: int = 1) -> bytes:
-        """Read a length, of `width` bytes and in units of bytes, and return as much."""
+        """Read a length of `width` bytes, in units of `unit` bytes, and return that many units."""
         start = self.offset + width
         length = int.from_bytes(self.data[self.offset : start], "big", signed=True)
         end = start + length * unit
@@ -129,7 +130,7 @@ def string(text: str, what: str) -> bytes:
     """Write a STRING.
 
     Raises:
-        InvalidInputError: Its UTF-8 is longer than 32,767 bytes, or it has none.
+        InvalidInputError: It is longer than 32,767 bytes in UTF-8, or cannot be encoded in UTF-8.
     """
     try:
         encoded = text.encode()
@@ -146,7 +147,7 @@ def nullable_string(text: str | None, what: str) -> bytes:
     """Write a NULLABLE_STRING.
 
     Raises:
-        InvalidInputError: As `string` does.
+        InvalidInputError: See `string`.
     """
     return _NULL_STRING if text is None else string(text, what)
 
@@ -155,7 +156,7 @@ def int32(number: int, what: str) -> bytes:
     """Write an INT32.
 
     Raises:
-        InvalidInputError: It has more than 32 bits.
+        InvalidInputError: The number has more than 32 bits.
     """
     try:
         return number.to_bytes(4, "big", signed=True)
@@ -167,18 +168,18 @@ def nullable_bytes(data: bytes | None, what: str) -> bytes:
     """Write NULLABLE_BYTES.
 
     Raises:
-        InvalidInputError: There are 2³¹ bytes or more.
+        InvalidInputError: It has 2³¹ bytes or more.
     """
     return NULL_BYTES if data is None else int32(len(data), f"the length of {what}") + data
 
 
 def strings(texts: Sequence[str], what: str) -> bytes:
-    """Write an array of STRING, in Kafka's order."""
+    """Write an array of STRING, sorted in Kafka's order."""
     return int32(len(texts), what) + b"".join(string(text, what) for text in sorted_names(texts))
 
 
 def topic_partitions(partitions: PartitionsByTopic) -> bytes:
-    """Write an array of a topic and an array of its partitions, in order."""
+    """Write an array of (topic, array of partitions), sorted."""
     listed = partitions.as_tuples()
     runs = (
         string(topic, "topic") + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)

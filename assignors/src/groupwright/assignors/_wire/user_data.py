@@ -1,4 +1,4 @@
-"""The user data of Kafka's sticky assignors: what a member owned, and in which generation."""
+"""User data of Kafka's sticky assignors: the partitions that a member owned, and their generation."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from groupwright.assignors.errors import MalformedBytesError
 
 
 class Owned(NamedTuple):
-    """What a member says it owns.
+    """The partitions that a member claims to own.
 
     Attributes:
         partitions: The partitions, which need not exist.
-        generation: The generation in which it got them; -1 if it does not say.
+        generation: The generation in which they were assigned; -1 if that is unknown.
     """
 
     partitions: PartitionsByTopic = NO_PARTITIONS
@@ -21,7 +21,7 @@ class Owned(NamedTuple):
 
 
 def encode_owned(owned: Owned) -> bytes:
-    """Return the user data of `sticky`, version 1: the partitions by topic, and the generation.
+    """Encode the user data of `sticky`, version 1: the partitions by topic, and the generation.
 
     Raises:
         InvalidInputError: A topic's name is too long, or the generation has more than 32 bits.
@@ -30,16 +30,16 @@ def encode_owned(owned: Owned) -> bytes:
 
 
 def encode_generation(generation: int) -> bytes:
-    """Return the user data of `cooperative-sticky`: the generation alone.
+    """Encode the user data of `cooperative-sticky`: the generation alone.
 
     Raises:
-        InvalidInputError: It has more than 32 bits.
+        InvalidInputError: The generation has more than 32 bits.
     """
     return primitives.int32(generation, "generation")
 
 
 def decode_generation(data: bytes | None) -> int:
-    """Return the generation that user data of `cooperative-sticky` says, or -1 if it says none."""
+    """Decode the user data of `cooperative-sticky`: the generation, or -1 if it cannot be decoded."""
     try:
         return primitives.Reader(data or b"", "user data").int32("generation")
     except MalformedBytesError:

@@ -1,7 +1,7 @@
 """Assignment statistics of the group's leader: partitions moved, imbalance, members joined and left.
 
-Eager members claim no partitions when they join. The previous owners are then those of this leader's own assignment in
-the previous generation; if there was none, no partition counts as moved.
+Eager members claim no partitions when they join. The previous owners are then those of this leader's own
+assignment in the previous generation; if there was none, no partition counts as moved.
 
 Only a member that leads imports this module, since it imports numpy.
 """
@@ -13,7 +13,7 @@ from groupwright.assignors import Assignment, Group, evaluate
 from groupwright.consumer._protocol.rebalance import Leadership
 
 _MAX_SIZE = 500_000
-"""Limit on partitions plus (member, topic) pairs of a group that is evaluated, which takes up to about 0.1 s."""
+"""Limit on partitions plus (member, topic) pairs of a group; evaluating one takes up to about 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def evaluate_assignment(
     Args:
         group: The group.
         assignment: Its assignment, checked already.
-        previous: The assignment of the previous generation, if this member made it. It counts only where no member
-            claims any partitions.
+        previous: The assignment of the previous generation, if this member made it. It counts only where no
+            member claims any partitions.
     """
     partitions = sum(topic.partitions for topic in group.topics.values())
     if len(group.members) * len(group.topics) + partitions > _MAX_SIZE:
@@ -57,7 +57,7 @@ def evaluate_assignment(
 
 
 def change_of_members(previous: PreviousAssignment | None, members: Iterable[str]) -> str | None:
-    """Describe which members joined and left since the previous generation; None if none did, or that is unknown."""
+    """Describe which members joined and left since the previous generation; None if unknown or none."""
     if previous is None:
         return None
     old, new = previous.members, frozenset(members)

@@ -1,7 +1,7 @@
-"""The leader's work between JoinGroup and SyncGroup: decode subscriptions, fetch metadata, run the assignor, encode.
+"""The leader's work between JoinGroup and SyncGroup: decode, fetch metadata, assign, encode.
 
-Decoding and assigning run on a thread of their own, so that heartbeats continue however long an assignor takes.
-That thread also imports numpy, which a member that never leads does not need.
+Decoding and assigning run on a thread of their own, so that heartbeats continue however long an assignor
+takes. That thread also imports numpy, which a member that never leads does not need.
 """
 
 import logging
@@ -77,8 +77,9 @@ class Leader:
             The assignment, or None if it is no longer wanted.
 
         Raises:
-            Exception: An exception of the assignor; `AssignorError` if its result is not an assignment of the group,
-                or if this member does not have the assignor; `MalformedBytesError` if a subscription cannot be decoded.
+            Exception: An exception of the assignor; `AssignorError` if its result is not an assignment of the
+                group, or if this member does not have the assignor; `MalformedBytesError` if a subscription
+                cannot be decoded.
         """
         assignor = self._assignors.get(protocol)
         if assignor is None:
@@ -114,7 +115,7 @@ class Leader:
         return GroupAssignment(encoded, subscribed, topics, change)
 
     def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
-        """Remember the assignment for `evaluate` and for the next generation; return what `change_of_members` does."""
+        """Remember the assignment for `evaluate` and the next generation; return the change of members."""
         from groupwright.consumer._coordinator import assignment_stats as stats  # noqa: PLC0415 - imports numpy
 
         previous = self._previous
@@ -127,10 +128,11 @@ class Leader:
     async def evaluate(self, generation: int) -> Leadership | None:
         """Evaluate the assignment of this generation: how many partitions it moves, and how balanced it is.
 
-        This solves a minimum-cost flow, so it must not run before SyncGroup has been sent: the group waits for that.
+        This solves a minimum-cost flow, so it must not run before SyncGroup has been sent: the group waits
+        for that.
 
-        Returns:
-            The quality, or None if this member did not make the assignment or has evaluated it already, the group is too large, or the evaluation failed.
+        Returns: The quality, or None if this member did not make the assignment or has evaluated it already,
+            the group is too large, or the evaluation failed.
         """
         unevaluated, self._unevaluated = self._unevaluated, None
         if unevaluated is None or unevaluated[0] != generation:
@@ -156,8 +158,8 @@ class Leader:
                 continue
             if topics.refused:
                 self._log.warning(
-                    "this member leads the group, and may not see the topics %s that members subscribe to: their "
-                    "partitions stay unassigned. Allow its principal to DESCRIBE them",
+                    "this member leads the group, and may not see the topics %s that members subscribe to: "
+                    "their partitions stay unassigned. Allow its principal to DESCRIBE them",
                     ", ".join(map(repr, sorted(topics.refused))),
                 )
             return topics

@@ -1,4 +1,4 @@
-"""Random groups to try an assignor on, the same in every run."""
+"""Reproducible random groups for testing assignors."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from groupwright.assignors import NO_GENERATION, Group, Member, Topic
 
 UserData = Callable[[random.Random], bytes | None]
-"""A function that makes the user data of a member."""
+"""Function that creates a member's user data."""
 
 _SIZES = (0, 1, 1, 2, 3, 3, 5, 8, 12, 20)
 _RACKS = ("rack-a", "rack-b", "rack-c")
@@ -19,11 +19,11 @@ _Claims = list[dict[str, list[int]]]
 
 
 def random_groups(seed: int = 0, count: int = 300, *, user_data: UserData | None = None) -> Iterator[Group]:
-    """Go through random groups, small ones first; the same for the same arguments.
+    """Yield random groups, small ones first; the same for the same arguments.
 
-    In them come up: equal, different and empty subscriptions; topics that do not exist or have no partitions;
-    static members; racks; and members that own nothing, or what an assignment gave them before members came
-    and went and topics grew, or who claim what is out of date, or what another claims too.
+    They cover equal, different and empty subscriptions; topics that do not exist or have no partitions;
+    static members; racks; and members that own nothing, own partitions of an assignment made before members
+    and topics changed, or have outdated or contradictory claims.
 
     Args:
         seed: Which groups.
@@ -37,7 +37,7 @@ def random_groups(seed: int = 0, count: int = 300, *, user_data: UserData | None
 
 
 def large_group(members: int = 100, topics: int = 100, partitions: int = 100) -> Group:
-    """Return a group whose members own nothing and all subscribe to all topics, of so many partitions each."""
+    """Return a group whose members all subscribe to all topics, and own nothing."""
     names = [f"topic-{number:04}" for number in range(topics)]
     ids = [f"member-{number:05}" for number in range(members)]
     return Group([Member(id_, names) for id_ in ids], dict.fromkeys(names, partitions))
@@ -92,7 +92,7 @@ def _subscriptions(rng: random.Random, names: list[str], members: int) -> _Subsc
 def _earlier_assignment(
     rng: random.Random, subscriptions: _Subscriptions, topics: dict[str, Topic]
 ) -> _Claims:
-    """Return what members have of an assignment that nobody contests; some partitions are nobody's."""
+    """Return consistent claims from one assignment, in which some partitions are unassigned."""
     members = len(subscriptions)
     there = rng.sample(range(members), rng.randint(0, members))
     claims: _Claims = [{} for _ in range(members)]
@@ -107,7 +107,7 @@ def _earlier_assignment(
 
 
 def _loose_claims(rng: random.Random, names: list[str]) -> dict[str, list[int]]:
-    """Return claims that may be to anything, that exists or not."""
+    """Return claims to arbitrary partitions, which need not exist."""
     claimed = rng.sample([*names, "topic-gone"], rng.randint(0, len(names)))
     return {name: rng.sample(range(max(_SIZES) + 2), rng.randint(0, 6)) for name in claimed}
 

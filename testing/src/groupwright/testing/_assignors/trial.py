@@ -1,4 +1,4 @@
-"""The trial of an assignor on one group."""
+"""Trial of an assignor on one group."""
 
 import copy
 import random
@@ -29,52 +29,54 @@ _Partition = tuple[str, int]
 
 
 class FaultyAssignorError(GroupwrightError, AssertionError):
-    """An assignor does what it must not.
+    """An assignor failed a test.
 
     Attributes:
-        fault: What it does.
-        group: The group that it does it to.
-        number: Which of the groups tried that is, counted from 0.
+        fault: A description of the fault.
+        group: The group that it occurred with.
+        number: The index of this group among those tested.
     """
 
     def __init__(self, fault: str, group: Group, number: int) -> None:
-        """Keep the fault and the group apart, and show both."""
+        """Store the fault and the group separately."""
         super().__init__(fault, group, number)
         self.fault = fault
         self.group = group
         self.number = number
 
     def __str__(self) -> str:
-        """Say what is done, and to which group."""
+        """Describe the fault and the group."""
         members = "".join(f"\n  {member}" for member in self.group.members)
         topics = "".join(f"\n  {name!r}: {topic}" for name, topic in self.group.topics.items())
-        return f"{self.fault}\nThat is group {self.number} of those tried. Members:{members}\nTopics:{topics}"
+        return (
+            f"{self.fault}\nThis is group {self.number} of those tested. Members:{members}\nTopics:{topics}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial came to.
+    """Result of a trial.
 
     Attributes:
         first: The first assignment.
-        last: The assignment after the last rebalance: the first, unless the assignor is cooperative.
-        measures: Those of the last assignment.
-        rounds: How many rebalances a cooperative assignor took; of others, 0.
-        seconds: How long the first assignment took, with the checks of its result.
+        last: The assignment after the last rebalance; the first one unless the assignor is cooperative.
+        quality: The quality of the last assignment.
+        rounds: The rebalances that a cooperative assignor took; 0 for others.
+        seconds: The time of the first assignment, including the checks of its result.
     """
 
     first: Assignment
     last: Assignment
-    measures: AssignmentQuality
+    quality: AssignmentQuality
     rounds: int
     seconds: float
 
 
 class Trial:
-    """One group, and the assignors of its members."""
+    """A group and the assignors of its members."""
 
     def __init__(self, assignor: Assignor, group: Group, number: int, *, may_leave_out: bool = False) -> None:
-        """Take the group; each member gets a copy of the assignor, and hears of what it owns.
+        """Give each member a copy of the assignor, and notify it of the owned partitions.
 
         Args:
             assignor: The assignor.
@@ -90,16 +92,16 @@ class Trial:
         self._of_members = {member.id: copy.deepcopy(assignor) for member in group.members}
         for member in group.members:
             if member.owned or member.generation != NO_GENERATION:
-                self._tell(member.id, member.owned, member.generation)
+                self._notify(member.id, member.owned, member.generation)
 
     def run(self, rounds: int) -> Outcome:
-        """Try the assignor.
+        """Run the trial.
 
         Args:
-            rounds: How many rebalances it may take, if it is cooperative.
+            rounds: How many rebalances a cooperative assignor may take.
 
         Raises:
-            FaultyAssignorError: It is not sound.
+            FaultyAssignorError: The assignor fails.
         """
         joined = self._joined(self._group)
         first, seconds = self._assigned(joined)
@@ -119,10 +121,11 @@ class Trial:
         return Outcome(first, last, evaluate(self._group, last), took, seconds)
 
     def seconds(self) -> float:
-        """Return how long one assignment takes, with the checks of its result.
+        """Return the time of one assignment, including the checks of its result.
 
         Raises:
-            FaultyAssignorError: The assignor raises something, or its result is not an assignment of the group.
+            FaultyAssignorError: The assignor raises something, or its result is not an assignment of the
+                group.
         """
         return self._assigned(self._joined(self._group))[1]
 
@@ -140,7 +143,7 @@ class Trial:
         owned = member.owned if self._is_cooperative else PartitionsByTopic()
         return replace(member, owned=owned, user_data=user_data)
 
-    def _tell(self, id_: str, share: PartitionsByTopic, generation: int) -> None:
+    def _notify(self, id_: str, share: PartitionsByTopic, generation: int) -> None:
         with self._blaming("on_assignment"):
             self._of_members[id_].on_assignment(share, generation)
 
@@ -158,7 +161,7 @@ class Trial:
 
     @contextmanager
     def _blaming(self, method: str) -> Iterator[None]:
-        """Make every error the assignor's."""
+        """Turn every error into a `FaultyAssignorError`."""
         try:
             yield
         except AssignorError as error:
@@ -173,11 +176,11 @@ class Trial:
                 raise self._fault(f"gives {id_!r} first {share}, and {when} {assignment[id_]}")
 
     def _settled(self, joined: Group, assignment: Assignment, rounds: int) -> tuple[Assignment, int]:
-        """Rebalance until nobody has to give anything up; return the last assignment, and how many it took."""
+        """Rebalance until no member has to revoke partitions; return the last assignment and their number."""
         took = 1
         while True:
             self._check_handover(joined, assignment)
-            lost = next(_lost(joined, assignment), None)
+            lost = next(_revoked(joined, assignment), None)
             if lost is None:
                 return assignment, took
             if took == rounds:
@@ -189,7 +192,7 @@ class Trial:
             took += 1
 
     def _check_handover(self, group: Group, assignment: Assignment) -> None:
-        """Check that nothing is given away that somebody has, and nothing withheld that nobody has."""
+        """Check that no owned partition is assigned to another member, and no free partition withheld."""
         claimants: dict[_Partition, list[Member]] = {}
         for member in group.members:
             for place in _places(member.owned):
@@ -199,17 +202,18 @@ class Trial:
                 rivals = _rivals(member, claimants.get(place, []))
                 if rivals:
                     raise self._fault(
-                        f"gives partition {place[1]} of {place[0]!r} to {member.id!r} while {rivals[0]!r} has it"
+                        f"gives partition {place[1]} of {place[0]!r} to {member.id!r} "
+                        f"while {rivals[0]!r} has it"
                     )
         for topic, partition in _places(unassigned(group, assignment)):
             if (topic, partition) not in claimants and not self._may_leave_out:
                 raise self._fault(f"withholds partition {partition} of {topic!r}, which nobody has")
 
     def _joined_again(self, joined: Group, assignment: Assignment) -> Group:
-        """Return the group of the next rebalance, in which all own what they were given."""
+        """Return the group of the next rebalance, in which members own their assignments."""
         generation = 1 + max(member.generation for member in joined.members)
         for id_, share in assignment.items():
-            self._tell(id_, share, generation)
+            self._notify(id_, share, generation)
         members = [
             replace(member, owned=assignment[member.id], generation=generation)
             for member in self._group.members
@@ -225,13 +229,13 @@ def _places(partitions: PartitionsByTopic) -> Iterator[_Partition]:
 
 
 def _rivals(member: Member, claimants: Sequence[Member]) -> list[str]:
-    """Return who else may have what these members claim, as far as the member can be taken to know."""
+    """Return the other claimants whose claim is not older than the member's."""
     since = member.generation if member in claimants else NO_GENERATION
     return [rival.id for rival in claimants if rival.id != member.id and rival.generation >= since]
 
 
-def _lost(group: Group, assignment: Assignment) -> Iterator[tuple[str, PartitionsByTopic]]:
-    """Go through members that own what they are no longer given, and what that is."""
+def _revoked(group: Group, assignment: Assignment) -> Iterator[tuple[str, PartitionsByTopic]]:
+    """Yield the members that have to revoke partitions, and these partitions."""
     for member in group.members:
         kept = assignment[member.id]
         lost = PartitionsByTopic(
