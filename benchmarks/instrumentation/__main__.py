@@ -15,7 +15,7 @@ from benchmarks.machine import describe
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
 
-from groupwright.instrumentation import instrumented
+from groupwright.instrumentation import create_instrumented
 from groupwright.testing import LocalKafka
 
 PARTITIONS = 1000
@@ -45,7 +45,9 @@ def main(
         measured = {**config, "client.id": "measured", "statistics.interval.ms": 15_000}
         with (
             closing(Consumer(config)) as without,
-            closing(instrumented(Consumer, measured, registry=registry, lag_by_partition=True)) as with_it,
+            closing(
+                create_instrumented(Consumer, measured, registry=registry, lag_by_partition=True)
+            ) as with_it,
         ):
             for name, take in (("poll", by_poll), ("consume", by_consume)):
                 rates = compare(without, with_it, _TOPIC, PARTITIONS, messages, rounds, take)
@@ -75,7 +77,7 @@ def _scrape(kafka: LocalKafka) -> dict[str, Any]:
         "client.id": "scraped",
         "statistics.interval.ms": 500,
     }
-    with closing(instrumented(Consumer, config, registry=registry, lag_by_partition=True)) as consumer:
+    with closing(create_instrumented(Consumer, config, registry=registry, lag_by_partition=True)) as consumer:
         consumer.assign([TopicPartition(_TOPIC, partition, 0) for partition in range(PARTITIONS)])
         series = 0
         while series < PARTITIONS:

@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
 
-from groupwright.instrumentation import instrumented
+from groupwright.instrumentation import create_instrumented
 
 _PATIENCE = 60.0
 
@@ -32,7 +32,7 @@ def main(servers: str, topic: str, partitions: int, consumers: int, *, measured:
             "stats_cb": lambda _, number=number: taken.update({number: taken.get(number, 0) + 1}),
         }
         held.append(
-            instrumented(Consumer, config, registry=registry, lag_by_partition=True)
+            create_instrumented(Consumer, config, registry=registry, lag_by_partition=True)
             if measured
             else Consumer(config)
         )

@@ -24,7 +24,7 @@ LAG = Row(
         ),
         Panel(
             "Lag of partitions, worst ten",
-            "Only of consumers that were instrumented with lag_by_partition=True.",
+            "Only for consumers instrumented with lag_by_partition=True.",
             "short",
             (
                 Query(
@@ -52,7 +52,7 @@ LAG = Row(
         ),
         Panel(
             "Poll interval used",
-            "Time since the last poll as a share of max.poll.interval.ms. At 100 % the member is evicted.",
+            "Time since the last poll as a share of max.poll.interval.ms. At 100 % the member leaves the group.",
             "percentunit",
             (Query("groupwright_poll_interval_used_ratio{@member}", "{{client_id}}"),),
             limits=(limit("maxPollNearlyExceeded", "ratio"), Limit(1, "red")),

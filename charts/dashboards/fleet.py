@@ -41,7 +41,7 @@ _NOW = Row(
         ),
         _stat(
             "Partitions lost in 1 h",
-            "Lost, not given up: messages may have been processed twice.",
+            "Lost, not revoked: messages may have been processed twice.",
             "sum(group:groupwright_partitions_lost:increase1h{@group})",
             limits=(Limit(1, "red"),),
             decimals=0,
@@ -252,7 +252,7 @@ _PRODUCERS = Row(
         ),
         Panel(
             "What failed",
-            "Requests sent again, requests without an answer, what librdkafka told error_cb, and failures inside the "
+            "Retried requests, requests without a response, errors reported to error_cb, and failures inside the "
             "instrumentation.",
             "short",
             (

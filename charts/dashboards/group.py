@@ -94,7 +94,7 @@ _NOW = Row(
         ),
         Panel(
             "Partitions lost in 1 h",
-            "Lost, not given up: others may have owned them already, so messages may have been processed twice.",
+            "Lost, not revoked: others may have owned them already, so messages may have been processed twice.",
             "short",
             (Query("sum(increase(groupwright_partitions_lost_total{@group}[1h]))"),),
             Kind.STAT,
@@ -117,8 +117,8 @@ _NOW = Row(
         ),
         Panel(
             "Poll interval used",
-            "Time since the last poll as a share of max.poll.interval.ms, of the member that is worst off. At 100 % it is "
-            "evicted.",
+            "Time since the last poll as a share of max.poll.interval.ms, of the member with the highest. At 100 % it "
+            "leaves the group.",
             "percentunit",
             (Query("max(groupwright_poll_interval_used_ratio{@group})"),),
             Kind.STAT,

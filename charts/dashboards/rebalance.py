@@ -234,7 +234,7 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Evicted and fenced",
-            "Polled too late and so evicted; or replaced by another member with the same group.instance.id.",
+            "Polled too late, and so left the group; or replaced by another member with the same group.instance.id.",
             "short",
             (
                 Query(
@@ -261,7 +261,7 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Errors of clients",
-            "What librdkafka told error_cb since the process began: brokers that cannot be reached, authentication that failed.",
+            "Errors reported to error_cb since the process began, such as unreachable brokers or failed authentication.",
             "short",
             (
                 Query(

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
 from groupwright.consumer import Consumer
-from groupwright.instrumentation import EventSink, instrumented, to_callback
+from groupwright.instrumentation import EventSink, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.ports import HOST
 
@@ -155,7 +155,7 @@ class Scene:
             **static,
         }
         make: Any = Consumer if group == "billing" else confluent_kafka.Consumer
-        consumer = instrumented(
+        consumer = create_instrumented(
             make,
             config,
             registry=self._registries[group],
@@ -218,7 +218,7 @@ class Scene:
             "client.id": "shop",
             "statistics.interval.ms": 500,
         }
-        producer = instrumented(Producer, config, registry=self._registries["billing"])
+        producer = create_instrumented(Producer, config, registry=self._registries["billing"])
         topics = itertools.cycle(TOPICS)
         while not self._over.wait(0.02):
             with contextlib.suppress(BufferError):

@@ -75,7 +75,7 @@ def test_the_beginning_of_a_log_is_an_offset(scene: "Scene") -> None:
     gain(scene, consumer, topic)
 
     assert [p.offset for p in Native.assignment(consumer)] == [0]
-    assert scene.member_of(consumer).snapshot.begins == {(topic, 0): 0}
+    assert scene.member_of(consumer).snapshot.start_offsets == {(topic, 0): 0}
 
 
 def test_a_seek_right_after_the_assignment_is_not_undone(scene: "Scene") -> None:
@@ -85,7 +85,7 @@ def test_a_seek_right_after_the_assignment_is_not_undone(scene: "Scene") -> None
 
     gain(scene, consumer, topic)
     consumer.seek(TopicPartition(topic, 0, 8))
-    assert scene.member_of(consumer).snapshot.begins == {(topic, 0): 8}
+    assert scene.member_of(consumer).snapshot.start_offsets == {(topic, 0): 8}
 
     assert scene.take(consumer, 2) == [8, 9]
     assert consumer.poll(0.7) is None  # librdkafka asks again half a second later

@@ -212,7 +212,7 @@ def test_what_is_held_at_the_end_is_told() -> None:
 
 
 def test_a_refusal_ends_the_attempt_and_begins_the_next() -> None:
-    """librdkafka goes on trying: each refusal is a failed rebalance, and the one that succeeds is completed."""
+    """librdkafka retries: each rejection is a failed rebalance, and the one that succeeds is completed."""
     member = Member(EAGER)
     member.subscribe(0.0)
     member.told += member.tracker.failed("GROUP_AUTHORIZATION_FAILED: no", 1.0, 1_700_000_001.0)

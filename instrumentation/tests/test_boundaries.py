@@ -110,7 +110,8 @@ def test_a_plain_consumer_that_is_made_already_is_refused_in_words_and_by_the_ty
     consumer = confluent_kafka.Consumer(NOWHERE)
     try:
         with pytest.raises(
-            TypeError, match=r"takes no stats_cb any more\. Make it by `instrumented\(Consumer, config\)`"
+            TypeError,
+            match=r"takes its callbacks at construction alone\. Create it by create_instrumented\(Consumer, config\)",
         ):
             instrument(consumer, registry=registry)  # type: ignore[arg-type] # what is tested
     finally:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Rebalance
 from groupwright.instrumentation import MembershipSnapshot, Metrics
-from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._metrics.labels import REQUESTS
 
@@ -91,11 +91,11 @@ def busy(
     )
     lag = {topic: {0: 1, 1: 2, 2: 3} for topic in TOPICS}
     for number in range(GROUPS):
-        signals = Signals(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
-        signals.take_statistics("")
+        callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
+        callbacks.record_statistics("")
         consumer = new_consumer(group_id=f"group-{number}", membership_snapshot=snapshot)
-        consumer.signals = signals
-        listener = Metrics.of(registry).watch(consumer, signals=signals)
+        consumer.callbacks = callbacks
+        listener = Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
         listener.partitions_assigned(partitions, 0.1)
         listener.partitions_revoked(partitions, 0.1)
         listener.partitions_lost(partitions, 0.1)

@@ -23,7 +23,7 @@ from groupwright.instrumentation import (
     instrument,
     reference,
 )
-from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import (
@@ -33,7 +33,7 @@ from groupwright.instrumentation._metrics.labels import (
     STATES,
 )
 from groupwright.instrumentation._metrics.spec import Kind, Spec
-from groupwright.instrumentation.listener import Options
+from groupwright.instrumentation.consumer_metrics import Options
 from harness.tools import find_program
 
 every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
@@ -50,9 +50,9 @@ def eventful(
 ) -> Any:
     """A consumer and a producer to which everything has happened."""
     metrics = Metrics.of(registry)
-    heard = Signals(read_consumer)
-    heard.take_statistics(statistics("consumer"))
-    heard.take_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    heard = LibrdkafkaCallbacks(read_consumer)
+    heard.record_statistics(statistics("consumer"))
+    heard.record_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     snapshot = MembershipSnapshot(
         state="stable",
         coordinator=2,
@@ -66,7 +66,7 @@ def eventful(
     )
     consumer = new_consumer(membership_snapshot=snapshot)
     sink = EventSink("tests", lambda _: None)
-    listener = metrics.watch(consumer, Options([sink], lag_by_partition=True), heard)
+    listener = metrics.add_consumer(consumer, Options([sink], lag_by_partition=True), heard)
     listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
     listener.partitions_revoked({"orders": [0]}, 0.1)
     listener.partitions_lost({"orders": [1]}, 4.0)
@@ -77,10 +77,10 @@ def eventful(
     listener.commit_ended(0.01, "NOT_COORDINATOR")
     sink.close()
 
-    produced = Signals(read_producer)
-    produced.take_statistics(statistics("producer"))
-    produced.take_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-    metrics.watch_producer("p-1", produced)
+    produced = LibrdkafkaCallbacks(read_producer)
+    produced.record_statistics(statistics("producer"))
+    produced.record_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    metrics.add_producer("p-1", produced)
     return consumer, produced
 
 

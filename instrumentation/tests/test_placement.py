@@ -34,11 +34,11 @@ def test_a_group_that_the_growth_leaves_behind_is_a_warning() -> None:
     assert "__consumer_offsets has 100 partitions" in finding.evidence
     assert "offsets.topic.num.partitions is 50" in finding.evidence
     assert "'shipping' is in partition 58, and was in 8 with 50" in finding.evidence
-    assert "Commit the group's offsets anew" in finding.change
+    assert "Commit the group's offsets again" in finding.change
 
 
 def test_a_group_that_it_leaves_where_it_was_is_a_note() -> None:
     (finding,) = on_offsets_topic("billing", OffsetsTopic(partitions=100, configured=50))
 
     assert (finding.rule, finding.severity) == ("offsets-topic-grown", Severity.NOTE)
-    assert "'billing' is in partition 9 by either" in finding.evidence
+    assert "'billing' is in partition 9 with both" in finding.evidence

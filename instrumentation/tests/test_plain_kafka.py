@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from prometheus_client import CollectorRegistry
 
 import groupwright.consumer
-from groupwright.instrumentation import instrument, instrumented
+from groupwright.instrumentation import create_instrumented, instrument
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 
@@ -56,7 +56,7 @@ def new_member(
 
     def make(group: str, client_id: str, kind: Any = confluent_kafka.Consumer, **more: Any) -> Member:
         made = config(local_kafka, group, client_id, **more)
-        consumer = instrumented(kind, made, registry=registry, advise=False)
+        consumer = create_instrumented(kind, made, registry=registry, advise=False)
         request.addfinalizer(consumer.close)
         return Member(consumer, registry, group, client_id)
 
@@ -90,7 +90,7 @@ def test_the_applications_callbacks_go_on_and_what_they_raise_leaves_poll(
     )
     if protocol:
         del made["partition.assignment.strategy"]
-    consumer = instrumented(kind, made, registry=registry, advise=False)
+    consumer = create_instrumented(kind, made, registry=registry, advise=False)
     member = Member(consumer, registry, topic, "raising")
 
     def refuse(_: Any, partitions: list[TopicPartition]) -> None:
@@ -116,7 +116,7 @@ def test_consumers_in_two_registries_do_not_mix(
     topic = new_kafka_topic(partitions=1)
     other = CollectorRegistry()
     member = new_member(topic, "here")
-    consumer = instrumented(
+    consumer = create_instrumented(
         confluent_kafka.Consumer, config(local_kafka, topic, "there"), registry=other, advise=False
     )
     consumer.close()
@@ -157,7 +157,7 @@ def test_a_producer_shows_what_it_has_sent(
         "client.id": "p-1",
         "statistics.interval.ms": 100,
     }
-    producer = instrumented(Producer, made, registry=registry)
+    producer = create_instrumented(Producer, made, registry=registry)
     for _ in range(50):
         producer.produce(topic, b"x" * 100)
     assert producer.flush(10) == 0

@@ -82,7 +82,7 @@ def test_a_collector_registered_by_hand_is_found_as_well(
     metrics = Metrics()
     registry.register(metrics)
     first, second = new_consumer(), new_consumer(client_id="c-2")
-    metrics.watch(first)
+    metrics.add_consumer(first)
     instrument(second, registry=registry)
 
     assert value("groupwright_last_poll_age_seconds", client_id="c-1") == 0.5
@@ -114,7 +114,7 @@ def test_a_registry_with_someone_elses_metrics_by_our_names_is_refused(
 ) -> None:
     Gauge(name, "someone else's", registry=registry)
 
-    with pytest.raises(ValueError, match=f"by Groupwright's names that are not its own .*{name}"):
+    with pytest.raises(ValueError, match=f"other metrics by Groupwright's names .*{name}"):
         instrument(new_consumer(), registry=registry)
 
 

@@ -165,7 +165,7 @@ def test_a_sink_that_fails_is_counted_each_time_and_logged_once(
 
 
 def test_a_sink_that_can_hold_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="capacity is 0: at least one"):
+    with pytest.raises(ValueError, match="capacity of a sink is 0: set it to 1 or more"):
         EventSink("none", lambda _: None, capacity=0)
 
 

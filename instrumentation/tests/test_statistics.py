@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING
 
-from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import (
     ConsumerStatistics,
     read_consumer,
@@ -121,31 +121,31 @@ def made_at(statistics: Text, seconds: float) -> str:
 def test_the_newest_are_kept_and_their_age_is_from_when_they_were_taken(statistics: Text) -> None:
     """After a stall the statistics of the meantime come first, one with each poll."""
     now = 1000.0
-    signals: Signals[ConsumerStatistics] = Signals(read_consumer, lambda: now)
-    assert signals.age is None
-    signals.take_statistics(made_at(statistics, 50.0))
-    assert signals.age == 0.0
+    callbacks: LibrdkafkaCallbacks[ConsumerStatistics] = LibrdkafkaCallbacks(read_consumer, lambda: now)
+    assert callbacks.age is None
+    callbacks.record_statistics(made_at(statistics, 50.0))
+    assert callbacks.age == 0.0
 
     now += 90
-    assert signals.age == 90.0
-    signals.take_statistics(made_at(statistics, 65.0))
-    assert signals.age == 75.0
-    signals.take_statistics(made_at(statistics, 60.0))
-    assert signals.age == 75.0
-    signals.take_statistics(made_at(statistics, 140.0))
-    assert signals.age == 0.0
+    assert callbacks.age == 90.0
+    callbacks.record_statistics(made_at(statistics, 65.0))
+    assert callbacks.age == 75.0
+    callbacks.record_statistics(made_at(statistics, 60.0))
+    assert callbacks.age == 75.0
+    callbacks.record_statistics(made_at(statistics, 140.0))
+    assert callbacks.age == 0.0
 
 
 def test_broken_statistics_are_told_of_and_the_last_good_ones_stay(statistics: Text) -> None:
     failures: list[tuple[str, Exception]] = []
-    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
-    signals.failed = lambda where, error: failures.append((where, error))
-    signals.take_statistics(statistics("consumer"))
-    good = signals.statistics
+    callbacks: LibrdkafkaCallbacks[ConsumerStatistics] = LibrdkafkaCallbacks(read_consumer)
+    callbacks.on_failure = lambda where, error: failures.append((where, error))
+    callbacks.record_statistics(statistics("consumer"))
+    good = callbacks.statistics
 
-    signals.take_statistics('{"ts": 1')
+    callbacks.record_statistics('{"ts": 1')
 
-    assert signals.statistics is good
+    assert callbacks.statistics is good
     ((where, error),) = failures
     assert where == "statistics"
     assert "cannot be read" in str(error)
@@ -155,23 +155,25 @@ def test_the_applications_callbacks_are_called_as_they_were_and_what_they_raise_
     def refuse(text: str) -> None:
         raise LookupError(text)
 
-    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
+    callbacks: LibrdkafkaCallbacks[ConsumerStatistics] = LibrdkafkaCallbacks(read_consumer)
     config = {"group.id": "g", "statistics.interval.ms": 500, "stats_cb": refuse}
-    configured = signals.configure(config, asynchronous=False)
+    configured = callbacks.configure(config, asynchronous=False)
 
     assert configured["statistics.interval.ms"] == 500
     assert config["stats_cb"] is refuse
     with pytest.raises(LookupError, match="some text"):
         configured["stats_cb"]("some text")
     assert configured["error_cb"](KafkaErrorLike()) is None
-    assert signals.errors == {"_ALL_BROKERS_DOWN": 1}
+    assert callbacks.errors == {"_ALL_BROKERS_DOWN": 1}
 
 
 def test_statistics_come_every_15_s_unless_the_application_says_otherwise() -> None:
-    signals: Signals[ConsumerStatistics] = Signals(read_consumer)
+    callbacks: LibrdkafkaCallbacks[ConsumerStatistics] = LibrdkafkaCallbacks(read_consumer)
 
-    assert signals.configure({}, asynchronous=False)["statistics.interval.ms"] == 15_000
-    assert signals.configure({"statistics.interval.ms": 0}, asynchronous=False)["statistics.interval.ms"] == 0
+    assert callbacks.configure({}, asynchronous=False)["statistics.interval.ms"] == 15_000
+    assert (
+        callbacks.configure({"statistics.interval.ms": 0}, asynchronous=False)["statistics.interval.ms"] == 0
+    )
 
 
 class KafkaErrorLike:

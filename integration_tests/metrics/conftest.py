@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Consumer
-from groupwright.instrumentation import instrumented
+from groupwright.instrumentation import create_instrumented
 from groupwright.testing import Kafka
 from harness.members import RunningMember
 
@@ -48,7 +48,7 @@ def new_instrumented(
     consumers: list[Consumer] = []
 
     def make(name: str, **settings: Any) -> Consumer:
-        consumer = instrumented(Consumer, _config(kafka, group, name, settings), registry=registry)
+        consumer = create_instrumented(Consumer, _config(kafka, group, name, settings), registry=registry)
         consumers.append(consumer)
         return consumer
 
@@ -65,7 +65,7 @@ def measured(kafka: Kafka, group: str, registry: CollectorRegistry) -> Iterator[
     def start(name: str, topics: list[str], **settings: Any) -> RunningMember:
         config = _config(kafka, group, name, settings)
         member = RunningMember(
-            config, topics, make=lambda config: instrumented(Consumer, config, registry=registry)
+            config, topics, make=lambda config: create_instrumented(Consumer, config, registry=registry)
         )
         members.append(member)
         return member

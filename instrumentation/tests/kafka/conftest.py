@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from prometheus_client import CollectorRegistry
 
 import groupwright.consumer as ours
-from groupwright.instrumentation import EventSink, RebalanceEvent, instrumented, to_callback
+from groupwright.instrumentation import EventSink, RebalanceEvent, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
 
 PATIENCE = 60.0
@@ -102,9 +102,11 @@ class Member:
         }
 
         async def make() -> Any:
-            return instrumented(client.make, config, registry=self.registry, events=[events], advise=False)
+            return create_instrumented(
+                client.make, config, registry=self.registry, events=[events], advise=False
+            )
 
-        self.consumer = self._runner.run(make()) if self._runner else instrumented(
+        self.consumer = self._runner.run(make()) if self._runner else create_instrumented(
             client.make, config, registry=self.registry, events=[events], advise=False
         )  # fmt: skip
 

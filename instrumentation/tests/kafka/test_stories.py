@@ -269,9 +269,9 @@ def test_the_membership_shows_its_coordinator_and_its_requests(client: "Client",
         assert requests["find_coordinator"] >= 1
         assert requests["offset_fetch"] >= 1
     assert story.failures == {}
-    whose = "groupwright" if client.own_membership else "librdkafka"
+    membership_labels = "groupwright" if client.own_membership else "librdkafka"
     kind = "eager" if client.eager else "consumer" if client.broker_assigned else "cooperative"
-    assert story.info == {(whose, kind): 1}
+    assert story.info == {(membership_labels, kind): 1}
     assert story.client_errors == {}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from groupwright.instrumentation import instrumented, to_kafka
+from groupwright.instrumentation import create_instrumented, to_kafka
 from groupwright.testing import LocalKafka
 
 _PATIENCE_SECONDS = 300.0
@@ -33,7 +33,7 @@ class Groups:
 
     def join(self, name: str, group: str, topic: str, **config: object) -> None:
         """Let a member join, and wait until it has consumed and committed something."""
-        consumer = instrumented(
+        consumer = create_instrumented(
             Consumer,
             {
                 "bootstrap.servers": self.kafka.bootstrap_servers,

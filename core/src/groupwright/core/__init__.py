@@ -5,7 +5,8 @@
 - `RebalanceListener`: receives rebalances and commits.
 - `ObservableConsumer`, `MembershipSnapshot`: what a consumer offers to those who measure it.
 
-The modules hold the rest: `configuration`, `group_metadata`, `membership_errors`, `placement`, `rebalance_tracker`.
+The modules hold the rest: `configuration`, `group_metadata`, `membership_errors`, `placement`,
+`rebalance_tracker`.
 """
 
 from groupwright.core.errors import GroupwrightError

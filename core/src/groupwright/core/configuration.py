@@ -30,7 +30,7 @@ _SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbeare
 
 
 class Configuration:
-    """A configuration in which missing and malformed values are librdkafka's defaults. librdkafka does the refusing."""
+    """A configuration with librdkafka's defaults for missing and malformed values."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Read what the application has set; values may be text, as from a file."""
@@ -83,12 +83,15 @@ class Configuration:
 
     @property
     def protocol(self) -> str:
-        """The assignor by which records name a membership of librdkafka's, which does not tell the group's choice."""
+        """The assignors' names: librdkafka does not report which of them the group voted for."""
         return ",".join(self.strategies) if self.classic else self.text("group.remote.assignor") or "consumer"
 
 
 def parse_integer(value: object) -> int | None:
-    """Return a number as librdkafka reads it (C's strtol): 6000.5 is 6000, 0x10 is 16, 010 is 8; None for no number."""
+    """Return a number as librdkafka reads it (C's strtol), or None for no number.
+
+    6000.5 is 6000, 0x10 is 16, and 010 is 8.
+    """
     if isinstance(value, float):
         return int(value) if math.isfinite(value) else None
     found = _NUMBER.match(str(value))
@@ -106,7 +109,11 @@ def parse_boolean(value: object) -> bool | None:
 
 
 def strategy_names(strategy: object) -> list[str]:
-    """Return the assignors' names in a ``partition.assignment.strategy``: text, an assignor with a name, or several."""
+    """Return the assignors' names in a ``partition.assignment.strategy``.
+
+    Args:
+        strategy: Names in a text, an assignor with a name, or a list of both.
+    """
     if isinstance(strategy, str):
         return [name.strip() for name in strategy.split(",")]
     given = strategy if isinstance(strategy, (list, tuple)) else [strategy]
@@ -114,7 +121,7 @@ def strategy_names(strategy: object) -> list[str]:
 
 
 def public_settings(config: Mapping[Any, Any]) -> dict[str, object]:
-    """Return the settings that may be shown: no functions, nothing that may be a secret; assignors by their names."""
+    """Return the settings without functions and possible secrets, and with assignors by their names."""
     shown: dict[str, object] = {
         key: value
         for key, value in config.items()

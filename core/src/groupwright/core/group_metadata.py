@@ -1,7 +1,8 @@
 """librdkafka's binary form of a consumer group's metadata, which transactions are fenced with.
 
-The layout is that of ``rd_kafka_consumer_group_metadata_write``: ``CGMDv2:``, the generation (int32, little-endian), then
-group and member id, each ended by a zero byte, then one byte that says whether an instance id is absent, and that id.
+The layout is that of ``rd_kafka_consumer_group_metadata_write``: ``CGMDv2:``, the generation (int32,
+little-endian), then group and member id, each ended by a zero byte, then one byte that says whether an
+instance id is absent, and that id.
 """
 
 import struct
@@ -39,7 +40,7 @@ class GroupMetadata:
 
     @classmethod
     def decode(cls, metadata: bytes | None) -> Self:
-        """Read librdkafka's bytes; bytes in another form, or None, give the metadata of a member of no group."""
+        """Read librdkafka's bytes; None and other bytes are those of a member of no group."""
         if (
             metadata is None
             or len(metadata) < len(_MAGIC) + _GENERATION.size

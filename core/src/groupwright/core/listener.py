@@ -6,17 +6,18 @@ from groupwright.core.rebalance import Partitions, Rebalance
 class RebalanceListener:
     """Receives a consumer's rebalances and commits. Subclass it, and override the methods of interest.
 
-    The consumer calls it on the thread that polls. An exception that a method raises is logged and goes no further.
+    The consumer calls it on the thread that polls. An exception that a method raises is logged and goes no
+    further.
     """
 
     def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
-        """Partitions were assigned; `seconds` is the time that the application's callback took, 0 without one."""
+        """Partitions were assigned; `seconds` is the duration of the application's callback, or 0."""
 
     def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
         """Partitions were revoked; `seconds` as in `partitions_assigned`."""
 
     def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
-        """Partitions were lost, so that other members may own them already; `seconds` as in `partitions_assigned`."""
+        """Partitions were lost, and may have other owners already; `seconds` as in `partitions_assigned`."""
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         """A rebalance has ended."""

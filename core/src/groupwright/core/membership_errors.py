@@ -1,9 +1,9 @@
 """librdkafka's errors that end a membership, or an attempt to join.
 
-Sources: librdkafka's ``rdkafka_cgrp.c``. A ConsumerGroupHeartbeat (KIP-848) error that permits no retry becomes a fatal
-error (``RD_KAFKA_RESP_ERR__FATAL``), which names its cause in its text alone. The classic protocol makes
-FENCED_INSTANCE_ID alone fatal, and reports the other permanent errors of JoinGroup by their own codes. No other fatal
-error exists in a consumer.
+Sources: librdkafka's ``rdkafka_cgrp.c``. A ConsumerGroupHeartbeat (KIP-848) error that permits no retry
+becomes a fatal error (``RD_KAFKA_RESP_ERR__FATAL``), which names its cause in its text alone. The classic
+protocol makes FENCED_INSTANCE_ID alone fatal, and reports the other permanent errors of JoinGroup by their
+own codes. No other fatal error exists in a consumer.
 """
 
 from collections.abc import Callable
@@ -45,8 +45,8 @@ REJECTIONS = frozenset(
         _Code.UNSUPPORTED_ASSIGNOR,
     }
 )
-"""Codes by which a coordinator rejects a member, fatal or not: no other request of a consumer's is answered with them,
-but for the authorizations, whose lack keeps the member out as well."""
+"""Codes by which a coordinator rejects a member, fatal or not: no other request of a consumer's is answered
+with them, but for the authorizations, whose lack keeps the member out as well."""
 
 _FATAL_CAUSES = REJECTIONS | {
     _Code.FENCED_INSTANCE_ID,

@@ -24,7 +24,7 @@ class ObservableConsumer(Protocol):
 
     @property
     def poll_age(self) -> float | None:
-        """Seconds since the application last polled; None once the consumer is closed. Safe from any thread."""
+        """Seconds since the last poll; None once the consumer is closed. Safe from any thread."""
 
     @property
     def membership_snapshot(self) -> MembershipSnapshot:

@@ -1,4 +1,4 @@
-"""The partition of ``__consumer_offsets`` that holds a group's records (``GroupCoordinatorService.partitionFor``)."""
+"""The partition of ``__consumer_offsets`` that holds a group (``GroupCoordinatorService.partitionFor``)."""
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

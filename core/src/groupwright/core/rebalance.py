@@ -25,8 +25,8 @@ class Outcome(StrEnum):
 class Phase(StrEnum):
     """The phases of a rebalance, in the order of an eager one.
 
-    A cooperative member (KIP-429) revokes after it has synced, and may go through a second round, whose times are added
-    to the same phases. It consumes the partitions that it keeps throughout.
+    A cooperative member (KIP-429) revokes after it has synced, and may go through a second round, whose times
+    are added to the same phases. It consumes the partitions that it keeps throughout.
     """
 
     REVOKE = "revoke"
@@ -34,7 +34,8 @@ class Phase(StrEnum):
     JOIN = "join"
     """From the first JoinGroup request until a response brought a generation."""
     SYNC = "sync"
-    """From the JoinGroup response until SyncGroup brought the assignment; for the leader, with the assignor's run."""
+    """From the JoinGroup response until SyncGroup brought the assignment; for the leader, with the assignor's
+    run."""
     JOIN_AND_SYNC = "join_and_sync"
     """Join and sync together, where librdkafka holds the membership and does not tell them apart."""
     ASSIGN = "assign"
@@ -63,7 +64,7 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The group leader's measurements of the assignment that it made; of two rounds (KIP-429), for both together."""
+    """The leader's measurements of its assignment; of two rounds (KIP-429), for both together."""
 
     members: int
     """Members of the group."""

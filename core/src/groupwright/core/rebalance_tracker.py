@@ -1,16 +1,17 @@
-"""Rebalances of a membership that librdkafka holds, derived from its callbacks. Pure: no client, no clock, no threads.
+"""Rebalances of a membership of librdkafka's, derived from its callbacks. Pure: no clock, no threads.
 
 librdkafka reports operations, not rebalances, and a member sees different operations by kind of rebalance:
 
 - eager: everything revoked, then an assignment. One round.
-- cooperative: a member that must revoke partitions sees a revocation and an empty assignment, rejoins, and sees the
-  assignment of the second round. Other members see one assignment in each round, or in the only one, and cannot know
-  whether another round follows. So the end of a first round is held for `settle` seconds before it ends the rebalance.
-- consumer (KIP-848): a revocation and an empty assignment, or an assignment whenever the broker has one for the member.
-  Assignments in one epoch belong together, and so do those that follow within `settle` seconds.
+- cooperative: a member that must revoke partitions sees a revocation and an empty assignment, rejoins, and
+  sees the assignment of the second round. Other members see one assignment in each round, or in the only one,
+  and cannot know whether another round follows. So the end of a first round is held for `settle` seconds
+  before it ends the rebalance.
+- consumer (KIP-848): a revocation and an empty assignment, or an assignment whenever the broker has one for
+  the member. Assignments in one epoch belong together, and so do those that follow within `settle` seconds.
 
-A revocation always begins a rebalance. The beginning of a rebalance that starts with an assignment cannot be observed,
-so its duration is None.
+A revocation always begins a rebalance. The beginning of a rebalance that starts with an assignment cannot be
+observed, so its duration is None.
 """
 
 import math
@@ -73,7 +74,10 @@ class _Cycle:
 
 
 class RebalanceTracker:
-    """One consumer's rebalances. Each input returns the rebalances that it ended, oldest first. Not thread-safe."""
+    """One consumer's rebalances. Not thread-safe.
+
+    Each input returns the rebalances that it ended, oldest first.
+    """
 
     def __init__(self, group: str, client_id: str, kind: Kind, protocol: str, settle: float) -> None:
         """Start outside any group.
@@ -103,7 +107,7 @@ class RebalanceTracker:
         return math.inf if held is None else held.ended + self._settle
 
     def subscribed(self, topics: Iterable[str], now: float) -> list[Rebalance]:
-        """Record a subscription. For the topics of the last one, a rebalance begins only with a revocation."""
+        """Record a subscription; the same topics again begin no rebalance before a revocation."""
         wanted, before = tuple(sorted(topics)), self._topics
         self._topics, self._leaving = wanted, False
         if wanted == before:
@@ -116,7 +120,7 @@ class RebalanceTracker:
         return ended
 
     def leaving(self) -> list[Rebalance]:
-        """Record that the application unsubscribes or closes: later revocations are no rebalance of this member."""
+        """Record that the application unsubscribes or closes. Later revocations begin no rebalance."""
         ended = self._end_held()
         self._cycle, self._topics, self._leaving = None, None, True
         return ended
@@ -181,7 +185,7 @@ class RebalanceTracker:
         return self._end_held() if now >= self.settles_at else []
 
     def _may_have_waited(self, cycle: _Cycle, now: float) -> bool:
-        """Return whether the member may have been in the group without partitions, which KIP-848 does not report."""
+        """Return whether the member may have been without partitions, which KIP-848 does not report."""
         subscribed_only = cycle.rounds == 0 and not cycle.phases
         return (
             self._kind is Kind.CONSUMER and subscribed_only and now - cycle.phase_started > 2 * self._settle

@@ -29,8 +29,9 @@ class MembershipSnapshot:
     """Requests sent: ``find_coordinator``, ``join_group``, ``sync_group``, ``heartbeat``, ``offset_commit``,
     ``offset_fetch``, ``leave_group``."""
     request_failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Error responses, by request and the error's name, as in ``("join_group", "NOT_COORDINATOR")``. Errors in the
-    normal course (MEMBER_ID_REQUIRED for a new member, REBALANCE_IN_PROGRESS for a heartbeat) are not counted."""
+    """Error responses, by request and the error's name, as in ``("join_group", "NOT_COORDINATOR")``. Errors
+    in the normal course (MEMBER_ID_REQUIRED for a new member, REBALANCE_IN_PROGRESS for a heartbeat) are not
+    counted."""
     fenced: int = 0
     """Times that another consumer took over this one's ``group.instance.id``."""
     max_poll_exceeded: int = 0
@@ -39,7 +40,9 @@ class MembershipSnapshot:
     """Time spent inside `poll` and `consume`."""
     max_poll_interval: float | None = None
     """``max.poll.interval.ms``."""
-    ahead: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """Of partitions with prefetched messages, the offset of the first one that the application has not received."""
-    begins: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """Of partitions without a consumed message since they were assigned or sought, the start offset where known."""
+    prefetched: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
+    """Of partitions with prefetched messages, the offset of the first one that the application has not
+    received."""
+    start_offsets: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
+    """Of partitions without a consumed message since they were assigned or sought, the start offset where
+    known."""

@@ -1,23 +1,28 @@
-"""Rebalances measured, explained and warned of, of any client of confluent-kafka, in a Prometheus registry.
+"""Metrics, events and advice about rebalances, for any client of confluent-kafka, in a Prometheus registry.
 
-- `instrumented`: adopt it in one line, ``instrumented(Consumer, config)`` for ``Consumer(config)``.
-- `instrument`: the same for a consumer that is there already and tells of its rebalances, as Groupwright's does.
-- `Instrumentation`: what that returns; it can take the consumer's series out again.
+- `create_instrumented`: creates a client: ``create_instrumented(Consumer, config)`` instead of
+  ``Consumer(config)``.
+- `instrument`: instruments an existing consumer that reports its rebalances, as Groupwright's does.
+- `Instrumentation`: returned by `instrument`; it can remove the consumer's series again.
 - `Metrics`: the collector behind it, one for each registry.
-- `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: where the record of each rebalance goes.
-- `RebalanceEvent`: that record.
-- `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `MembershipSnapshot`, `Leadership`: the interface to a consumer.
+- `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: destinations of the event of each
+  rebalance.
+- `RebalanceEvent`: that event.
+- `Finding`, `Severity`: the results of advice.
+- `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `MembershipSnapshot`, `Leadership`: the interface to
+  a consumer.
 
-`groupwright.instrumentation._metrics.catalogue` describes every metric, and REFERENCE.md is made from it;
-`groupwright.instrumentation.advice` has the rules of advice. Serving is prometheus-client's: ``start_http_server``,
-``make_wsgi_app``, ``make_asgi_app``, ``write_to_textfile``.
+REFERENCE.md describes every metric, and `groupwright.instrumentation.advice` has the rules of advice.
+prometheus-client serves the registry: ``start_http_server``, ``make_wsgi_app``, ``make_asgi_app``,
+``write_to_textfile``.
 """
 
 from groupwright.core import Leadership, MembershipSnapshot, ObservableConsumer, Rebalance, RebalanceListener
-from groupwright.instrumentation.adopt import instrumented
+from groupwright.instrumentation.advice import Finding, Severity
 from groupwright.instrumentation.collector import Metrics, instrument
+from groupwright.instrumentation.consumer_metrics import Instrumentation
+from groupwright.instrumentation.create import create_instrumented
 from groupwright.instrumentation.events import RebalanceEvent
-from groupwright.instrumentation.listener import Instrumentation
 from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
 
 ClientListener = RebalanceListener
@@ -28,6 +33,7 @@ RebalanceRecord = Rebalance
 __all__ = [
     "ClientListener",
     "EventSink",
+    "Finding",
     "Instrumentation",
     "Leadership",
     "MembershipSnapshot",
@@ -37,8 +43,9 @@ __all__ = [
     "RebalanceEvent",
     "RebalanceListener",
     "RebalanceRecord",
+    "Severity",
+    "create_instrumented",
     "instrument",
-    "instrumented",
     "to_callback",
     "to_file",
     "to_kafka",

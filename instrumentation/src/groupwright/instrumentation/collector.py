@@ -1,24 +1,30 @@
-"""`instrument`, and the collector that stands for all instrumented clients of one registry."""
+"""`instrument`, and the collector of all instrumented clients of one registry."""
 
+import contextvars
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
-from typing import Any, Self
+from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.core import ObservableConsumer
-from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import gauges
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
 from groupwright.instrumentation._metrics.families import Families
 from groupwright.instrumentation._metrics.spec import Spec
-from groupwright.instrumentation._tracking.producers import ProducerInstrumentation
-from groupwright.instrumentation.listener import Instrumentation, Options
+from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
+from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
+
+_asked: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
+    "groupwright_asked", default=None
+)
+"""Set while `Metrics.of` looks for a registry's collector, which then only adds itself to the list."""
 
 
 def instrument(
@@ -29,35 +35,40 @@ def instrument(
     lag_by_partition: bool = False,
     advise: bool = True,
 ) -> Instrumentation:
-    """Measure a consumer's rebalances from now on, in `registry`; best called before `subscribe`.
+    """Instrument a consumer from now on; best called before `subscribe`.
 
-    The same consumer in the same registry again changes nothing, and returns what it returned before. What rests on
-    librdkafka's statistics (lag above all) is measured only of a client that `instrumented` has made.
+    A second call for the same consumer and registry changes nothing, and returns the same object. Metrics
+    made of librdkafka's statistics, lag above all, exist only for a client that `create_instrumented`
+    created.
 
     Args:
-        consumer: Groupwright's, or one that `instrumented` has made.
-        registry: where its metrics go.
-        events: where a record of each rebalance goes.
-        lag_by_partition: whether lag is shown for each partition as well: as many series as there are partitions.
-        advise: whether to look for what causes rebalances, and warn of it in the log.
+        consumer: Groupwright's consumer, or a client that `create_instrumented` created.
+        registry: The registry for its metrics.
+        events: Sinks that receive an event for each rebalance.
+        lag_by_partition: Whether to show the lag of each partition too, which adds a series for each
+            partition.
+        advise: Whether to look for the causes of rebalances, and log warnings.
+
+    Returns:
+        The consumer's instrumentation.
 
     Raises:
-        TypeError: the consumer tells nothing of its rebalances, as a plain `confluent_kafka.Consumer`.
-        ValueError: the registry has metrics by these names that are not Groupwright's.
+        TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
+        ValueError: The registry has other metrics by Groupwright's names.
     """
     options = Options(events, lag_by_partition, advise)
-    return Metrics.of(registry).watch(consumer, options)
+    return Metrics.of(registry).add_consumer(consumer, options)
 
 
 class Metrics:
-    """A prometheus-client collector: the metrics of any number of consumers in one registry.
+    """A prometheus-client collector: the metrics of any number of clients in one registry.
 
-    There is one in each registry, and the registry itself is where `of` finds it again. So there is no state outside
-    of registries, consumers share metric families, and two registries in a process know nothing of each other.
+    Each registry has one, which `of` returns. Clients share its metric families, and the registries of a
+    process are independent of each other.
     """
 
     def __init__(self) -> None:
-        """Make a collector in no registry."""
+        """Create a collector without registering it."""
         self._families = Families()
         self._build = {name: _version(name) for name in ("groupwright", "confluent-kafka")}
         self._logger = logging.getLogger("groupwright.instrumentation")
@@ -67,127 +78,143 @@ class Metrics:
         self._lock = threading.RLock()
 
     @classmethod
-    def of(cls, registry: CollectorRegistry) -> Self:
-        """Return the registry's collector; it gets one if it has none.
+    def of(cls, registry: CollectorRegistry) -> "Metrics":
+        """Return the registry's collector, after registering one if it has none.
 
         Raises:
-            ValueError: the registry has metrics by these names that are not Groupwright's.
+            ValueError: The registry has other metrics by Groupwright's names.
         """
         clash: ValueError | None = None
-        if _holder(registry) is None:
+        found = _registered(registry)
+        if found is None:
             try:
                 registry.register(cls())
-            except ValueError as error:  # or another thread was first
+            except ValueError as error:  # other metrics, or another thread was first
                 clash = error
-        holder = _holder(registry)
-        if isinstance(holder, cls):
-            return holder
-        raise ValueError(
-            f"the registry has metrics by Groupwright's names that are not its own ({clash or holder!r}); use another "
-            "registry, or unregister those"
-        ) from clash
+            found = _registered(registry)
+        if found is None:
+            raise ValueError(
+                f"the registry has other metrics by Groupwright's names ({clash}); use another registry, or "
+                "unregister those"
+            ) from clash
+        return found
 
-    def watch(
+    def add_consumer(
         self,
         consumer: ObservableConsumer,
         options: Options | None = None,
-        signals: Signals[ConsumerStatistics] | None = None,
+        callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
     ) -> Instrumentation:
-        """Measure a consumer; one that is measured already returns what it returned before.
+        """Instrument a consumer; for an instrumented one, return the object that it has.
 
         Args:
-            consumer: the consumer.
-            options: what to measure besides the usual.
-            signals: what librdkafka's callbacks tell of it, if somebody listens to them.
+            consumer: The consumer.
+            options: What to measure in addition.
+            callbacks: librdkafka's callbacks of the consumer, if they are wrapped.
 
         Raises:
-            TypeError: it tells nothing of its rebalances, as a plain `confluent_kafka.Consumer`.
+            TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
         """
         _check_observable(consumer)
         with self._lock:
             for known in self._alive():
-                if known.watches(consumer):
+                if known.instruments(consumer):
                     return known
             instrumentation = Instrumentation(
-                consumer, self._families, self._forget, self._logger, options, signals
+                consumer, self._families, self._remove_consumer, self._logger, options, callbacks
             )
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)
             instrumentation.start()
         return instrumentation
 
-    def watch_producer(self, client_id: str, signals: Signals[ProducerStatistics]) -> ProducerInstrumentation:
-        """Measure a producer, which lives as long as its signals do."""
+    def add_producer(
+        self, client_id: str, callbacks: LibrdkafkaCallbacks[ProducerStatistics]
+    ) -> ProducerInstrumentation:
+        """Instrument a producer, for as long as its callbacks live."""
         instrumentation = ProducerInstrumentation(
-            client_id, signals, self._families, self._forget_producer, self._logger
+            client_id, callbacks, self._families, self._remove_producer, self._logger
         )
         with self._lock:
             self._producers.append(instrumentation)
         return instrumentation
 
     def describe(self) -> Iterator[Metric]:
-        """Yield every family without series, by which the registry knows the names."""
+        """Yield every family without series, from which the registry knows the names."""
         for spec in CATALOGUE:
             yield Metric(spec.family, spec.help, spec.kind, spec.unit)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family as it is now."""
+        """Yield every family with its present series."""
+        asked = _asked.get()
+        if asked is not None:
+            asked.append(self)
+            return
         consumers, producers = self._alive(), self._alive_producers()
-        # First, since what cannot be read is counted, and so is what has grown.
+        # Before the families, since failures to read and the increments of totals are counted in them.
         clients = []
         alive: list[Instrumentation | ProducerInstrumentation] = [*consumers, *producers]
         for client in alive:
-            readings = client.readings()
-            client.count_growth(readings)
-            clients.append((client.identity, readings))
+            samples = client.samples()
+            client.add_increments(samples)
+            clients.append((client.client_labels, samples))
         yield from self._families.collect()
         for spec, series in gauges.merge(clients).items():
             yield _gauge(spec, series)
         yield _info(BUILD_INFO, {tuple(self._build.values())})
-        yield _info(CONSUMER_INFO, {(*consumer.identity, *consumer.whose) for consumer in consumers})
+        yield _info(CONSUMER_INFO, {(*each.client_labels, *each.membership_labels) for each in consumers})
 
     def _alive(self) -> list[Instrumentation]:
-        """Return the consumers that have not been collected, in the order in which their last rebalances ended.
+        """Return the consumers that still exist, in the order in which their last rebalances ended.
 
-        The counters of those that were stay, as totals.
+        The counters of the others stay, as totals.
         """
         with self._lock:
             self._consumers = [each for each in self._consumers if each.alive]
-            return sorted(self._consumers, key=lambda each: each.standing.ended_at or 0.0)
+            return sorted(self._consumers, key=lambda each: each.state.ended_at or 0.0)
 
     def _alive_producers(self) -> list[ProducerInstrumentation]:
         with self._lock:
             self._producers = [each for each in self._producers if each.alive]
             return list(self._producers)
 
-    def _forget(self, gone: Instrumentation) -> None:
+    def _remove_consumer(self, gone: Instrumentation) -> None:
         with self._lock:
             self._consumers = [each for each in self._consumers if each is not gone]
-            if all(each.identity != gone.identity for each in self._alive()):
-                self._families.remove(gone.identity)
+            if all(each.client_labels != gone.client_labels for each in self._alive()):
+                self._families.remove(gone.client_labels)
 
-    def _forget_producer(self, gone: ProducerInstrumentation) -> None:
+    def _remove_producer(self, gone: ProducerInstrumentation) -> None:
         with self._lock:
             self._producers = [each for each in self._producers if each is not gone]
-            if all(each.identity != gone.identity for each in self._alive_producers()):
-                self._families.remove(gone.identity)
+            if all(each.client_labels != gone.client_labels for each in self._alive_producers()):
+                self._families.remove(gone.client_labels)
+
+
+def _registered(registry: CollectorRegistry) -> Metrics | None:
+    """Return the registry's collector, if it has one.
+
+    A registry has no method that returns a collector, so it is made to collect the one that has Groupwright's
+    names.
+    """
+    found: list[Metrics] = []
+    token = _asked.set(found)
+    try:
+        for _ in registry.restricted_registry([BUILD_INFO.name]).collect():
+            pass
+    finally:
+        _asked.reset(token)
+    return found[0] if found else None
 
 
 def _check_observable(consumer: Any) -> None:
     if not hasattr(consumer, "add_listener"):
-        kind = f"{type(consumer).__module__}.{type(consumer).__qualname__}"
+        name = type(consumer).__name__
         raise TypeError(
-            f"cannot instrument this {kind}: it tells nothing of its rebalances, and once it is made, it takes no "
-            f"stats_cb any more. Make it by `instrumented({type(consumer).__name__}, config)`, which returns one"
+            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes "
+            "its callbacks "
+            f"at construction alone. Create it by create_instrumented({name}, config)"
         )
-
-
-def _holder(registry: CollectorRegistry) -> object:
-    """Return who holds our names in the registry, or None.
-
-    The registry knows, but has no public way to ask: a second `register` only says that the names are taken.
-    """
-    return registry._names_to_collectors.get(BUILD_INFO.name)  # noqa: SLF001 - see above
 
 
 def _gauge(spec: Spec, series: gauges.Series) -> GaugeMetricFamily:

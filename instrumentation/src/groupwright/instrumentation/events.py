@@ -1,7 +1,7 @@
-"""The record of one rebalance, as it goes to sinks: plain values, ready for JSON.
+"""The event of one rebalance, as sinks receive it: plain values, ready for JSON.
 
-`rebalance-event.schema.json`, beside this module, is its schema. Consumers of events must ignore keys that they do not
-know: keys may be added within one `version`, and none is taken out or given another meaning.
+`rebalance-event.schema.json`, beside this module, is its schema. Consumers of events must ignore keys that
+they do not know: within one `version`, keys may be added, but no key is removed or changes its meaning.
 """
 
 import json
@@ -19,42 +19,42 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class RebalanceEvent:
-    """One rebalance, as one member saw it."""
+    """One rebalance of one member."""
 
     version: int
     id: str
-    """Of this event; one that is delivered twice has the same."""
+    """Id of the event; the same if it is delivered twice."""
     group: str
     client_id: str
     member_id: str | None
     generation: int | None
-    """None where the rebalance led to none."""
+    """None if the rebalance led to no generation."""
     protocol: str | None
-    """The assignor; None if there was no vote."""
+    """The assignor that the group voted for; None if there was no vote."""
     kind: str | None
-    """One of `labels.KINDS`; None if unknown."""
+    """A `groupwright.core.Kind`; None if unknown."""
     outcome: str
-    """One of `labels.OUTCOMES`."""
+    """A `groupwright.core.Outcome`."""
     trigger: str | None
     """Why it began, in words; None if unknown."""
     started_at: str | None
-    """ISO 8601 in UTC, to the microsecond; None if its beginning could not be seen."""
+    """ISO 8601 in UTC, to the microsecond; None if the beginning could not be observed."""
     ended_at: str
     duration_seconds: float | None
     phases: Mapping[str, float]
-    """Seconds by phase, of `labels.PHASES`, in the order in which they were gone through."""
+    """Seconds by `groupwright.core.Phase`, in the order in which the member went through them."""
     partitions_before: Mapping[str, Sequence[int]]
     partitions_after: Mapping[str, Sequence[int]]
     leader: Mapping[str, int] | None
-    """What the group's leader knows of the assignment, if this member led: `Leadership`."""
+    """The fields of `Leadership`, if this member led the group."""
     error: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the event as a dict, ready for JSON."""
         return asdict(self)
 
     def to_json(self) -> str:
-        """Return it on one line."""
+        """Return the event as one line of JSON."""
         return json.dumps(self.to_dict(), separators=(",", ":"))
 
 
@@ -91,7 +91,7 @@ def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEve
 
 
 def schema() -> dict[str, Any]:
-    """Return the events' JSON schema (draft 2020-12)."""
+    """Return the JSON schema (draft 2020-12) of events."""
     text = resources.files(__package__).joinpath("rebalance-event.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

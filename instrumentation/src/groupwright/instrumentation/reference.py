@@ -1,4 +1,4 @@
-"""The reference page of all metrics: ``python -m groupwright.instrumentation.reference`` prints it."""
+"""The reference page of all metrics, printed by ``python -m groupwright.instrumentation.reference``."""
 
 import sys
 from collections.abc import Iterator
@@ -10,11 +10,12 @@ _HEAD = """\
 <!-- Made by `python -m groupwright.instrumentation.reference`; change the catalogue, not this page. -->
 # Metrics
 
-Names pass `promtool check metrics`. A histogram has the series `_bucket`, `_sum` and `_count`. The last column is what
-the Java consumer calls the same, or what it has that comes closest; an empty cell says that it has nothing like it.
+Names pass `promtool check metrics`. A histogram has the series `_bucket`, `_sum` and `_count`. The last
+column names the Java client's metric of the same meaning, or the closest one; an empty cell means that
+there is none.
 
-◆ Shown by Groupwright's own membership alone: librdkafka tells nothing of it, so that a plain consumer lacks it, and so does
-any consumer under `group.protocol=consumer`.
+◆ Only Groupwright's own membership has this metric. librdkafka does not report it, so it is absent for a
+plain consumer and for any consumer under `group.protocol=consumer`.
 """
 
 

@@ -1,7 +1,7 @@
-"""Where events go: a bounded queue and a thread of its own for each sink, so that none ever holds up a poll.
+"""Event sinks: each has a bounded queue and a thread of its own, so that none delays a poll.
 
-What finds the queue full is dropped, what the sink raises is a failure; both are counted, and the first failure is
-logged. After a fork the child begins with an empty queue and a thread of its own.
+An event that finds the queue full is dropped, and an exception of the sink is a failure; both are counted,
+and the first failure is logged. After a fork, the child starts with an empty queue and a thread of its own.
 """
 
 import atexit
@@ -22,18 +22,18 @@ from groupwright.instrumentation.events import RebalanceEvent
 
 TOPIC = "groupwright.rebalances"
 
-Told = Callable[[str], None]
-"""Hears what became of an event: one of `labels.EVENT_OUTCOMES`."""
+OnOutcome = Callable[[str], None]
+"""Called with the outcome of an event: one of `labels.EVENT_OUTCOMES`."""
 
 _log = logging.getLogger("groupwright.instrumentation")
-_AT_EXIT = 2.0
+_EXIT_TIMEOUT = 2.0
 
 
 class EventSink:
-    """Hands events to a function, one after the other, on a thread that starts with the first. Thread-safe.
+    """Passes events to a function one by one, on a thread that starts with the first event. Thread-safe.
 
-    One sink may serve any number of consumers. `close` it at the end, or use it in a ``with`` block; at the
-    interpreter's exit what still waits has 2 s to go.
+    One sink may serve any number of consumers. `close` it at the end, or use it in a ``with`` block. At the
+    interpreter's exit, queued events have 2 s left.
     """
 
     def __init__(
@@ -44,65 +44,70 @@ class EventSink:
         capacity: int = 1000,
         release: Callable[[], object] | None = None,
     ) -> None:
-        """Make a sink.
+        """Create a sink.
 
         Args:
-            name: the label of its metrics.
-            write: takes an event; what it raises counts as a failure.
-            capacity: how many events may wait.
-            release: called at the end of `close`, on the sink's thread if it ever started.
+            name: The sink's name, a label of its metrics.
+            write: Called with each event; an exception counts as a failure.
+            capacity: Maximum number of queued events.
+            release: Called at the end of `close`, on the sink's thread if it was started.
 
         Raises:
-            ValueError: the capacity is not positive.
+            ValueError: The capacity is not positive.
         """
         if capacity < 1:
-            raise ValueError(f"a sink's capacity is {capacity}: at least one event must be able to wait")
+            raise ValueError(f"the capacity of a sink is {capacity}: set it to 1 or more")
         self.name = name
         self._write = write
         self._capacity = capacity
         self._release = release
         self._lock = threading.Lock()
-        self._queue: queue.Queue[tuple[RebalanceEvent, Told] | None] = queue.Queue(capacity)
+        self._queue: queue.Queue[tuple[RebalanceEvent, OnOutcome] | None] = queue.Queue(capacity)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._failed_before = False
         self._pid = os.getpid()
         atexit.register(_close_at_exit, weakref.ref(self))
 
-    def offer(self, event: RebalanceEvent, told: Told) -> None:
-        """Queue an event, or drop it; returns at once."""
+    def offer(self, event: RebalanceEvent, on_outcome: OnOutcome) -> None:
+        """Queue an event, or drop it if the queue is full or the sink closed. It never blocks.
+
+        Args:
+            event: The event.
+            on_outcome: Called with the outcome, on this thread or the sink's.
+        """
         with self._lock:
             if os.getpid() != self._pid:
                 self._queue, self._thread, self._pid = queue.Queue(self._capacity), None, os.getpid()
             if self._closed:
-                told("dropped")
+                on_outcome("dropped")
                 return
             if self._thread is None:
-                # A daemon: a sink that hangs must not keep the process from its end.
+                # A daemon, since a hanging sink must not keep the process alive.
                 self._thread = threading.Thread(
                     target=self._run, name=f"groupwright-events-{self.name}", daemon=True
                 )
                 self._thread.start()
         try:
-            self._queue.put_nowait((event, told))
+            self._queue.put_nowait((event, on_outcome))
         except queue.Full:
-            told("dropped")
+            on_outcome("dropped")
 
     def close(self, timeout: float = 10.0) -> None:
-        """Let what waits go, for `timeout` seconds at most; what is offered from now on is dropped."""
+        """Write the queued events, for at most `timeout` seconds; later events are dropped."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             thread = self._thread
         if thread is None:
-            self._let_go()
+            self._release_resources()
             return
         deadline = time.monotonic() + timeout
         try:
             self._queue.put(None, timeout=timeout)
         except queue.Full:
-            _log.warning("the event sink %r hangs; what waited in it is dropped", self.name)
+            _log.warning("the event sink %r hangs; its queued events are dropped", self.name)
             return
         thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -118,11 +123,11 @@ class EventSink:
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            event, told = item
+            event, on_outcome = item
             try:
                 self._write(event)
             except Exception as error:  # noqa: BLE001 - a sink's failure is its own
-                told("failed")
+                on_outcome("failed")
                 if not self._failed_before:
                     self._failed_before = True
                     _log.warning(
@@ -132,16 +137,16 @@ class EventSink:
                         exc_info=error,
                     )
             else:
-                told("sent")
-        self._let_go()
+                on_outcome("sent")
+        self._release_resources()
 
-    def _let_go(self) -> None:
+    def _release_resources(self) -> None:
         if self._release is not None:
             self._release()
 
 
 def to_logging(logger: logging.Logger | None = None, level: int = logging.INFO) -> EventSink:
-    """Return a sink that logs each event as one line of JSON (logger ``groupwright.rebalances`` by default)."""
+    """Return a sink that logs each event as JSON, by default to the logger ``groupwright.rebalances``."""
     target = logger or logging.getLogger("groupwright.rebalances")
     return EventSink("logging", lambda event: target.log(level, "%s", event.to_json()))
 
@@ -152,7 +157,7 @@ def to_callback(callback: Callable[[RebalanceEvent], object], name: str = "callb
 
 
 def to_file(path: str | os.PathLike[str]) -> EventSink:
-    """Return a sink that appends each event to a file as one line of JSON; the file may be rotated."""
+    """Return a sink that appends each event to a file as one line of JSON. The file may be rotated."""
     target = Path(path)
 
     def append(event: RebalanceEvent) -> None:
@@ -163,14 +168,14 @@ def to_file(path: str | os.PathLike[str]) -> EventSink:
 
 
 def to_kafka(config: Mapping[str, Any], topic: str = TOPIC, delivery_timeout: float = 10.0) -> EventSink:
-    """Return a sink that produces each event to a topic: the group as key, JSON as value.
+    """Return a sink that produces each event to a topic, with the group as key and JSON as value.
 
-    Events are few, so each is awaited: only what the broker has acknowledged counts as sent.
+    An event counts as sent once the broker has acknowledged it; the sink waits for each acknowledgement.
 
     Args:
-        config: a producer's, as confluent-kafka takes it.
-        topic: where to.
-        delivery_timeout: seconds after which an event counts as failed.
+        config: The configuration of a confluent-kafka producer.
+        topic: The topic.
+        delivery_timeout: Seconds after which an event counts as failed.
     """
     milliseconds = max(1, int(delivery_timeout * 1000))
     producer = Producer({"linger.ms": 0, **config, "message.timeout.ms": milliseconds})
@@ -195,4 +200,4 @@ def to_kafka(config: Mapping[str, Any], topic: str = TOPIC, delivery_timeout: fl
 def _close_at_exit(sink: "weakref.ref[EventSink]") -> None:
     alive = sink()
     if alive is not None:
-        alive.close(_AT_EXIT)
+        alive.close(_EXIT_TIMEOUT)

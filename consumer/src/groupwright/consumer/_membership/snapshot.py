@@ -16,27 +16,29 @@ if TYPE_CHECKING:
 
 def snapshot_of(
     membership: "Membership",
-    traffic: "RequestStats",
-    polling: "AccessGuard",
-    ahead: "PrefetchBuffer",
-    begins: Mapping[TopicPartitionKey, int],
+    requests: "RequestStats",
+    guard: "AccessGuard",
+    prefetched: "PrefetchBuffer",
+    start_offsets: Mapping[TopicPartitionKey, int],
     timing: "Timing",
 ) -> MembershipSnapshot:
-    """Return the snapshot of Groupwright's own membership; any thread may ask, and no lock is taken."""
-    heard = traffic.heartbeat_answered
+    """Return the snapshot of Groupwright's own membership. Safe from any thread; it takes no lock."""
+    answered = requests.heartbeat_answered
     return MembershipSnapshot(
         state=membership.state.name.lower(),
-        coordinator=traffic.coordinator if membership.coordinator.known and not membership.closed else None,
-        coordinator_changes=traffic.coordinator_changes,
-        coordinator_errors=traffic.unanswered,
-        round_trip=traffic.round_trip,
-        heartbeat_age=None if heard is None or membership.subscription is None else time.monotonic() - heard,
-        requests=traffic.requests.copy(),
-        request_failures=traffic.failures.copy(),
+        coordinator=requests.coordinator if membership.coordinator.known and not membership.closed else None,
+        coordinator_changes=requests.coordinator_changes,
+        coordinator_errors=requests.unanswered,
+        round_trip=requests.round_trip,
+        heartbeat_age=None
+        if answered is None or membership.subscription is None
+        else time.monotonic() - answered,
+        requests=requests.requests.copy(),
+        request_failures=requests.failures.copy(),
         fenced=membership.fenced,
         max_poll_exceeded=membership.poll_timeouts,
-        poll_seconds=polling.inside_seconds,
+        poll_seconds=guard.inside_seconds,
         max_poll_interval=timing.max_poll_interval,
-        ahead=ahead.first_offsets(),
-        begins=begins,
+        prefetched=prefetched.first_offsets(),
+        start_offsets=start_offsets,
     )

@@ -1,7 +1,7 @@
-"""What librdkafka's own callbacks tell of one client: its statistics and its errors.
+"""librdkafka's `stats_cb` and `error_cb`, wrapped: a client's newest statistics and its errors.
 
-confluent-kafka takes ``stats_cb`` and ``error_cb`` at construction alone, so they are wrapped in the configuration. The
-application's own go on as they were: they are called with the same arguments, and what they raise goes where it went.
+confluent-kafka takes these callbacks at construction alone, so they are wrapped in the configuration. The
+application's own callbacks still run, with the same arguments, and their exceptions propagate as before.
 """
 
 import time
@@ -10,101 +10,102 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 STATISTICS_INTERVAL_MS = 15_000
-"""Unless the application chose: at 1,000 partitions one set of statistics is 1 MB of JSON."""
+"""Default of ``statistics.interval.ms``: for 1,000 partitions one set of statistics is 1 MB of JSON."""
 
 
-class Timed(Protocol):
-    """Statistics that know when they were taken."""
+class TimedStatistics(Protocol):
+    """Statistics with the time at which librdkafka took them."""
 
     @property
     def taken(self) -> float:
-        """By librdkafka's clock, in seconds."""
+        """Seconds, by librdkafka's clock."""
 
 
-Digest = TypeVar("Digest", bound=Timed)
+S = TypeVar("S", bound=TimedStatistics)
 
 
-class Signals(Generic[Digest]):
-    """The newest statistics of a client, and its errors by name.
+class LibrdkafkaCallbacks(Generic[S]):
+    """The newest statistics of a client, and its error counts by name.
 
-    Written by the thread that polls; read by any. Lives as long as the client, whose callbacks hold it.
+    The polling thread writes; any thread may read. It lives as long as the client, whose callbacks hold it.
     """
 
-    def __init__(self, read: Callable[[str], Digest], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, read: Callable[[str], S], clock: Callable[[], float] = time.monotonic) -> None:
         """Start without statistics.
 
         Args:
-            read: makes of the statistics' JSON what is kept; raises ValueError if it cannot.
-            clock: a monotonic clock, in seconds.
+            read: Parses the statistics' JSON; raises ValueError if it cannot.
+            clock: A monotonic clock, in seconds.
         """
-        self.statistics: Digest | None = None
+        self.statistics: S | None = None
         self.errors: Counter[str] = Counter()
-        self.failed: Callable[[str, Exception], None] = _ignore
-        """Told of what goes wrong here: where, and what."""
-        self.told: Callable[[Any], None] = _ignore
-        """Told of each error (a `confluent_kafka.KafkaError`)."""
+        self.on_failure: Callable[[str, Exception], None] = _ignore
+        """Called for each failure in here, with the place and the exception."""
+        self.on_error: Callable[[Any], None] = _ignore
+        """Called for each `confluent_kafka.KafkaError` that librdkafka reports."""
         self._read = read
         self._clock = clock
-        self._behind: float | None = None
+        self._clock_offset: float | None = None
 
     @property
     def age(self) -> float | None:
-        """Seconds since the newest statistics were taken; None if there are none."""
-        if self.statistics is None or self._behind is None:
+        """Seconds since librdkafka took the newest statistics; None without any."""
+        if self.statistics is None or self._clock_offset is None:
             return None
-        return max(0.0, self._clock() - self._behind - self.statistics.taken)
+        return max(0.0, self._clock() - self._clock_offset - self.statistics.taken)
 
     def configure(self, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, Any]:
-        """Return a client's configuration with its callbacks wrapped, and with statistics if it has no say on them.
+        """Return a configuration with wrapped callbacks, and a default interval of statistics.
 
         Args:
-            config: the client's configuration.
-            asynchronous: whether the client wants coroutine functions as callbacks.
+            config: The client's configuration.
+            asynchronous: Whether the client takes coroutine functions as callbacks.
         """
         configured = {"statistics.interval.ms": STATISTICS_INTERVAL_MS, **config}
-        configured["stats_cb"] = after(
-            self.take_statistics, config.get("stats_cb"), asynchronous=asynchronous
+        configured["stats_cb"] = chain(
+            self.record_statistics, config.get("stats_cb"), asynchronous=asynchronous
         )
-        configured["error_cb"] = after(self.take_error, config.get("error_cb"), asynchronous=asynchronous)
+        configured["error_cb"] = chain(self.record_error, config.get("error_cb"), asynchronous=asynchronous)
         return configured
 
-    def take_statistics(self, text: str) -> None:
-        """Keep them if they are the newest: after a stall, old ones come first."""
+    def record_statistics(self, text: str) -> None:
+        """Keep statistics if they are the newest: after a stall, old ones arrive first."""
         try:
-            digest = self._read(text)
-            # librdkafka's clock is not ours. What arrives without a delay shows how far they are apart.
-            behind = self._clock() - digest.taken
-            self._behind = behind if self._behind is None else min(behind, self._behind)
-            if self.statistics is None or digest.taken >= self.statistics.taken:
-                self.statistics = digest
+            statistics = self._read(text)
+            # librdkafka's clock has another origin. The smallest offset seen is that of a delivery without
+            # delay.
+            offset = self._clock() - statistics.taken
+            self._clock_offset = offset if self._clock_offset is None else min(offset, self._clock_offset)
+            if self.statistics is None or statistics.taken >= self.statistics.taken:
+                self.statistics = statistics
         except Exception as error:  # noqa: BLE001 - a poll must not end for it
-            self.failed("statistics", error)
+            self.on_failure("statistics", error)
 
-    def take_error(self, error: Any) -> None:
+    def record_error(self, error: Any) -> None:
         """Count an error by its name."""
         try:
             self.errors[str(error.name())] += 1
-            self.told(error)
+            self.on_error(error)
         except Exception as failure:  # noqa: BLE001 - as above
-            self.failed("error_cb", failure)
+            self.on_failure("error_cb", failure)
 
 
-def after(
-    ours: Callable[..., None], theirs: Callable[..., Any] | None, *, asynchronous: bool
+def chain(
+    first: Callable[..., None], application: Callable[..., Any] | None, *, asynchronous: bool
 ) -> Callable[..., Any]:
-    """Return a callback that calls ours, which does not raise, and then the application's, if it has one."""
+    """Return a callback that calls `first`, which must not raise, and then the application's."""
 
     def call(*arguments: Any) -> Any:
-        ours(*arguments)
-        return None if theirs is None else theirs(*arguments)
+        first(*arguments)
+        return None if application is None else application(*arguments)
 
     async def call_asynchronously(*arguments: Any) -> Any:
-        ours(*arguments)
-        result: Awaitable[Any] | None = None if theirs is None else theirs(*arguments)
+        first(*arguments)
+        result: Awaitable[Any] | None = None if application is None else application(*arguments)
         return None if result is None else await result
 
     return call_asynchronously if asynchronous else call
 
 
 def _ignore(*_: object) -> None:
-    """Nobody wants to know."""
+    """Do nothing."""

@@ -1,6 +1,6 @@
-"""What librdkafka's statistics say, read from their JSON. Pure: text in, values out.
+"""A parser of librdkafka's statistics. Pure: text in, values out.
 
-Only what the catalogue shows is kept: a digest of 1,000 partitions is some 10 kB, of 1 MB of JSON.
+It keeps only what the catalogue shows: of 1 MB of JSON for 1,000 partitions, about 10 kB.
 
 Sources: librdkafka's STATISTICS.md; rd_kafka_stats_emit_all.
 """
@@ -27,7 +27,7 @@ _STATES = {
     "wait-assign-call": "completing_rebalance",
     "steady": "stable",
 }
-"""From librdkafka's join state to the group protocol's, `labels.STATES`."""
+"""The group protocol's state (`labels.STATES`) for each of librdkafka's join states."""
 
 _REQUESTS = {
     "FindCoordinator": "find_coordinator",
@@ -42,14 +42,14 @@ _REQUESTS = {
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorStatistics:
-    """A consumer's coordinator, as its librdkafka sees it."""
+    """A consumer's coordinator."""
 
     node: int | None
-    """Its broker's id; None while none is known."""
+    """The broker's id; None while none is known."""
     round_trip: float | None
-    """Seconds, on average over the window; None if nothing was answered in it."""
+    """Average over the window, in seconds; None without a response in it."""
     errors: int
-    """Requests without an answer, so far."""
+    """Total of requests without a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +57,24 @@ class ConsumerStatistics:
     """A consumer's statistics at one moment."""
 
     taken: float
-    """By librdkafka's own clock, in seconds since some moment."""
+    """When librdkafka took them, in seconds by its own monotonic clock."""
     state: str | None
     """One of `labels.STATES`; None outside of any group."""
     coordinator: CoordinatorStatistics | None
     requests: Mapping[str, int]
-    """Group requests sent so far, by `labels.REQUESTS`. librdkafka does not count those of KIP-848."""
+    """Totals of group requests sent, by `labels.REQUESTS`. librdkafka does not count ConsumerGroupHeartbeat
+    (KIP-848)."""
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Messages by topic and partition; of partitions that are being fetched, where it is known."""
+    """Lag in messages by topic and partition, of fetched partitions whose lag is known."""
     positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """The offsets that this lag is counted from, where messages were taken already."""
+    """The offsets from which the lag is counted, of partitions with consumed messages."""
     ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Where the logs of fetched partitions end whose lag is not known here, since nothing was taken of them."""
+    """The end offsets of fetched partitions whose lag is unknown, since no message of them was consumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """A producer's statistics at one moment. Averages are over the window, None if nothing happened in it."""
+    """A producer's statistics at one moment. Averages are over the window; None if it was empty."""
 
     taken: float
     queue_messages: int
@@ -92,12 +93,12 @@ class ProducerStatistics:
 
 
 def read_consumer(text: str) -> ConsumerStatistics:
-    """Read what a consumer's ``stats_cb`` was given.
+    """Parse the statistics that a consumer's ``stats_cb`` received.
 
     Raises:
-        ValueError: it is not the JSON of statistics, or not whole.
+        ValueError: The text is no JSON of statistics, or is incomplete.
     """
-    with _Reading():
+    with _ReadErrors():
         statistics = json.loads(text)
         brokers = statistics["brokers"]
         coordinator = brokers.get(_COORDINATOR)
@@ -128,12 +129,12 @@ def read_consumer(text: str) -> ConsumerStatistics:
 
 
 def read_producer(text: str) -> ProducerStatistics:
-    """Read what a producer's ``stats_cb`` was given.
+    """Parse the statistics that a producer's ``stats_cb`` received.
 
     Raises:
-        ValueError: it is not the JSON of statistics, or not whole.
+        ValueError: The text is no JSON of statistics, or is incomplete.
     """
-    with _Reading():
+    with _ReadErrors():
         statistics = json.loads(text)
         brokers, topics = statistics["brokers"].values(), statistics["topics"].values()
         used = (
@@ -156,8 +157,8 @@ def read_producer(text: str) -> ProducerStatistics:
         )
 
 
-class _Reading:
-    """Makes one kind of error of all that malformed statistics lead to."""
+class _ReadErrors:
+    """Turns every exception that malformed statistics cause into a ValueError."""
 
     def __enter__(self) -> None:
         pass
@@ -170,7 +171,7 @@ class _Reading:
 
 
 def _coordinator(coordinator: Mapping[str, Any], brokers: Mapping[str, Any]) -> CoordinatorStatistics:
-    # The coordinator's is a handle of its own, without an id but with the address of a broker.
+    # librdkafka lists the coordinator as a separate broker, without an id but with the address of one.
     address = coordinator["nodename"]
     nodes = [broker["nodeid"] for broker in brokers.values() if broker["nodename"] == address]
     return CoordinatorStatistics(
@@ -187,29 +188,30 @@ def _errors(broker: Mapping[str, Any]) -> int:
 class _Lag(NamedTuple):
     number: int
     lag: int
-    """-1: not known."""
+    """-1 if not known."""
     position: int
-    """What the lag is counted from; -1: nothing was taken yet."""
+    """The offset from which the lag is counted; -1 if no message was consumed."""
     end: int
-    """Of the log; negative: not known."""
+    """The log's end offset; negative if not known."""
 
 
 def _lags(partitions: Mapping[str, Any]) -> Iterator[_Lag]:
-    """Yield the partitions that are fetched."""
+    """Yield the lag of fetched partitions."""
     for partition in partitions.values():
-        # Partition -1 is not one; and what was revoked keeps a lag that nobody works off here.
+        # Partition -1 is internal to librdkafka, and a revoked partition keeps its last lag.
         if partition["fetch_state"] != "active" or partition["partition"] < 0:
             continue
         stored, taken = partition["stored_offset"], partition["app_offset"]
         lag, position = partition["consumer_lag_stored"], stored
         if lag < 0:
-            # The committed offset is where it starts: nothing has been stored yet.
+            # No offset is stored yet, so the lag counts from the committed offset.
             lag, position = partition["consumer_lag"], -1
         if lag < 0 <= taken <= partition["ls_offset"]:
-            # Nor committed here: the application stores by hand, with a membership that commits for itself.
+            # Nor is one committed by librdkafka: Groupwright's membership commits, and the application stores
+            # by itself.
             lag, position = partition["ls_offset"] - taken, taken
         if lag < 0 and taken < 0 <= partition["lo_offset"] and partition["query_offset"] == OFFSET_BEGINNING:
-            # Nothing was taken since it began at the log's beginning.
+            # No message was consumed since fetching started at the log's beginning.
             lag, position = partition["ls_offset"] - partition["lo_offset"], -1
         yield _Lag(partition["partition"], lag, position, partition["ls_offset"])
 

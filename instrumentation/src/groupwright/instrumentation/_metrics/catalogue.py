@@ -1,7 +1,7 @@
-"""Every metric, described once: the registry's families and the reference page are both made from this.
+"""The catalogue of all metrics, from which the registry's families and the reference page are made.
 
-Names follow the rules that ``promtool check metrics`` has: base units, ``_total`` on counters alone. Labels are
-bounded: never a member id, a generation or a reason.
+Names pass ``promtool check metrics``: base units, ``_total`` on counters alone. Labels have bounded values:
+never a member id, a generation or a reason.
 """
 
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
@@ -15,14 +15,14 @@ _CONSUMER = ("group", "client_id")
 REBALANCES = Spec(
     "groupwright_rebalances_total",
     Kind.COUNTER,
-    "Rebalances that have ended, by outcome.",
+    "Finished rebalances, by outcome.",
     (*_CONSUMER, "protocol", "outcome"),
     java="rebalance-total, failed-rebalance-total",
 )
 REBALANCE_DURATION = Spec(
     "groupwright_rebalance_duration_seconds",
     Kind.HISTOGRAM,
-    "Time from a rebalance's trigger to the assignment applied, or to its failure.",
+    "Duration of rebalances, from the trigger until the assignment was applied or the rebalance failed.",
     (*_CONSUMER, "protocol"),
     unit="seconds",
     java="rebalance-latency-avg/-max/-total, without the revoke and assign phases",
@@ -31,7 +31,7 @@ REBALANCE_DURATION = Spec(
 PHASE_DURATION = Spec(
     "groupwright_rebalance_phase_duration_seconds",
     Kind.HISTOGRAM,
-    "Time that a rebalance spent in each phase it went through.",
+    "Duration of each phase of a rebalance.",
     (*_CONSUMER, "protocol", "phase"),
     unit="seconds",
     java="join-time-avg/-max, sync-time-avg/-max",
@@ -40,7 +40,7 @@ PHASE_DURATION = Spec(
 CALLBACK_DURATION = Spec(
     "groupwright_rebalance_callback_duration_seconds",
     Kind.HISTOGRAM,
-    "Time that the application's rebalance callbacks took; 0 where it has none.",
+    "Duration of the application's rebalance callbacks; 0 without a callback.",
     (*_CONSUMER, "callback"),
     unit="seconds",
     java="partition-assigned/-revoked/-lost-latency-avg/-max",
@@ -49,25 +49,25 @@ CALLBACK_DURATION = Spec(
 PARTITIONS_ASSIGNED = Spec(
     "groupwright_partitions_assigned_total",
     Kind.COUNTER,
-    "Partitions gained.",
+    "Partitions assigned.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_REVOKED = Spec(
     "groupwright_partitions_revoked_total",
     Kind.COUNTER,
-    "Partitions given up in good order.",
+    "Partitions revoked.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_LOST = Spec(
     "groupwright_partitions_lost_total",
     Kind.COUNTER,
-    "Partitions lost: others may have owned them already.",
+    "Partitions lost, which other members may have owned already.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_OWNED = Spec(
     "groupwright_partitions_owned",
     Kind.GAUGE,
-    "Partitions owned now; 0 for a topic whose last partition has gone.",
+    "Partitions owned; 0 for a topic whose last partition was revoked or lost.",
     (*_CONSUMER, "topic"),
     java="assigned-partitions",
     merge=Merge.SUM,
@@ -75,7 +75,7 @@ PARTITIONS_OWNED = Spec(
 LAST_REBALANCE_TIMESTAMP = Spec(
     "groupwright_last_rebalance_timestamp_seconds",
     Kind.GAUGE,
-    "When the last rebalance ended, in seconds since the epoch; absent before the first.",
+    "Time at which the last rebalance ended, in seconds since the epoch; absent before the first.",
     _CONSUMER,
     unit="seconds",
     java="last-rebalance-seconds-ago",
@@ -83,53 +83,54 @@ LAST_REBALANCE_TIMESTAMP = Spec(
 LAST_REBALANCE_DURATION = Spec(
     "groupwright_last_rebalance_duration_seconds",
     Kind.GAUGE,
-    "How long the last rebalance took, whatever its outcome; absent before the first.",
+    "Duration of the last rebalance, whatever its outcome; absent before the first.",
     _CONSUMER,
     unit="seconds",
 )
 GENERATION = Spec(
     "groupwright_generation",
     Kind.GAUGE,
-    "The group's generation whose assignment was applied last; absent before the first.",
+    "Generation of the last applied assignment; absent before the first.",
     _CONSUMER,
 )
 LAST_POLL_AGE = Spec(
     "groupwright_last_poll_age_seconds",
     Kind.GAUGE,
-    "Time since the application was last inside poll or consume, taken when scraped.",
+    "Time since the application was last inside poll or consume, at the scrape.",
     _CONSUMER,
     unit="seconds",
     java="last-poll-seconds-ago",
     merge=Merge.MAX,
 )
-# --- What the group's leader knows --------------------------------------------------------------------
+# --- The group's leader -------------------------------------------------------------------------------
 
 LEADER_MOVES = Spec(
     "groupwright_leader_moves_total",
     Kind.COUNTER,
-    "Partitions that the assignments made here, as the group's leader, took from one member for another.",
+    "Partitions that this member, as the group's leader, moved from one member to another.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_MOVES_NEEDED = Spec(
     "groupwright_leader_moves_needed_total",
     Kind.COUNTER,
-    "The fewest moves that assignments as even as can be would have taken; what exceeds it is churn.",
+    "The fewest moves with which the leader's assignments could have been as balanced as possible.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_IMBALANCE = Spec(
     "groupwright_leader_imbalance",
     Kind.GAUGE,
-    "How many partitions wider than it must be the gap is between the member with the most and that with the fewest, in the "
-    "last assignment made here; 0: as even as can be.",
+    "Excess imbalance of the leader's last assignment: (max - min partitions per member) minus the smallest "
+    "difference "
+    "achievable.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_MEMBERS = Spec(
     "groupwright_leader_members",
     Kind.GAUGE,
-    "Members of the group; absent where another member leads, and of a group too large to be looked at.",
+    "Members of the group; absent if another member leads, or the group is too large to measure.",
     _CONSUMER,
     own_membership=True,
 )
@@ -139,38 +140,39 @@ LEADER_MEMBERS = Spec(
 CONSUMER_INFO = Spec(
     "groupwright_consumer_info",
     Kind.INFO,
-    "Whose the membership is, and of which kind its rebalances are; always 1.",
+    "The client that holds the membership, and the kind of its rebalances; always 1.",
     (*_CONSUMER, "client", "kind"),
 )
 MEMBERSHIP_STATE = Spec(
     "groupwright_membership_state",
     Kind.GAUGE,
-    "1 for the state that the member is in, 0 for the others.",
+    "1 for the member's state, 0 for the other states.",
     (*_CONSUMER, "state"),
     merge=Merge.MAX,
 )
 COORDINATOR_NODE = Spec(
     "groupwright_coordinator_node",
     Kind.GAUGE,
-    "The id of the broker that coordinates the group; absent while none is known.",
+    "Broker id of the group's coordinator; absent while none is known.",
     _CONSUMER,
 )
 COORDINATOR_CHANGES = Spec(
     "groupwright_coordinator_changes_total",
     Kind.COUNTER,
-    "Times that another broker became the coordinator, as seen from here.",
+    "Times that this client found another broker to be the coordinator.",
     _CONSUMER,
 )
 COORDINATOR_ERRORS = Spec(
     "groupwright_coordinator_errors_total",
     Kind.COUNTER,
-    "Requests to the coordinator that had no answer: send and receive errors, and time-outs.",
+    "Requests to the coordinator without a response: send and receive errors, and timeouts.",
     _CONSUMER,
 )
 COORDINATOR_ROUND_TRIP = Spec(
     "groupwright_coordinator_round_trip_seconds",
     Kind.GAUGE,
-    "Round trip to the coordinator, as last measured; of librdkafka's membership, on average since its statistics before.",
+    "Round-trip time to the coordinator, as last measured; for librdkafka's membership the average of a "
+    "statistics interval.",
     _CONSUMER,
     unit="seconds",
     java="heartbeat-response-time-max",
@@ -186,15 +188,16 @@ GROUP_REQUESTS = Spec(
 GROUP_REQUEST_FAILURES = Spec(
     "groupwright_group_request_failures_total",
     Kind.COUNTER,
-    "Requests that the coordinator answered with an error. How a new member gets its id, and how one hears of a rebalance, "
-    "are none.",
+    "Requests that the coordinator answered with an error. MEMBER_ID_REQUIRED for a new member and "
+    "REBALANCE_IN_PROGRESS "
+    "for a heartbeat do not count.",
     (*_CONSUMER, "request", "error"),
     own_membership=True,
 )
 LAST_HEARTBEAT_AGE = Spec(
     "groupwright_last_heartbeat_age_seconds",
     Kind.GAUGE,
-    "Time since the coordinator last answered a heartbeat, taken when scraped; absent before the first.",
+    "Time since the last heartbeat response, at the scrape; absent before the first.",
     _CONSUMER,
     unit="seconds",
     java="last-heartbeat-seconds-ago",
@@ -204,7 +207,7 @@ LAST_HEARTBEAT_AGE = Spec(
 FENCED = Spec(
     "groupwright_fenced_total",
     Kind.COUNTER,
-    "Times that another member with the same `group.instance.id` took this one's place.",
+    "Times that another member with the same `group.instance.id` replaced this one.",
     _CONSUMER,
 )
 
@@ -213,20 +216,20 @@ FENCED = Spec(
 COMMITS = Spec(
     "groupwright_commits_total",
     Kind.COUNTER,
-    "Commits of offsets that have ended, well or not.",
+    "Finished offset commits, successful or failed.",
     _CONSUMER,
     java="commit-total",
 )
 COMMIT_FAILURES = Spec(
     "groupwright_commit_failures_total",
     Kind.COUNTER,
-    "Those of them that failed.",
+    "Failed offset commits, by error.",
     (*_CONSUMER, "error"),
 )
 COMMIT_DURATION = Spec(
     "groupwright_commit_duration_seconds",
     Kind.HISTOGRAM,
-    "Time that commits took; of a plain consumer, that of its synchronous ones.",
+    "Duration of commits; of a plain consumer, only of its synchronous commits.",
     _CONSUMER,
     unit="seconds",
     java="commit-latency-avg/-max",
@@ -238,7 +241,8 @@ COMMIT_DURATION = Spec(
 POLL_INTERVAL_USED = Spec(
     "groupwright_poll_interval_used_ratio",
     Kind.GAUGE,
-    "Time since the last poll as a share of `max.poll.interval.ms`, taken when scraped; at 1 the member is evicted.",
+    "Time since the last poll as a share of `max.poll.interval.ms`, at the scrape; at 1 the member leaves "
+    "the group.",
     _CONSUMER,
     unit="ratio",
     merge=Merge.MAX,
@@ -246,7 +250,8 @@ POLL_INTERVAL_USED = Spec(
 POLL_SECONDS = Spec(
     "groupwright_poll_seconds_total",
     Kind.COUNTER,
-    "Time spent inside poll and consume; its rate is the share of time in which the application waits for messages.",
+    "Time spent inside poll and consume; its rate is the share of time that the application waits for "
+    "messages.",
     _CONSUMER,
     unit="seconds",
     java="poll-idle-ratio-avg",
@@ -254,13 +259,14 @@ POLL_SECONDS = Spec(
 MAX_POLL_EXCEEDED = Spec(
     "groupwright_max_poll_exceeded_total",
     Kind.COUNTER,
-    "Times that the application polled too late, and so lost its partitions.",
+    "Times that the application exceeded `max.poll.interval.ms`, and so lost its partitions.",
     _CONSUMER,
 )
 LAG = Spec(
     "groupwright_lag",
     Kind.GAUGE,
-    "Messages between what the application has taken and the log's end, over the topic's partitions fetched here.",
+    "Messages between the application's position and the log's end, summed over the topic's fetched "
+    "partitions.",
     (*_CONSUMER, "topic"),
     java="records-lag",
     merge=Merge.SUM,
@@ -268,7 +274,7 @@ LAG = Spec(
 LAG_MAX = Spec(
     "groupwright_lag_max",
     Kind.GAUGE,
-    "The same of the partition that lags most.",
+    "Lag of the topic's partition that lags most.",
     (*_CONSUMER, "topic"),
     java="records-lag-max",
     merge=Merge.MAX,
@@ -276,7 +282,7 @@ LAG_MAX = Spec(
 PARTITION_LAG = Spec(
     "groupwright_partition_lag",
     Kind.GAUGE,
-    "The same of each partition; only on request.",
+    "Lag of each partition; only with `lag_by_partition=True`.",
     (*_CONSUMER, "topic", "partition"),
     java="records-lag",
     merge=Merge.MAX,
@@ -284,8 +290,9 @@ PARTITION_LAG = Spec(
 STATISTICS_AGE = Spec(
     "groupwright_statistics_age_seconds",
     Kind.GAUGE,
-    "How old the newest of librdkafka's statistics are, on which lag and, of plain consumers, the coordinator's metrics "
-    "rest; they come only while the application polls.",
+    "Age of the newest statistics of librdkafka, from which lag and, for plain consumers, the coordinator's "
+    "metrics are "
+    "made; librdkafka emits them only while the application polls.",
     _CONSUMER,
     unit="seconds",
     merge=Merge.MAX,
@@ -293,7 +300,7 @@ STATISTICS_AGE = Spec(
 CLIENT_ERRORS = Spec(
     "groupwright_client_errors_total",
     Kind.COUNTER,
-    "Errors that librdkafka told its `error_cb`.",
+    "Errors that librdkafka reported to `error_cb`.",
     (*_CONSUMER, "error"),
 )
 
@@ -302,26 +309,27 @@ CLIENT_ERRORS = Spec(
 WARNINGS = Spec(
     "groupwright_warnings_total",
     Kind.COUNTER,
-    "Advice given, by rule: the log has each in words.",
+    "Warnings of advice, by rule; the log has their text.",
     (*_CONSUMER, "rule"),
 )
 EVENTS = Spec(
     "groupwright_events_total",
     Kind.COUNTER,
-    "Records of rebalances for sinks, by what became of them.",
+    "Events for sinks, by outcome.",
     (*_CONSUMER, "sink", "outcome"),
 )
 BUILD_INFO = Spec(
     "groupwright_build_info",
     Kind.INFO,
-    "What runs here; always 1.",
+    "Versions of Groupwright and confluent-kafka; always 1.",
     ("version", "confluent_kafka"),
     java="app-info's version",
 )
 ERRORS = Spec(
     "groupwright_instrumentation_errors_total",
     Kind.COUNTER,
-    "Failures inside the instrumentation; the application went on, and the log has the first of each kind.",
+    "Failures inside the instrumentation, which do not affect the application; the log has the first of each "
+    "kind.",
     _CONSUMER,
 )
 

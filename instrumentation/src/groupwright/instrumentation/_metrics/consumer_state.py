@@ -1,4 +1,4 @@
-"""How a consumer stands after its last rebalance."""
+"""A consumer's state after its last rebalance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,34 +7,31 @@ from groupwright.core import Leadership, Partitions
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a consumer's gauges tell. Never changed but replaced, so that a scrape needs no lock."""
+class ConsumerState:
+    """The values of a consumer's gauges. It is replaced, never changed, so that a scrape needs no lock."""
 
     owned: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of partitions by topic; a topic that was owned once stays, with 0."""
-    partitions: Partitions = field(default_factory=dict)
-    """What was owned when the last rebalance ended."""
+    """Number of owned partitions by topic; 0 for a topic of which the last partition was revoked or lost."""
     generation: int | None = None
     kind: str = ""
-    """One of `labels.KINDS`; empty before the first rebalance that says so."""
+    """A `groupwright.core.Kind`; empty before the first rebalance."""
     ended_at: float | None = None
     """When the last rebalance ended, in seconds since the epoch."""
     duration: float | None = None
-    """How long it took, in seconds; None where that is not known."""
+    """Duration of the last rebalance in seconds; None if not known."""
     leadership: Leadership | None = None
-    """Of the last rebalance, if this member led."""
+    """Set if this member led the last rebalance."""
 
-    def without(self, gone: Mapping[str, int]) -> "Standing":
-        """Return the standing after partitions were given up or lost."""
-        left = {topic: max(0, self.owned.get(topic, 0) - number) for topic, number in gone.items()}
+    def after_removal(self, removed: Mapping[str, int]) -> "ConsumerState":
+        """Return the state after partitions were revoked or lost.
+
+        Args:
+            removed: Number of partitions by topic.
+        """
+        left = {topic: max(0, self.owned.get(topic, 0) - number) for topic, number in removed.items()}
         return replace(self, owned={**self.owned, **left})
 
-    def owning(self, partitions: Partitions, generation: int) -> "Standing":
-        """Return the standing after an assignment was applied."""
+    def after_assignment(self, partitions: Partitions, generation: int) -> "ConsumerState":
+        """Return the state after an assignment was applied."""
         owned = {str(topic): len(numbers) for topic, numbers in partitions.items()}
-        return replace(
-            self,
-            owned={**dict.fromkeys(self.owned, 0), **owned},
-            partitions=partitions,
-            generation=generation,
-        )
+        return replace(self, owned={**dict.fromkeys(self.owned, 0), **owned}, generation=generation)

@@ -1,4 +1,4 @@
-"""Counters and histograms, made from the catalogue and fed by their description."""
+"""The counters and histograms of one registry, made from the catalogue."""
 
 import threading
 from collections import defaultdict
@@ -11,25 +11,22 @@ from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.spec import Kind, Spec
 
 
-class Identity(NamedTuple):
-    """The labels by which a client's series are known. A producer has no group."""
+class ClientLabels(NamedTuple):
+    """The labels that identify a client's series. A producer has no group."""
 
     group: str
     client_id: str
 
     def of(self, spec: Spec) -> tuple[str, ...]:
-        """Return the values of those labels of a metric that say whose it is."""
+        """Return the values of the client's labels that a metric has."""
         return tuple(value for name, value in zip(self._fields, self, strict=True) if name in spec.labels)
 
 
 class Families:
-    """What only ever grows: prometheus-client's own counters and histograms, in no registry of their own.
-
-    Safe to use from any thread.
-    """
+    """prometheus-client's counters and histograms, in no registry. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        """Make the families, without any series."""
+        """Create the families, without series."""
         self._counters = {
             spec: Counter(spec.family, spec.help, spec.labels, unit=spec.unit, registry=None)
             for spec in CATALOGUE
@@ -42,47 +39,49 @@ class Families:
             for spec in CATALOGUE
             if spec.kind is Kind.HISTOGRAM
         }
-        self._series: defaultdict[Identity, set[tuple[Spec, tuple[str, ...]]]] = defaultdict(set)
+        self._series: defaultdict[ClientLabels, set[tuple[Spec, tuple[str, ...]]]] = defaultdict(set)
         # Reentrant: a signal handler may remove series while it interrupts an addition.
         self._lock = threading.RLock()
 
-    def add(self, spec: Spec, identity: Identity, amount: float = 1, **labels: str) -> None:
-        """Count; an amount of 0 makes the series, so that its first increase is one to `rate()` as well."""
-        self.add_values(spec, identity, amount, _values(spec, identity, labels))
+    def add(self, spec: Spec, client_labels: ClientLabels, amount: float = 1, **labels: str) -> None:
+        """Increment a counter; 0 creates its series, so that `rate()` sees the first increase."""
+        self.add_values(spec, client_labels, amount, _values(spec, client_labels, labels))
 
-    def add_values(self, spec: Spec, identity: Identity, amount: float, labels: tuple[str, ...]) -> None:
-        """Count likewise; `labels` are the values of those labels that do not say whose it is."""
+    def add_values(
+        self, spec: Spec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
+    ) -> None:
+        """Increment a counter; `labels` are the values of the labels after those of the client."""
         with self._lock:
-            values = (*identity.of(spec), *labels)
-            self._series[identity].add((spec, values))
+            values = (*client_labels.of(spec), *labels)
+            self._series[client_labels].add((spec, values))
             self._counters[spec].labels(*values).inc(amount)
 
     def observe(
         self,
         spec: Spec,
-        identity: Identity,
+        client_labels: ClientLabels,
         value: float,
         exemplar: dict[str, str] | None = None,
         **labels: str,
     ) -> None:
-        """Put a value into a histogram, with an exemplar for OpenMetrics."""
+        """Add a value to a histogram, with an exemplar for OpenMetrics."""
         with self._lock:
-            values = (*identity.of(spec), *_values(spec, identity, labels))
-            self._series[identity].add((spec, values))
+            values = (*client_labels.of(spec), *_values(spec, client_labels, labels))
+            self._series[client_labels].add((spec, values))
             self._histograms[spec].labels(*values).observe(value, exemplar)
 
-    def remove(self, identity: Identity) -> None:
-        """Take out all series of a consumer."""
+    def remove(self, client_labels: ClientLabels) -> None:
+        """Remove all series of a client."""
         with self._lock:
-            for spec, values in self._series.pop(identity, ()):
+            for spec, values in self._series.pop(client_labels, ()):
                 family = self._counters.get(spec) or self._histograms[spec]
                 family.remove(*values)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family with its series as they are now."""
+        """Yield every family with its present series."""
         for family in (*self._counters.values(), *self._histograms.values()):
             yield from family.collect()
 
 
-def _values(spec: Spec, identity: Identity, labels: dict[str, str]) -> tuple[str, ...]:
-    return tuple(str(labels[name]) for name in spec.labels if name not in identity._fields)
+def _values(spec: Spec, client_labels: ClientLabels, labels: dict[str, str]) -> tuple[str, ...]:
+    return tuple(str(labels[name]) for name in spec.labels if name not in client_labels._fields)

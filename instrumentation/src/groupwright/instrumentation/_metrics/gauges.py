@@ -1,26 +1,29 @@
-"""What gauges show at a scrape, where several clients may share a series."""
+"""Values of gauges at a scrape, where several clients may share a series."""
 
 from collections.abc import Callable, Iterable, Mapping
 
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.families import Identity
-from groupwright.instrumentation._metrics.samples import Reading
+from groupwright.instrumentation._metrics.families import ClientLabels
+from groupwright.instrumentation._metrics.samples import Sample
 from groupwright.instrumentation._metrics.spec import Kind, Merge, Spec
 
 Series = dict[tuple[str, ...], float]
 """Values by label values, in the order of `Spec.labels`."""
 
 
-def merge(clients: Iterable[tuple[Identity, Iterable[Reading]]]) -> Mapping[Spec, Series]:
-    """Return every gauge of the catalogue, as all clients' readings together give it.
+def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[Spec, Series]:
+    """Return the series of every gauge of the catalogue, merged from the samples of all clients.
 
-    Those of one group and one client id (it is "rdkafka" unless set) share their series: each metric's `Merge` says
-    what it shows then. The clients come in the order in which their last rebalances ended.
+    Clients of one group and one client id ("rdkafka" by default) share their series, by each metric's
+    `Merge`.
+
+    Args:
+        clients: Labels and samples of each client, in the order in which their last rebalances ended.
     """
     gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.kind is Kind.GAUGE}
-    for identity, readings in clients:
-        own = {spec: identity.of(spec) for spec in gauges}
-        for spec, labels, value in readings:
+    for client_labels, samples in clients:
+        own = {spec: client_labels.of(spec) for spec in gauges}
+        for spec, labels, value in samples:
             series = gauges.get(spec)
             if series is not None:
                 key = own[spec] + labels

@@ -1,4 +1,4 @@
-"""The labels of all metrics, their values, and the histograms' buckets: each explained once."""
+"""Labels of all metrics, their values, and the buckets of histograms."""
 
 CALLBACKS = ("assign", "revoke", "lost")
 STATES = ("unjoined", "preparing_rebalance", "completing_rebalance", "stable")
@@ -15,52 +15,64 @@ EVENT_OUTCOMES = ("sent", "dropped", "failed")
 
 LABELS = {
     "group": "the consumer's `group.id`",
-    "client_id": "its `client.id`",
+    "client_id": "the client's `client.id`",
     "protocol": (
-        "the assignor that the group voted for; empty if the rebalance failed before the vote. A plain consumer does "
-        "not learn the vote: it has its `partition.assignment.strategy` here, and under `group.protocol=consumer` its "
-        "`group.remote.assignor`, or `consumer` without one"
+        "the assignor that the group voted for; empty if the rebalance failed before the vote. A plain "
+        "consumer does not "
+        "learn the vote: its label is its `partition.assignment.strategy`, or, under "
+        "`group.protocol=consumer`, its "
+        "`group.remote.assignor`, `consumer` by default"
     ),
     "outcome": (
-        "of a rebalance: `completed`: an assignment was applied; `lost`: one was applied, after the partitions owned "
-        "before had been lost; `failed`: the coordinator refused the member, or its assignor failed. Of an event: "
-        "`sent`, or `dropped` because its sink's queue was full, or `failed` in the sink"
+        "of a rebalance: `completed`: the member applied an assignment; `lost`: it applied one, after it had "
+        "lost the "
+        "partitions that it owned before; `failed`: the coordinator rejected the member, or its assignor "
+        "failed. Of an "
+        "event: `sent`, or `dropped` because the sink's queue was full, or `failed` in the sink"
     ),
     "phase": (
-        "`revoke`: from the order to give partitions up until that is done, callback included; `join`: from the first "
-        "JoinGroup until one was answered with a generation, so mostly waiting for the other members; `sync`: from "
-        "there until SyncGroup brought the assignment, in the leader with the assignor's run; `join_and_sync`: both "
-        "as one, with the other members' part, of librdkafka's membership, which cannot tell them apart; `assign`: from "
-        "there until it was applied, with the fetch of committed offsets (of librdkafka's membership: without) and the "
-        "callback"
+        "`revoke`: from the request to revoke partitions until that is done, callback included; `join`: from "
+        "the first "
+        "JoinGroup until a response brought a generation, so mostly waiting for the other members; `sync`: "
+        "from there "
+        "until SyncGroup brought the assignment, for the leader with the assignor's run; `join_and_sync`: "
+        "both together, "
+        "for a membership of librdkafka's, which does not tell them apart; `assign`: from there until the "
+        "assignment was "
+        "applied, with the callback and the fetch of committed offsets (without the fetch for librdkafka's "
+        "membership)"
     ),
-    "callback": "`assign`: `on_assign`; `revoke`: `on_revoke`; `lost`: `on_lost`, or `on_revoke` where there is none",
+    "callback": (
+        "`assign`: `on_assign`; `revoke`: `on_revoke`; `lost`: `on_lost`, or `on_revoke` without an `on_lost`"
+    ),
     "topic": "the topic",
     "partition": "the partition's number; only with `lag_by_partition=True`",
     "kind": (
-        "`eager`: all partitions are given up first; `cooperative`: only those that move; `consumer`: the broker "
-        "assigns (KIP-848); empty before the first rebalance that says so"
+        "`eager`: the member revokes all its partitions first; `cooperative`: only those that move; "
+        "`consumer`: the "
+        "broker assigns (KIP-848); empty before the first rebalance, if the configuration does not decide it"
     ),
-    "client": "`groupwright` or `librdkafka`: whose the membership is",
+    "client": "whose membership it is: `groupwright` or `librdkafka`",
     "state": (
-        "`unjoined`: in no generation; `preparing_rebalance`: it has asked to join; `completing_rebalance`: it waits "
-        "for its assignment; `stable`: it has one"
+        "`unjoined`: in no generation; `preparing_rebalance`: the member has asked to join; "
+        "`completing_rebalance`: it "
+        "waits for its assignment; `stable`: it has one"
     ),
-    "request": "the request of Kafka's protocol: " + ", ".join(f"`{request}`" for request in REQUESTS),
+    "request": "the request of the Kafka protocol: " + ", ".join(f"`{request}`" for request in REQUESTS),
     "error": "the name of Kafka's or librdkafka's error code",
-    "sink": "the name of the events' sink",
-    "rule": "the rule of advice, as `groupwright doctor` names it",
+    "sink": "the name of the event sink",
+    "rule": "the rule of advice, as in `groupwright doctor`",
     "version": "Groupwright's version",
-    "confluent_kafka": "confluent-kafka's version, and so librdkafka's",
+    "confluent_kafka": "the version of confluent-kafka, and so of librdkafka",
 }
 
 DURATION_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 10, 45, 120, 300)
 """Seconds; `BUCKETS_REASON` says why these."""
 
 BUCKETS_REASON = """\
-They reach from a callback that does nothing to the longest that a coordinator waits, and are fine where rebalances in
-good health lie. Above 1 s they hold the times at which something happens by default, so that the share of rebalances
-longer than that is exact: 3 s is `heartbeat.interval.ms`, before which a member need not have heard that a rebalance
-began; 45 s is `session.timeout.ms`, how long a dead member goes unnoticed; 300 s is `max.poll.interval.ms`, after
-which a member that has not joined is evicted.
+They range from an empty callback to the longest time that a coordinator waits, and are finest where healthy
+rebalances lie. Above 1 s they include Kafka's default timeouts, so that the share of rebalances longer than
+these is exact: 3 s is `heartbeat.interval.ms`, within which a member learns that a rebalance began; 45 s is
+`session.timeout.ms`, after which a dead member is noticed; 300 s is `max.poll.interval.ms`, after which a
+member that has not rejoined is removed.
 """

@@ -1,4 +1,4 @@
-"""Every metric of producers: the part of the catalogue that rests on a producer's statistics alone."""
+"""The metrics of producers, which are made from a producer's statistics and errors."""
 
 from groupwright.instrumentation._metrics.spec import Kind, Merge, Spec
 
@@ -7,14 +7,14 @@ _PRODUCER = ("client_id",)
 PRODUCER_QUEUE_MESSAGES = Spec(
     "groupwright_producer_queue_messages",
     Kind.GAUGE,
-    "Messages that wait in the producer's queue.",
+    "Messages in the producer's queue.",
     _PRODUCER,
     merge=Merge.SUM,
 )
 PRODUCER_QUEUE_USED = Spec(
     "groupwright_producer_queue_used_ratio",
     Kind.GAUGE,
-    "How full the queue is, of messages or of bytes, whichever is closer to its limit; at 1 produce() fails.",
+    "Share of the queue's limit in use, in messages or bytes, whichever is higher; at 1 produce() fails.",
     _PRODUCER,
     unit="ratio",
     java="1 - buffer-available-bytes / buffer-total-bytes",
@@ -23,7 +23,7 @@ PRODUCER_QUEUE_USED = Spec(
 PRODUCER_QUEUE_BYTES = Spec(
     "groupwright_producer_queue_size_bytes",
     Kind.GAUGE,
-    "Bytes that wait in the producer's queue.",
+    "Bytes in the producer's queue.",
     _PRODUCER,
     unit="bytes",
     merge=Merge.SUM,
@@ -31,7 +31,7 @@ PRODUCER_QUEUE_BYTES = Spec(
 PRODUCER_BATCH_BYTES = Spec(
     "groupwright_producer_batch_size_bytes",
     Kind.GAUGE,
-    "Size of batches, on average over the last window of measuring; absent while none was sent.",
+    "Average size of batches in the last statistics window; absent if none was sent.",
     _PRODUCER,
     unit="bytes",
     java="batch-size-avg",
@@ -39,14 +39,14 @@ PRODUCER_BATCH_BYTES = Spec(
 PRODUCER_BATCH_MESSAGES = Spec(
     "groupwright_producer_batch_messages",
     Kind.GAUGE,
-    "Messages a batch, likewise.",
+    "Average number of messages per batch in the last statistics window; absent if none was sent.",
     _PRODUCER,
     java="records-per-request-avg",
 )
 PRODUCER_QUEUE_LATENCY = Spec(
     "groupwright_producer_queue_latency_seconds",
     Kind.GAUGE,
-    "Time from produce() until the batch was made, on average over the last window and over brokers.",
+    "Average time from produce() until the batch was made, over brokers, in the last statistics window.",
     _PRODUCER,
     unit="seconds",
     java="record-queue-time-avg",
@@ -54,7 +54,7 @@ PRODUCER_QUEUE_LATENCY = Spec(
 PRODUCER_ROUND_TRIP = Spec(
     "groupwright_producer_round_trip_seconds",
     Kind.GAUGE,
-    "Round trip to the brokers, likewise.",
+    "Average round-trip time to the brokers in the last statistics window.",
     _PRODUCER,
     unit="seconds",
     java="request-latency-avg",
@@ -77,36 +77,37 @@ PRODUCER_BYTES = Spec(
 PRODUCER_REQUEST_ERRORS = Spec(
     "groupwright_producer_request_errors_total",
     Kind.COUNTER,
-    "Requests to brokers that had no answer: send and receive errors, and time-outs.",
+    "Requests to brokers without a response: send and receive errors, and timeouts.",
     _PRODUCER,
     java="record-error-total",
 )
 PRODUCER_RETRIES = Spec(
     "groupwright_producer_retries_total",
     Kind.COUNTER,
-    "Requests sent again.",
+    "Retried requests.",
     _PRODUCER,
     java="record-retry-total",
 )
 PRODUCER_CLIENT_ERRORS = Spec(
     "groupwright_producer_client_errors_total",
     Kind.COUNTER,
-    "Errors that librdkafka told the producer's `error_cb`.",
+    "Errors that librdkafka reported to the producer's `error_cb`.",
     (*_PRODUCER, "error"),
 )
 PRODUCER_STATISTICS_AGE = Spec(
     "groupwright_producer_statistics_age_seconds",
     Kind.GAUGE,
-    "How old the statistics are on which the producer's metrics rest; they come only while it polls or flushes.",
+    "Age of the statistics from which the producer's metrics are made; librdkafka emits them only during "
+    "poll and flush.",
     _PRODUCER,
     unit="seconds",
     merge=Merge.MAX,
 )
 
-PRODUCER_OBSERVATION_ERRORS = Spec(
+PRODUCER_ERRORS = Spec(
     "groupwright_producer_instrumentation_errors_total",
     Kind.COUNTER,
-    "Failures inside the instrumentation; the producer went on, and the log has the first.",
+    "Failures inside the instrumentation, which do not affect the producer; the log has the first.",
     _PRODUCER,
 )
 
@@ -124,5 +125,5 @@ PRODUCERS = (
     PRODUCER_RETRIES,
     PRODUCER_CLIENT_ERRORS,
     PRODUCER_STATISTICS_AGE,
-    PRODUCER_OBSERVATION_ERRORS,
+    PRODUCER_ERRORS,
 )

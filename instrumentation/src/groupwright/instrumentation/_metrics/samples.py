@@ -1,7 +1,7 @@
-"""What the gauges show and the counters count, as values of the catalogue's metrics. Pure.
+"""Samples: values of the catalogue's gauges, and totals of its counters, read at a scrape. Pure.
 
-A reading is a metric, its labels after those that say whose it is, and a value. Of a counter the value is a total since
-the client was made; `Growth` tells how much it has grown.
+A counter's sample is a total since the client was made; `CounterIncrements` computes how much it has
+increments.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,135 +11,135 @@ from groupwright.core import MembershipSnapshot
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
-from groupwright.instrumentation._metrics.consumer_state import Standing
+from groupwright.instrumentation._metrics.consumer_state import ConsumerState
 from groupwright.instrumentation._metrics.labels import STATES
 from groupwright.instrumentation._metrics.spec import Kind, Spec
 
 
-class Reading(NamedTuple):
-    """One value of one metric."""
+class Sample(NamedTuple):
+    """One value of one metric; `labels` are the values of the labels after those of the client."""
 
     spec: Spec
     labels: tuple[str, ...]
     value: float
 
 
-def of_standing(standing: Standing) -> Iterator[Reading]:
-    """Read what the last rebalance left behind."""
-    for topic, number in standing.owned.items():
-        yield Reading(metrics.PARTITIONS_OWNED, (topic,), number)
-    yield from _known(metrics.LAST_REBALANCE_TIMESTAMP, standing.ended_at)
-    yield from _known(metrics.LAST_REBALANCE_DURATION, standing.duration)
-    yield from _known(metrics.GENERATION, standing.generation)
-    if standing.leadership is not None:
-        yield Reading(metrics.LEADER_IMBALANCE, (), standing.leadership.imbalance)
-        yield Reading(metrics.LEADER_MEMBERS, (), standing.leadership.members)
+def of_consumer_state(state: ConsumerState) -> Iterator[Sample]:
+    """Yield the samples of a consumer's state."""
+    for topic, number in state.owned.items():
+        yield Sample(metrics.PARTITIONS_OWNED, (topic,), number)
+    yield from _if_known(metrics.LAST_REBALANCE_TIMESTAMP, state.ended_at)
+    yield from _if_known(metrics.LAST_REBALANCE_DURATION, state.duration)
+    yield from _if_known(metrics.GENERATION, state.generation)
+    if state.leadership is not None:
+        yield Sample(metrics.LEADER_IMBALANCE, (), state.leadership.imbalance)
+        yield Sample(metrics.LEADER_MEMBERS, (), state.leadership.members)
 
 
-def of_polling(age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Reading]:
-    """Read when the application last polled; nothing once it no longer can."""
-    yield from _known(metrics.LAST_POLL_AGE, age)
+def of_polling(age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
+    """Yield the samples of the last poll; none for a closed consumer."""
+    yield from _if_known(metrics.LAST_POLL_AGE, age)
     if age is not None and snapshot is not None and snapshot.max_poll_interval:
-        yield Reading(metrics.POLL_INTERVAL_USED, (), age / snapshot.max_poll_interval)
+        yield Sample(metrics.POLL_INTERVAL_USED, (), age / snapshot.max_poll_interval)
 
 
-def of_membership(snapshot: MembershipSnapshot) -> Iterator[Reading]:
-    """Read a membership."""
+def of_membership(snapshot: MembershipSnapshot) -> Iterator[Sample]:
+    """Yield the samples of a membership."""
     if snapshot.state is not None:
         for state in STATES:
-            yield Reading(metrics.MEMBERSHIP_STATE, (state,), float(state == snapshot.state))
-    yield from _known(metrics.COORDINATOR_NODE, snapshot.coordinator)
-    yield from _known(metrics.COORDINATOR_ROUND_TRIP, snapshot.round_trip)
-    yield from _known(metrics.LAST_HEARTBEAT_AGE, snapshot.heartbeat_age)
-    yield from _known(metrics.POLL_SECONDS, snapshot.poll_seconds)
-    yield Reading(metrics.COORDINATOR_CHANGES, (), snapshot.coordinator_changes)
-    yield Reading(metrics.COORDINATOR_ERRORS, (), snapshot.coordinator_errors)
-    yield Reading(metrics.FENCED, (), snapshot.fenced)
-    yield Reading(metrics.MAX_POLL_EXCEEDED, (), snapshot.max_poll_exceeded)
+            yield Sample(metrics.MEMBERSHIP_STATE, (state,), float(state == snapshot.state))
+    yield from _if_known(metrics.COORDINATOR_NODE, snapshot.coordinator)
+    yield from _if_known(metrics.COORDINATOR_ROUND_TRIP, snapshot.round_trip)
+    yield from _if_known(metrics.LAST_HEARTBEAT_AGE, snapshot.heartbeat_age)
+    yield from _if_known(metrics.POLL_SECONDS, snapshot.poll_seconds)
+    yield Sample(metrics.COORDINATOR_CHANGES, (), snapshot.coordinator_changes)
+    yield Sample(metrics.COORDINATOR_ERRORS, (), snapshot.coordinator_errors)
+    yield Sample(metrics.FENCED, (), snapshot.fenced)
+    yield Sample(metrics.MAX_POLL_EXCEEDED, (), snapshot.max_poll_exceeded)
     for request, number in snapshot.requests.items():
-        yield Reading(metrics.GROUP_REQUESTS, (request,), number)
+        yield Sample(metrics.GROUP_REQUESTS, (request,), number)
     for failure, number in snapshot.request_failures.items():
-        yield Reading(metrics.GROUP_REQUEST_FAILURES, failure, number)
+        yield Sample(metrics.GROUP_REQUEST_FAILURES, failure, number)
 
 
 def of_lag(
     statistics: ConsumerStatistics, snapshot: MembershipSnapshot | None, *, by_partition: bool
-) -> Iterator[Reading]:
-    """Read the lag of what is fetched.
+) -> Iterator[Sample]:
+    """Yield the samples of the lag of fetched partitions.
 
     Args:
-        statistics: the newest ones.
-        snapshot: a consumer's own, which knows what statistics do not: which messages librdkafka takes for taken and
-            the application has not, and where partitions began of which nothing was taken.
-        by_partition: whether each partition is read as well.
+        statistics: The newest statistics.
+        snapshot: The consumer's snapshot, which adds what the statistics lack: prefetched messages that the
+            application has not received, and the start offsets of partitions without a consumed message.
+        by_partition: Whether to yield samples of single partitions too.
     """
-    lag_by_topic = statistics.lag if snapshot is None else _known_better(statistics, snapshot)
+    lag_by_topic = statistics.lag if snapshot is None else _adjusted_lag(statistics, snapshot)
     for topic, lags in lag_by_topic.items():
         if lags:
-            yield Reading(metrics.LAG, (topic,), sum(lags.values()))
-            yield Reading(metrics.LAG_MAX, (topic,), max(lags.values()))
+            yield Sample(metrics.LAG, (topic,), sum(lags.values()))
+            yield Sample(metrics.LAG_MAX, (topic,), max(lags.values()))
         if by_partition:
             for partition, lag in lags.items():
-                yield Reading(metrics.PARTITION_LAG, (topic, str(partition)), lag)
+                yield Sample(metrics.PARTITION_LAG, (topic, str(partition)), lag)
 
 
-def _known_better(
+def _adjusted_lag(
     statistics: ConsumerStatistics, snapshot: MembershipSnapshot
 ) -> Mapping[str, Mapping[int, int]]:
     lag = {topic: dict(lags) for topic, lags in statistics.lag.items()}
-    for (topic, partition), first in snapshot.ahead.items():
+    for (topic, partition), first in snapshot.prefetched.items():
         position = statistics.positions.get(topic, {}).get(partition)
         if position is not None and first < position:
             lag[topic][partition] += position - first
-    for (topic, partition), begin in snapshot.begins.items():
+    for (topic, partition), start in snapshot.start_offsets.items():
         end = statistics.ends.get(topic, {}).get(partition)
         if end is not None:
-            lag[topic][partition] = max(0, end - begin)
+            lag[topic][partition] = max(0, end - start)
     return lag
 
 
-def of_producer(statistics: ProducerStatistics) -> Iterator[Reading]:
-    """Read a producer."""
-    yield Reading(producers.PRODUCER_QUEUE_MESSAGES, (), statistics.queue_messages)
-    yield Reading(producers.PRODUCER_QUEUE_BYTES, (), statistics.queue_bytes)
-    yield Reading(producers.PRODUCER_QUEUE_USED, (), statistics.queue_used)
-    yield from _known(producers.PRODUCER_BATCH_BYTES, statistics.batch_bytes)
-    yield from _known(producers.PRODUCER_BATCH_MESSAGES, statistics.batch_messages)
-    yield from _known(producers.PRODUCER_QUEUE_LATENCY, statistics.queue_latency)
-    yield from _known(producers.PRODUCER_ROUND_TRIP, statistics.round_trip)
-    yield Reading(producers.PRODUCER_MESSAGES, (), statistics.messages)
-    yield Reading(producers.PRODUCER_BYTES, (), statistics.sent_bytes)
-    yield Reading(producers.PRODUCER_REQUEST_ERRORS, (), statistics.request_errors)
-    yield Reading(producers.PRODUCER_RETRIES, (), statistics.retries)
+def of_producer(statistics: ProducerStatistics) -> Iterator[Sample]:
+    """Yield the samples of a producer."""
+    yield Sample(producers.PRODUCER_QUEUE_MESSAGES, (), statistics.queue_messages)
+    yield Sample(producers.PRODUCER_QUEUE_BYTES, (), statistics.queue_bytes)
+    yield Sample(producers.PRODUCER_QUEUE_USED, (), statistics.queue_used)
+    yield from _if_known(producers.PRODUCER_BATCH_BYTES, statistics.batch_bytes)
+    yield from _if_known(producers.PRODUCER_BATCH_MESSAGES, statistics.batch_messages)
+    yield from _if_known(producers.PRODUCER_QUEUE_LATENCY, statistics.queue_latency)
+    yield from _if_known(producers.PRODUCER_ROUND_TRIP, statistics.round_trip)
+    yield Sample(producers.PRODUCER_MESSAGES, (), statistics.messages)
+    yield Sample(producers.PRODUCER_BYTES, (), statistics.sent_bytes)
+    yield Sample(producers.PRODUCER_REQUEST_ERRORS, (), statistics.request_errors)
+    yield Sample(producers.PRODUCER_RETRIES, (), statistics.retries)
 
 
-def of_signals(
+def of_callbacks(
     age_spec: Spec, age: float | None, errors_spec: Spec, errors: Mapping[str, int]
-) -> Iterator[Reading]:
-    """Read how old statistics are, and a client's errors."""
-    yield from _known(age_spec, age)
+) -> Iterator[Sample]:
+    """Yield the samples of the age of statistics, and of a client's errors."""
+    yield from _if_known(age_spec, age)
     for error, number in errors.items():
-        yield Reading(errors_spec, (error,), number)
+        yield Sample(errors_spec, (error,), number)
 
 
-class Growth:
-    """Tells of one client's totals how much each has grown since it was last asked."""
+class CounterIncrements:
+    """Increments of one client's totals between scrapes."""
 
     def __init__(self) -> None:
         """Start with all totals at 0."""
         self._totals: dict[tuple[Spec, tuple[str, ...]], float] = {}
 
-    def increments(self, readings: Iterable[Reading]) -> list[Reading]:
-        """Return the counters among the readings, each with its growth; one that has begun anew has grown by all."""
-        grown = []
-        for spec, labels, total in readings:
+    def increments(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Return the counters' increments; a total that was reset counts in full."""
+        increments = []
+        for spec, labels, total in samples:
             if spec.kind is Kind.COUNTER:
                 before = self._totals.get((spec, labels), 0.0)
                 self._totals[spec, labels] = total
-                grown.append(Reading(spec, labels, total - before if total >= before else total))
-        return grown
+                increments.append(Sample(spec, labels, total - before if total >= before else total))
+        return increments
 
 
-def _known(spec: Spec, value: float | None) -> Iterator[Reading]:
+def _if_known(spec: Spec, value: float | None) -> Iterator[Sample]:
     if value is not None:
-        yield Reading(spec, (), value)
+        yield Sample(spec, (), value)

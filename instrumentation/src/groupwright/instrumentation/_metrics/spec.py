@@ -1,11 +1,11 @@
-"""What describes a metric."""
+"""The description of a metric."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """A metric's type, in Prometheus' terms."""
+    """Prometheus' type of a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -14,12 +14,12 @@ class Kind(StrEnum):
 
 
 class Merge(StrEnum):
-    """What a gauge shows where several clients share a series, having the same group and client id."""
+    """The value of a gauge for clients that share a series: those of the same group and client id."""
 
     SUM = "sum"
     MAX = "max"
     LAST = "last"
-    """That of the client whose last rebalance ended last."""
+    """The value of the client whose last rebalance ended last."""
 
 
 _SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
@@ -27,25 +27,25 @@ _SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """One metric. There is one object of each, and it is the key of many tables: compared, and hashed, as itself."""
+    """One metric. Each has one object, which is compared and hashed by identity."""
 
     name: str
-    """As it is queried, with the suffix of its kind."""
+    """The name in queries, with the suffix of its kind."""
     kind: Kind
     help: str
     labels: tuple[str, ...]
     unit: str = ""
-    """The base unit that ends the name; empty for plain numbers."""
+    """The base unit at the end of the name; empty for plain numbers."""
     java: str | None = None
-    """What the Java client calls it or comes closest to it, among its own metrics; None if nothing does."""
+    """The Java client's metric of the same meaning, or the closest one; None if there is none."""
     buckets: tuple[float, ...] = ()
-    """A histogram's upper bounds, in its unit."""
+    """Upper bounds of a histogram, in its unit."""
     merge: Merge = Merge.LAST
-    """A gauge's."""
+    """How a gauge merges the values of several clients."""
     own_membership: bool = False
-    """Whether only Groupwright's own membership shows it: librdkafka tells nothing of it."""
+    """Whether only Groupwright's own membership has it, since librdkafka does not report it."""
 
     @property
     def family(self) -> str:
-        """The name without its kind's suffix, as prometheus-client wants it."""
+        """The name without the suffix of its kind, as prometheus-client takes it."""
         return self.name.removesuffix(_SUFFIXES.get(self.kind, ""))

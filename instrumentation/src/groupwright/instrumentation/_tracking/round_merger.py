@@ -1,8 +1,9 @@
-"""Joins the two rounds of a cooperative rebalance, of which Groupwright's consumer tells one by one. Pure: no clock.
+"""Merges the two rounds of a cooperative rebalance of Groupwright's consumer. Pure: no clock.
 
-In the first round members give up what moves; in the second, others are assigned it (KIP-429). A member that gives
-something up tells of both as one. The others hear of each round by itself, and nothing says whether another follows: so
-the end of a first round is held for `settle` seconds before it counts as the rebalance's.
+Groupwright's consumer reports round by round. In the first round members revoke the partitions that move; in
+the second, others are assigned them (KIP-429). A member that revokes partitions reports both rounds as one.
+The other members report each round by itself, and cannot know whether another follows: so the end of a first
+round is held for `settle` seconds before it ends the rebalance.
 """
 
 import math
@@ -12,42 +13,49 @@ from dataclasses import replace
 from groupwright.core import Kind, Leadership, Outcome, Phase, Rebalance, Trigger
 
 
-class Rounds:
-    """One consumer's rebalances. Each input returns those that it has ended, oldest first. Not thread-safe."""
+class RoundMerger:
+    """One consumer's rebalances. Not thread-safe.
+
+    Each input returns the rebalances that it ended, oldest first.
+    """
 
     def __init__(self, settle: float) -> None:
-        """Hold a first round's end for so many seconds."""
+        """Start with no round held.
+
+        Args:
+            settle: Seconds to hold the end of a first round.
+        """
         self._settle = settle
         self._held: Rebalance | None = None
         self.settles_at = math.inf
-        """When `settle` has something to end."""
+        """When `settle` has a rebalance to end, by the caller's clock; infinite if none is held."""
 
     def add(self, ended: Rebalance, now: float) -> list[Rebalance]:
-        """Take a round that has ended now."""
-        until, told = self.settles_at, self.end()
+        """Add a round that ended at `now`."""
+        until, held = self.settles_at, self.end()
         began = now if ended.duration is None else now - ended.duration
-        if told and began <= until and _may_follow(ended):
-            return [_joined(told[0], ended)]
-        if _may_go_on(ended):
+        if held and began <= until and _may_be_second_round(ended):
+            return [_merge(held[0], ended)]
+        if _may_have_second_round(ended):
             self._held, self.settles_at = ended, now + self._settle
-            return told
-        return [*told, ended]
+            return held
+        return [*held, ended]
 
     def settle(self, now: float) -> list[Rebalance]:
-        """End what was held long enough."""
+        """End the held rebalance if its first round was `settle` seconds ago."""
         return self.end() if now >= self.settles_at else []
 
     def end(self) -> list[Rebalance]:
-        """End what is held."""
+        """End the held rebalance, if any."""
         held, self._held, self.settles_at = self._held, None, math.inf
         return [] if held is None else [held]
 
 
-def _may_go_on(ended: Rebalance) -> bool:
+def _may_have_second_round(ended: Rebalance) -> bool:
     return _is_round(ended) and Phase.REVOKE not in ended.phases
 
 
-def _may_follow(ended: Rebalance) -> bool:
+def _may_be_second_round(ended: Rebalance) -> bool:
     return _is_round(ended) and ended.trigger is Trigger.GROUP
 
 
@@ -55,22 +63,22 @@ def _is_round(ended: Rebalance) -> bool:
     return ended.kind is Kind.COOPERATIVE and ended.outcome is Outcome.COMPLETED
 
 
-def _joined(first: Rebalance, second: Rebalance) -> Rebalance:
+def _merge(first: Rebalance, second: Rebalance) -> Rebalance:
     durations = (first.duration, second.duration)
-    # The application consumed what it keeps all the while, in the time between the rounds too.
+    # The time between the rounds counts: the application consumed the partitions that it kept all along.
     began = first.ended_at - (first.duration or 0.0)
     return replace(
         second,
         reason=first.reason,
         trigger=first.trigger,
         duration=None if None in durations else second.ended_at - began,
-        phases=_sum([first.phases, second.phases]),
+        phases=_sum_phases([first.phases, second.phases]),
         partitions_before=first.partitions_before,
-        leadership=_together(first.leadership, second.leadership),
+        leadership=_merge_leadership(first.leadership, second.leadership),
     )
 
 
-def _sum(phases: Iterable[Mapping[Phase, float]]) -> dict[Phase, float]:
+def _sum_phases(phases: Iterable[Mapping[Phase, float]]) -> dict[Phase, float]:
     total: dict[Phase, float] = {}
     for each in phases:
         for phase, seconds in each.items():
@@ -78,7 +86,7 @@ def _sum(phases: Iterable[Mapping[Phase, float]]) -> dict[Phase, float]:
     return total
 
 
-def _together(first: Leadership | None, second: Leadership | None) -> Leadership | None:
+def _merge_leadership(first: Leadership | None, second: Leadership | None) -> Leadership | None:
     if first is None or second is None:
         return second or first
     return Leadership(

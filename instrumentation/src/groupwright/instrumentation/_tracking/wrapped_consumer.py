@@ -1,10 +1,13 @@
-"""A plain consumer that tells of its rebalances: confluent-kafka's own, with its calls and callbacks watched.
+"""A plain consumer that reports its rebalances: confluent-kafka's own, with its calls and callbacks wrapped.
 
-It goes right above confluent-kafka's C class, below whatever is derived from that: in the order in which Python looks
-methods up, `DeserializingConsumer` and an application's own subclasses come first, and their ``super()`` leads here.
+The wrapper stands right above confluent-kafka's C class in the method resolution order, below every class
+derived from it: `DeserializingConsumer` and an application's subclasses come first, and their ``super()``
+calls reach the wrapper.
 """
 
+import functools
 import time
+import types
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -12,46 +15,46 @@ from typing import Any, TypeVar, cast
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from groupwright.instrumentation._librdkafka.callbacks import after
-from groupwright.instrumentation._tracking.callback_tracker import Observed, Observer
+from groupwright.instrumentation._librdkafka.callbacks import chain
+from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker, TrackedConsumer
 
 Native = confluent_kafka.Consumer
 C = TypeVar("C")
 
 _native_poll = Native.poll
 _ASYNCHRONOUS = 2
-"""The place of `asynchronous` among the arguments of commit."""
+"""Position of `asynchronous` among the arguments of commit."""
 
 
-class ObservedConsumer(Observed, confluent_kafka.Consumer):
-    """A `confluent_kafka.Consumer` and an `ObservableConsumer`. Made by `observe`."""
+class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
+    """A `confluent_kafka.Consumer` that is an `ObservableConsumer`. Made by `create_wrapped`."""
 
     def poll(self, timeout: float = -1) -> Message | None:
         """Poll."""
-        observer = self._observer
-        began = observer.poll_begins()
+        tracker = self._tracker
+        began = tracker.on_poll_start()
         try:
             message = _native_poll(self, timeout)
         finally:
-            observer.poll_ends(began)
+            tracker.on_poll_end(began)
         if message is not None:
             error = message.error()
             if error is not None:
-                observer.error_told(error)
+                tracker.on_error(error)
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Consume."""
-        observer = self._observer
-        began = observer.poll_begins()
+        tracker = self._tracker
+        began = tracker.on_poll_start()
         try:
             messages = super().consume(num_messages, timeout)
         finally:
-            observer.poll_ends(began)
+            tracker.on_poll_end(began)
         for message in messages:
             error = message.error()
             if error is not None:
-                observer.error_told(error)
+                tracker.on_error(error)
         return messages
 
     def subscribe(
@@ -61,23 +64,23 @@ class ObservedConsumer(Observed, confluent_kafka.Consumer):
         on_revoke: Callable[..., Any] | None = None,
         on_lost: Callable[..., Any] | None = None,
     ) -> None:
-        """Subscribe, with the application's callbacks inside ours."""
+        """Subscribe, with the application's callbacks inside the tracking ones."""
         super().subscribe(
             topics,
-            on_assign=self._watched("assign", on_assign),
-            on_revoke=self._watched("revoke", on_revoke),
-            # As without us: where there is no on_lost, on_revoke hears of lost partitions too.
-            on_lost=self._watched("lost", on_lost if on_lost is not None else on_revoke),
+            on_assign=self._track_callback("assign", on_assign),
+            on_revoke=self._track_callback("revoke", on_revoke),
+            # As in confluent-kafka: without an on_lost, on_revoke is called for lost partitions too.
+            on_lost=self._track_callback("lost", on_lost if on_lost is not None else on_revoke),
         )
-        self._observer.subscribed(topics)
+        self._tracker.on_subscribe(topics)
 
     def unsubscribe(self) -> None:
         """Unsubscribe."""
-        self._observer.leaving()
+        self._tracker.on_unsubscribe()
         super().unsubscribe()
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
-        """Commit; of an asynchronous one ``on_commit`` tells."""
+        """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""
         asynchronous = args[_ASYNCHRONOUS] if len(args) > _ASYNCHRONOUS else kwargs.get("asynchronous", True)
         if asynchronous:
             return super().commit(*args, **kwargs)
@@ -85,14 +88,14 @@ class ObservedConsumer(Observed, confluent_kafka.Consumer):
         try:
             result = super().commit(*args, **kwargs)
         except KafkaException as error:
-            self._observer.commit_ended(time.monotonic() - began, commit_error(error))
+            self._tracker.on_commit_end(time.monotonic() - began, commit_error(error))
             raise
-        self._observer.commit_ended(time.monotonic() - began, None)
+        self._tracker.on_commit_end(time.monotonic() - began, None)
         return result
 
     def close(self) -> None:
         """Close."""
-        self._observer.closing()
+        self._tracker.on_close()
         super().close()
 
     def __exit__(
@@ -101,8 +104,8 @@ class ObservedConsumer(Observed, confluent_kafka.Consumer):
         """Close; the C method of this name would call the C close."""
         self.close()
 
-    def _watched(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
-        observer = self._observer
+    def _track_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
+        tracker = self._tracker
 
         def call(consumer: Any, partitions: list[Any]) -> None:
             given = list(partitions)  # the application may change the list
@@ -113,13 +116,13 @@ class ObservedConsumer(Observed, confluent_kafka.Consumer):
                     callback(consumer, partitions)
             finally:
                 seconds = 0.0 if callback is None else time.monotonic() - began
-                observer.rebalance_callback(name, given, began, seconds, metadata)
+                tracker.on_rebalance_callback(name, given, began, seconds, metadata)
 
         return call
 
 
 def group_metadata(consumer: confluent_kafka.Consumer) -> bytes | None:
-    """Return the native metadata of a consumer's group, or None if it cannot be had."""
+    """Return librdkafka's metadata of a consumer's group, or None if librdkafka has none."""
     try:
         return cast("bytes", Native.consumer_group_metadata(consumer))
     except (KafkaException, RuntimeError):
@@ -132,26 +135,36 @@ def commit_error(error: KafkaException) -> str:
     return str(cause.name()) if isinstance(cause, KafkaError) else type(error).__name__
 
 
-def observe(
-    kind: Callable[..., C], watching: type, observer: Observer, config: Mapping[str, Any], **arguments: Any
+def create_wrapped(
+    kind: Callable[..., C],
+    wrapper: type,
+    tracker: CallbackTracker,
+    config: Mapping[str, Any],
+    **arguments: Any,
 ) -> C:
-    """Make a client of a kind that is watched.
+    """Create a tracked client of a class.
 
     Args:
-        kind: the client's class.
-        watching: what watches it: `ObservedConsumer`, or its counterpart.
-        observer: what it tells.
-        config: its configuration, whose callbacks are wrapped already.
-        arguments: what else its constructor takes.
+        kind: The client's class.
+        wrapper: `WrappedConsumer`, or its asyncio counterpart.
+        tracker: Tracks the client.
+        config: The client's configuration, with librdkafka's callbacks already wrapped.
+        arguments: Further arguments of the client's constructor.
     """
-    base = cast("type", kind)
-    bases = (watching,) if issubclass(watching, base) else (base, watching)
-    # It is what it was to everyone who asks for its name, as in a log.
-    watched = type(base.__name__, bases, {"__module__": base.__module__, "__doc__": base.__doc__})
-    client: Any = watched.__new__(watched)  # type: ignore[call-overload] # mypy takes it for a metaclass
-    client._observer = observer  # noqa: SLF001 - it must be there before the constructor, which may call methods
-    on_commit = after(
-        observer.committed, config.get("on_commit"), asynchronous=watching is not ObservedConsumer
-    )
+    wrapped = _wrapped_class(cast("type", kind), wrapper)
+    client: Any = wrapped.__new__(wrapped)
+    client._tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
+    on_commit = chain(tracker.on_commit, config.get("on_commit"), asynchronous=wrapper is not WrappedConsumer)
     client.__init__({**config, "on_commit": on_commit}, **arguments)
     return cast("C", client)
+
+
+@functools.lru_cache(maxsize=128)
+def _wrapped_class(kind: type, wrapper: type) -> Any:
+    """Return the class of a kind's tracked clients, which has the kind's name."""
+    bases = (wrapper,) if issubclass(wrapper, kind) else (kind, wrapper)
+
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace.update(__module__=kind.__module__, __qualname__=kind.__qualname__, __doc__=kind.__doc__)
+
+    return types.new_class(kind.__name__, bases, exec_body=fill)

@@ -1,10 +1,9 @@
-"""Advice on what causes rebalances: pure rules over a configuration, a broker, a group, and what happens at run time.
+"""Advice on the causes of rebalances: pure rules over configurations, brokers, groups and events.
 
-- `on_configuration`, `on_broker`, `on_group`, `on_offsets_topic`: rules over what is configured and found;
-  ``groupwright doctor`` runs them.
+- `on_configuration`, `on_broker`, `on_group`, `on_offsets_topic`: rules that ``groupwright doctor`` runs.
 - `partition_for`: the partition of ``__consumer_offsets`` that holds a group's records.
-- `RunningAdvice`: rules over what a consumer goes through.
-- `Finding`: what a rule has found: the evidence, the consequence, and what to change.
+- `RunningAdvice`: rules over the events of a running consumer.
+- `Finding`: the result of a rule: the evidence, the consequence, and the change to make.
 """
 
 from groupwright.core.placement import partition_for

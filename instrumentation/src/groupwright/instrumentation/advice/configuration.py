@@ -1,6 +1,7 @@
-"""Rules over one consumer's configuration. Each takes what is configured and yields what it finds.
+"""Rules over one consumer's configuration.
 
-Sources: Kafka's documentation of consumer configs; KIP-62, KIP-345, KIP-429, KIP-848; librdkafka's CONFIGURATION.md.
+Sources: Kafka's documentation of consumer configs; KIP-62, KIP-345, KIP-429, KIP-848; librdkafka's
+CONFIGURATION.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,20 +25,20 @@ _CLASSIC_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the service is known to do."""
+    """Known behaviour of the service."""
 
     longest_processing: float | None = None
-    """Seconds between two polls, at most."""
+    """The longest time between two polls, in seconds."""
     restarts_often: bool = False
-    """Whether its members are restarted or redeployed often."""
+    """Whether its members are often restarted or redeployed."""
 
 
 def on_configuration(given: Mapping[str, Any], measured: Measured | None = None) -> list[Finding]:
-    """Return what all rules find in a consumer's configuration.
+    """Return the findings of all rules over a consumer's configuration.
 
     Args:
-        given: settings by their names, as confluent-kafka takes them; values may be text.
-        measured: what is known of the service.
+        given: The configuration, as confluent-kafka takes it; values may be text.
+        measured: Known behaviour of the service.
     """
     config, known = Configuration(given), measured or Measured()
     return [finding for rule in _RULES for finding in rule(config, known)]
@@ -51,8 +52,9 @@ def _session_timeout(config: Configuration, _: Measured) -> Iterator[Finding]:
     if config.classic and session < _HEARTBEATS * heartbeat:
         yield warning(
             "session-timeout",
-            f"{config.describe('session.timeout.ms')}, under three times {config.describe('heartbeat.interval.ms')}",
-            "One or two late heartbeats evict the member, and the group rebalances",
+            f"{config.describe('session.timeout.ms')}, under three times "
+            f"{config.describe('heartbeat.interval.ms')}",
+            "One or two late heartbeats remove the member from the group, which then rebalances",
             f"Set session.timeout.ms to {_HEARTBEATS * heartbeat} or more, or heartbeat.interval.ms to "
             f"{session // _HEARTBEATS} or less",
         )
@@ -64,8 +66,10 @@ def _processing_time(config: Configuration, known: Measured) -> Iterator[Finding
         yield warning(
             "max-poll-interval",
             f"{config.describe('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
-            "A little slower, and the member is evicted, loses its partitions, and their messages come twice",
-            f"Set max.poll.interval.ms to {int(longest * 3000)} or more, or process fewer messages between polls",
+            "If processing gets slower, the member leaves the group, loses its partitions, and their "
+            "messages are processed twice",
+            f"Set max.poll.interval.ms to {int(longest * 3000)} or more, or process fewer messages between "
+            "polls",
         )
 
 
@@ -75,10 +79,11 @@ def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
     if config.classic and cooperative and eager:
         yield warning(
             "mixed-strategies",
-            f"partition.assignment.strategy mixes cooperative ({', '.join(cooperative)}) and eager ones "
-            f"({', '.join(eager)})",
-            "librdkafka refuses it; in other clients members stay eager while one that knows only those is there",
-            f"Set partition.assignment.strategy to {cooperative[0]} alone, once all members have it",
+            f"partition.assignment.strategy mixes cooperative ({', '.join(cooperative)}) and eager "
+            f"assignors ({', '.join(eager)})",
+            "librdkafka rejects it; in other clients all members stay eager while one member supports eager "
+            "assignors only",
+            f"Set partition.assignment.strategy to {cooperative[0]} alone, once all members support it",
         )
 
 
@@ -88,8 +93,9 @@ def _eager(config: Configuration, _: Measured) -> Iterator[Finding]:
             "eager-strategy",
             f"partition.assignment.strategy is {', '.join(config.strategies)}"
             + ("" if config.has("partition.assignment.strategy") else " (the default)"),
-            "Every rebalance stops every member until all have joined again",
-            "Set partition.assignment.strategy to cooperative-sticky in all members at once, or group.protocol to "
+            "Every rebalance stops all members until the last of them has rejoined",
+            "Set partition.assignment.strategy to cooperative-sticky in all members at once, or "
+            "group.protocol to "
             "consumer where the brokers are Kafka 4.0 or later",
         )
 
@@ -99,8 +105,9 @@ def _static_membership(config: Configuration, known: Measured) -> Iterator[Findi
         yield warning(
             "static-membership",
             "the service restarts often, and group.instance.id is not set",
-            "Every restart is a leave and a join: two rebalances of the whole group",
-            "Set group.instance.id to a name that a member keeps over its restarts, such as a stateful set's pod name",
+            "Every restart is a leave and a join, which are two rebalances of the whole group",
+            "Set group.instance.id to a name that a member keeps across restarts, such as the pod name in a "
+            "StatefulSet",
         )
 
 
@@ -110,8 +117,8 @@ def _static_session(config: Configuration, _: Measured) -> Iterator[Finding]:
         yield warning(
             "static-session-timeout",
             f"group.instance.id is set, and session.timeout.ms is {session}",
-            "A restart that takes longer than that rebalances the group after all",
-            "Set session.timeout.ms above the time that a restart takes, such as 60000 or more",
+            "A restart that takes longer than that rebalances the group",
+            "Set session.timeout.ms above the duration of a restart, such as 60000 or more",
         )
 
 
@@ -120,9 +127,11 @@ def _stored_before_processed(config: Configuration, _: Measured) -> Iterator[Fin
         yield note(
             "auto-commit",
             f"{config.describe('enable.auto.commit')}, and {config.describe('enable.auto.offset.store')}",
-            "A message counts as done once poll has returned it: one that was being processed in a crash may be lost",
-            "Set enable.auto.offset.store to false and call store_offsets when a message has been processed, or "
-            "commit by hand",
+            "A message counts as processed once poll has returned it, so a crash can lose the message in "
+            "progress",
+            "Set enable.auto.offset.store to false and call store_offsets after a message has been "
+            "processed, or "
+            "call commit",
         )
 
 
@@ -132,8 +141,9 @@ def _commit_interval(config: Configuration, _: Measured) -> Iterator[Finding]:
         yield warning(
             "auto-commit-interval",
             f"auto.commit.interval.ms is {interval}",
-            f"After a crash or an eviction up to {interval / 1000:g} s of messages come twice",
-            "Set auto.commit.interval.ms to 5000 or so",
+            f"After a crash or a lost membership, up to {interval / 1000:g} s of messages are processed "
+            "twice",
+            "Set auto.commit.interval.ms to about 5000",
         )
 
 
@@ -142,9 +152,11 @@ def _of_the_classic_protocol(config: Configuration, _: Measured) -> Iterator[Fin
     if not config.classic and useless:
         yield warning(
             "classic-settings",
-            f"group.protocol is consumer, and {', '.join(useless)} {'is' if len(useless) == 1 else 'are'} set",
-            "The broker decides on these, and librdkafka refuses them",
-            "Remove them; the assignor is named by group.remote.assignor, and timeouts are the group's, on the broker",
+            f"group.protocol is consumer, and {', '.join(useless)} {'is' if len(useless) == 1 else 'are'} "
+            "set",
+            "The broker decides these, and librdkafka rejects them",
+            "Remove them: group.remote.assignor names the assignor, and the broker's group configuration has "
+            "the timeouts",
         )
 
 
@@ -153,8 +165,8 @@ def _client_id(config: Configuration, _: Measured) -> Iterator[Finding]:
         yield note(
             "client-id",
             "client.id is not set",
-            "All consumers of the group share their series of metrics, and the broker's logs cannot tell them apart",
-            "Set client.id to a name for each consumer",
+            "All consumers of the group share their metrics, and the broker's logs do not distinguish them",
+            "Set client.id to a unique name for each consumer",
         )
 
 

@@ -1,16 +1,16 @@
-"""What a rule of advice says."""
+"""The result of a rule of advice."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     WARNING = "warning"
-    """It causes rebalances, or loses or repeats messages."""
+    """The cause of rebalances, or of lost or repeated messages."""
     NOTE = "note"
-    """Worth knowing; a choice that some make on purpose."""
+    """Worth knowing, and possibly intended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,17 @@ class Finding:
     """One thing that is wrong, or could be better."""
 
     rule: str
-    """The rule's name: a metric's label, so one of few."""
+    """The rule's name, a label of ``groupwright_warnings_total``."""
     severity: Severity
     evidence: str
-    """What was seen, with its values."""
+    """The observed values."""
     consequence: str
-    """What comes of it."""
+    """The effect on the group or its messages."""
     change: str
     """The setting to change, and how."""
 
     def __str__(self) -> str:
-        """Return it as one paragraph."""
+        """Return the finding as one paragraph."""
         return f"{self.rule}: {self.evidence}. {self.consequence}. {self.change}."
 
 

@@ -1,4 +1,4 @@
-"""Rules over a broker's limits and over a group as its coordinator describes it, against a consumer's configuration."""
+"""Rules that compare a consumer's configuration with a broker's limits, and with its group's description."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,39 +10,39 @@ from groupwright.instrumentation.advice.findings import Finding, note, warning
 
 @dataclass(frozen=True, slots=True)
 class BrokerLimits:
-    """A broker's settings that limit groups."""
+    """Limits of groups in a broker's configuration."""
 
     min_session_timeout: int
-    """``group.min.session.timeout.ms``"""
+    """``group.min.session.timeout.ms``."""
     max_session_timeout: int
-    """``group.max.session.timeout.ms``"""
+    """``group.max.session.timeout.ms``."""
     max_size: int
-    """``group.max.size``, members a group."""
+    """``group.max.size``, the number of members."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group, as its coordinator describes it."""
+    """A coordinator's description of a group."""
 
     state: str
-    """As Kafka names it: ``STABLE``, ``PREPARING_REBALANCE``, ``EMPTY``, ..."""
+    """Kafka's name of the state: ``STABLE``, ``PREPARING_REBALANCE``, ``EMPTY``, ..."""
     assignor: str
-    """What it voted for; empty without a vote."""
+    """The assignor that the group voted for; empty without a vote."""
     members: Sequence[tuple[str, str | None]]
-    """Client id and ``group.instance.id`` of each."""
+    """Client id and ``group.instance.id`` of each member."""
     classic: bool = True
-    """Whether it is of the classic protocol, not of KIP-848."""
+    """Whether it uses the classic protocol, not KIP-848."""
 
 
 def on_broker(given: Mapping[str, Any], limits: BrokerLimits) -> list[Finding]:
-    """Return where a consumer's configuration goes against a broker's limits."""
+    """Return the findings about a consumer's configuration and a broker's limits."""
     return list(_session_limits(Configuration(given), limits))
 
 
 def on_group(
     given: Mapping[str, Any], group: GroupFacts, limits: BrokerLimits | None = None
 ) -> list[Finding]:
-    """Return what is found in a group, and where a consumer's configuration does not fit it."""
+    """Return the findings about a group, and about a consumer's configuration in it."""
     config = Configuration(given)
     return [
         *_vote(config, group),
@@ -59,9 +59,9 @@ def _session_limits(config: Configuration, limits: BrokerLimits) -> Iterator[Fin
     if config.classic and not limits.min_session_timeout <= session <= limits.max_session_timeout:
         yield warning(
             "broker-session-limits",
-            f"{config.describe('session.timeout.ms')}; the broker takes {limits.min_session_timeout} to "
+            f"{config.describe('session.timeout.ms')}; the broker accepts {limits.min_session_timeout} to "
             f"{limits.max_session_timeout}",
-            "It refuses the member with INVALID_SESSION_TIMEOUT",
+            "It rejects the member with INVALID_SESSION_TIMEOUT",
             "Set session.timeout.ms between them, or the broker's group.min.session.timeout.ms and "
             "group.max.session.timeout.ms",
         )
@@ -73,9 +73,10 @@ def _vote(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
             "mixed-strategies",
             f"the group has voted for {group.assignor}, and partition.assignment.strategy has "
             f"{', '.join(config.strategies)}",
-            "The coordinator refuses a member that no other has a strategy in common with, with "
-            "INCONSISTENT_GROUP_PROTOCOL; and if all have another, the vote changes with each join",
-            "Set partition.assignment.strategy alike in all members; while it is changed, let each have both",
+            "The coordinator rejects a member that has no strategy in common with the others, with "
+            "INCONSISTENT_GROUP_PROTOCOL; if the members have several in common, a join may change the vote",
+            "Set the same partition.assignment.strategy in all members; during a change, list the old and "
+            "the new one",
         )
 
 
@@ -84,9 +85,10 @@ def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
         mine, theirs = ("classic", "consumer") if config.classic else ("consumer", "classic")
         yield note(
             "mixed-protocols",
-            f"group.protocol is {mine} here, and the group is of the protocol {theirs}",
-            "The broker converts the group back and forth; while it does, members rebalance",
-            "Set group.protocol alike in all members",
+            f"group.protocol is {mine}, and the group uses the protocol {theirs}",
+            "The broker converts the group from one protocol to the other, and each conversion rebalances "
+            "its members",
+            "Set the same group.protocol in all members",
         )
 
 
@@ -95,8 +97,9 @@ def _partly_static(group: GroupFacts) -> Iterator[Finding]:
     if dynamic and len(dynamic) < len(group.members):
         yield warning(
             "partly-static",
-            f"{len(dynamic)} of {len(group.members)} members have no group.instance.id: {_some(dynamic)}",
-            "Each restart of one of these rebalances them all, the static ones too",
+            f"{len(dynamic)} of {len(group.members)} members have no group.instance.id: "
+            f"{_list_some(dynamic)}",
+            "Each restart of one of these rebalances all members, the static ones too",
             "Set group.instance.id in all members",
         )
 
@@ -107,9 +110,9 @@ def _shared_client_ids(group: GroupFacts) -> Iterator[Finding]:
     if shared:
         yield note(
             "client-id",
-            f"members share a client.id: {_some(shared)}",
-            "Where they share a process, they share their series of metrics; the broker's logs cannot tell them apart",
-            "Set client.id to a name for each consumer",
+            f"members share a client.id: {_list_some(shared)}",
+            "In one process they share their metrics, and the broker's logs do not distinguish them",
+            "Set client.id to a unique name for each consumer",
         )
 
 
@@ -119,7 +122,7 @@ def _rebalancing(group: GroupFacts) -> Iterator[Finding]:
             "rebalancing",
             f"the group's state is {group.state}",
             "It is rebalancing at this moment",
-            "If it is each time that you look, see groupwright_rebalances_total for who begins it",
+            "If this persists, groupwright_rebalances_total shows which members rebalance",
         )
 
 
@@ -127,12 +130,13 @@ def _nearly_full(group: GroupFacts, limits: BrokerLimits) -> Iterator[Finding]:
     if group.members and len(group.members) >= limits.max_size:
         yield warning(
             "group-size",
-            f"the group has {len(group.members)} members, and the broker's group.max.size is {limits.max_size}",
-            "It refuses another with GROUP_MAX_SIZE_REACHED",
+            f"the group has {len(group.members)} members, and the broker's group.max.size is "
+            f"{limits.max_size}",
+            "It rejects another member with GROUP_MAX_SIZE_REACHED",
             "Set the broker's group.max.size higher, or run fewer members",
         )
 
 
-def _some(names: Sequence[str], most: int = 3) -> str:
+def _list_some(names: Sequence[str], most: int = 3) -> str:
     shown = ", ".join(sorted(set(names))[:most])
     return shown + (", ..." if len(set(names)) > most else "")

@@ -1,8 +1,8 @@
-"""The rule that finds groups whose records are in another partition of ``__consumer_offsets`` than brokers expect.
+"""A rule that finds groups left behind when ``__consumer_offsets`` was given more partitions.
 
-A group belongs to the partition of ``__consumer_offsets`` that its id hashes to, and is coordinated by that
-partition's leader. When the topic is given more partitions, most ids hash to another one. Brokers count the
-partitions when they start: from their next start on they look for the group where it never was.
+A group's id hashes to a partition of ``__consumer_offsets``, whose leader coordinates the group. After that
+topic has been given more partitions, most ids hash to another one. Brokers count the partitions when they
+start, so they look for the group in its new partition from their next restart on.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from groupwright.instrumentation.advice.findings import Finding, note, warning
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopic:
-    """How many partitions ``__consumer_offsets`` has, and how many it would be created with."""
+    """The number of partitions of ``__consumer_offsets``: the present one, and the configured one."""
 
     partitions: int
     configured: int
@@ -22,7 +22,7 @@ class OffsetsTopic:
 
 
 def on_offsets_topic(group: str, topic: OffsetsTopic) -> list[Finding]:
-    """Return what is found where the topic has other partitions than it was, by all appearances, created with."""
+    """Return the findings if the topic seems to have been given partitions after its creation."""
     return list(_grown(group, topic))
 
 
@@ -31,23 +31,28 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
         return
     before, after = partition_for(group, topic.configured), partition_for(group, topic.partitions)
     evidence = (
-        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions is "
+        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions "
+        "is "
         f"{topic.configured}"
     )
     if before == after:
         yield note(
             "offsets-topic-grown",
-            f"{evidence}; the group {group!r} is in partition {after} by either",
-            "If the topic was given partitions after its creation, most groups' offsets are not found any more; this one's "
-            "are",
-            f"Look at the other groups, and set offsets.topic.num.partitions to {topic.partitions}",
+            f"{evidence}; the group {group!r} is in partition {after} with both",
+            "If the topic was given partitions after its creation, most groups' offsets are no longer found; "
+            "this group's "
+            "still are",
+            f"Check the other groups, and set offsets.topic.num.partitions to {topic.partitions}",
         )
     else:
         yield warning(
             "offsets-topic-grown",
-            f"{evidence}; the group {group!r} is in partition {after}, and was in {before} with {topic.configured}",
-            "If the topic was given partitions after its creation, offsets that were committed before are not found once "
-            "the brokers have restarted: auto.offset.reset decides where the group begins, which skips or repeats messages",
-            f"Commit the group's offsets anew while it is empty (docs/offsets-topic.md), and set "
+            f"{evidence}; the group {group!r} is in partition {after}, and was in {before} with "
+            f"{topic.configured}",
+            "If the topic was given partitions after its creation, offsets committed before are not found "
+            "once the brokers "
+            "have restarted: auto.offset.reset then decides where the group starts, which skips or repeats "
+            "messages",
+            f"Commit the group's offsets again while the group is empty (docs/offsets-topic.md), and set "
             f"offsets.topic.num.partitions to {topic.partitions}",
         )

@@ -1,4 +1,4 @@
-"""`instrumented`: the client stays of its kind, is not kept alive, and what is no client is refused. No broker."""
+"""`create_instrumented`: the client stays of its kind, is not kept alive, and what is no client is refused. No broker."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import DeserializingConsumer, KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, Gauge
 
-from groupwright.instrumentation import ObservableConsumer, instrument, instrumented
+from groupwright.instrumentation import ObservableConsumer, create_instrumented, instrument
 
 Value = Callable[..., float | None]
 
@@ -35,7 +35,7 @@ class Own(confluent_kafka.Consumer):
 
 @pytest.mark.parametrize("kind", [confluent_kafka.Consumer, DeserializingConsumer, Own])
 def test_a_consumer_stays_what_it_is(kind: Any, registry: CollectorRegistry, value: Value) -> None:
-    with instrumented(kind, NOWHERE, registry=registry, advise=False) as consumer:
+    with create_instrumented(kind, NOWHERE, registry=registry, advise=False) as consumer:
         assert isinstance(consumer, kind)
         assert type(consumer).__name__ == kind.__name__
         observable: ObservableConsumer = consumer
@@ -51,7 +51,7 @@ def test_a_consumer_stays_what_it_is(kind: Any, registry: CollectorRegistry, val
 
 
 def test_methods_of_a_class_derived_from_it_are_called(registry: CollectorRegistry) -> None:
-    with instrumented(Own, NOWHERE, registry=registry, advise=False) as consumer:
+    with create_instrumented(Own, NOWHERE, registry=registry, advise=False) as consumer:
         consumer.poll(0)
         assert consumer.polls == 1
     assert consumer.closed
@@ -68,7 +68,9 @@ def test_methods_of_a_class_derived_from_it_are_called(registry: CollectorRegist
 def test_the_kind_of_its_rebalances_is_told_from_the_start(
     changes: dict[str, str], kind: str, registry: CollectorRegistry, value: Value
 ) -> None:
-    with instrumented(confluent_kafka.Consumer, {**NOWHERE, **changes}, registry=registry, advise=False):
+    with create_instrumented(
+        confluent_kafka.Consumer, {**NOWHERE, **changes}, registry=registry, advise=False
+    ):
         assert value("groupwright_consumer_info", client="librdkafka", kind=kind) == 1
 
 
@@ -76,7 +78,7 @@ def test_neither_the_configuration_is_changed_nor_the_consumer_kept_alive(
     registry: CollectorRegistry, value: Value
 ) -> None:
     config = dict(NOWHERE)
-    consumer = instrumented(confluent_kafka.Consumer, config, registry=registry, advise=False)
+    consumer = create_instrumented(confluent_kafka.Consumer, config, registry=registry, advise=False)
     consumer.subscribe(["orders"])
     assert config == NOWHERE
     gone = weakref.ref(consumer)
@@ -89,7 +91,7 @@ def test_neither_the_configuration_is_changed_nor_the_consumer_kept_alive(
 
 
 def test_a_commit_that_fails_is_counted_and_raised_as_ever(registry: CollectorRegistry, value: Value) -> None:
-    with instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
+    with create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
         with pytest.raises(KafkaException, match=r"_NO_OFFSET|No offset stored"):
             consumer.commit(asynchronous=False)
 
@@ -100,13 +102,13 @@ def test_a_commit_that_fails_is_counted_and_raised_as_ever(registry: CollectorRe
 
 def test_what_librdkafka_refuses_is_refused_as_ever(registry: CollectorRegistry) -> None:
     with pytest.raises(KafkaException, match=r"No such configuration property"):
-        instrumented(confluent_kafka.Consumer, {**NOWHERE, "no.such": 1}, registry=registry)
+        create_instrumented(confluent_kafka.Consumer, {**NOWHERE, "no.such": 1}, registry=registry)
 
 
 @pytest.mark.parametrize("kind", [dict, confluent_kafka.Message, print])
 def test_what_is_no_client_is_refused_in_words(kind: Any, registry: CollectorRegistry) -> None:
-    with pytest.raises(TypeError, match=r"it is no client of confluent-kafka\. Give the class itself"):
-        instrumented(kind, NOWHERE, registry=registry)
+    with pytest.raises(TypeError, match=r"is no client class of confluent-kafka\. Pass a class"):
+        create_instrumented(kind, NOWHERE, registry=registry)
 
 
 @pytest.mark.parametrize("kind", [confluent_kafka.Consumer, Producer])
@@ -116,13 +118,14 @@ def test_a_client_is_made_all_the_same_where_the_registry_clashes_and_the_log_sa
     """A service must not fail at its start because two libraries call a metric by one name."""
     Gauge("groupwright_build_info", "someone else's", registry=registry)
 
-    client = instrumented(kind, NOWHERE, registry=registry, advise=False)
+    client = create_instrumented(kind, NOWHERE, registry=registry, advise=False)
 
     assert isinstance(client, kind)
     client.poll(0)
     (logged,) = caplog.records
     assert (
-        "its metrics are not served: the registry has metrics by Groupwright's names" in logged.getMessage()
+        "its metrics are not served: the registry has other metrics by Groupwright's names"
+        in logged.getMessage()
     )
     assert {family.name for family in registry.collect()} == {"groupwright_build_info"}
     if kind is confluent_kafka.Consumer:
@@ -132,7 +135,7 @@ def test_a_client_is_made_all_the_same_where_the_registry_clashes_and_the_log_sa
 def test_a_second_look_at_a_consumer_returns_what_can_be_removed(
     registry: CollectorRegistry, value: Value
 ) -> None:
-    with instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
+    with create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
         observable: Any = consumer
         instrument(observable, registry).remove()
 
@@ -144,7 +147,7 @@ def test_a_configuration_that_causes_rebalances_is_warned_of_at_the_start(
     registry: CollectorRegistry, value: Value, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = {**NOWHERE, "session.timeout.ms": 6000, "heartbeat.interval.ms": 3000}
-    with instrumented(confluent_kafka.Consumer, config, registry=registry):
+    with create_instrumented(confluent_kafka.Consumer, config, registry=registry):
         assert value("groupwright_warnings_total", rule="session-timeout") == 1
     (logged,) = caplog.records
     assert (
@@ -161,7 +164,7 @@ def test_a_producers_callbacks_go_on_and_its_errors_are_counted(registry: Collec
         "log_level": 0,
         "error_cb": lambda error: heard.append(error.name()),
     }
-    producer = instrumented(Producer, config, registry=registry)
+    producer = create_instrumented(Producer, config, registry=registry)
     while "_ALL_BROKERS_DOWN" not in heard:
         producer.poll(0.1)
 

@@ -1,4 +1,4 @@
-"""What librdkafka's statistics tell of a membership that is its own."""
+"""The state of a membership that librdkafka holds, from its statistics."""
 
 import threading
 from dataclasses import replace
@@ -7,8 +7,8 @@ from groupwright.core import MembershipSnapshot
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 
 
-class NativeMembership:
-    """One consumer's, as its statistics show it from time to time. Safe to use from any thread."""
+class MembershipStatistics:
+    """One consumer's membership, as successive statistics show it. Safe to use from any thread."""
 
     def __init__(self) -> None:
         """Start without statistics."""
@@ -19,7 +19,7 @@ class NativeMembership:
     def complete(
         self, snapshot: MembershipSnapshot, statistics: ConsumerStatistics | None
     ) -> MembershipSnapshot:
-        """Return a snapshot with what statistics have to add: state, coordinator and requests."""
+        """Return a snapshot with the state, the coordinator and the requests that statistics show."""
         if statistics is None:
             return snapshot
         coordinator = statistics.coordinator

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Leadership, MembershipSnapshot, Metrics, instrument
-from groupwright.instrumentation._librdkafka.callbacks import Signals
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, read_consumer
-from groupwright.instrumentation.listener import Options
+from groupwright.instrumentation.consumer_metrics import Options
 
 Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]
@@ -116,13 +116,13 @@ def test_what_a_consumer_has_taken_ahead_still_lags(
 ) -> None:
     """Statistics count 10 messages of partition 0 as taken, of which the application has 6, and 5 of the other."""
     positions = {"orders": {0: 10, 1: 5}}
-    signals = Signals(
+    callbacks = LibrdkafkaCallbacks(
         lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {0: 3, 1: 0}}, positions)
     )
-    signals.take_statistics("")
-    ahead = {("orders", 0): 6, ("orders", 1): 9, ("gone", 0): 1}
-    consumer = new_consumer(membership_snapshot=MembershipSnapshot(ahead=ahead))
-    Metrics.of(registry).watch(consumer, Options(lag_by_partition=True), signals)
+    callbacks.record_statistics("")
+    prefetched = {("orders", 0): 6, ("orders", 1): 9, ("gone", 0): 1}
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(prefetched=prefetched))
+    Metrics.of(registry).add_consumer(consumer, Options(lag_by_partition=True), callbacks)
 
     assert value("groupwright_partition_lag", topic="orders", partition="0") == 7
     assert value("groupwright_partition_lag", topic="orders", partition="1") == 0
@@ -136,11 +136,11 @@ def test_a_membership_of_librdkafkas_is_completed_from_statistics(
     statistics: Callable[[str], str],
 ) -> None:
     """Groupwright's consumer under KIP-848."""
-    signals = Signals(read_consumer)
-    signals.take_statistics(statistics("consumer"))
+    callbacks = LibrdkafkaCallbacks(read_consumer)
+    callbacks.record_statistics(statistics("consumer"))
     consumer = new_consumer(membership_snapshot=MembershipSnapshot(max_poll_exceeded=2))
     consumer.settings = {"group.protocol": "consumer"}
-    Metrics.of(registry).watch(consumer, None, signals)
+    Metrics.of(registry).add_consumer(consumer, None, callbacks)
 
     assert value("groupwright_coordinator_node") == 1
     assert value("groupwright_membership_state", state="stable") == 1
@@ -152,10 +152,10 @@ def test_lag_is_shown_by_topic_and_by_partition_on_request(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
     lag = {"orders": {0: 4, 1: 8}, "idle": {}}
-    signals = Signals(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
-    signals.take_statistics("")
+    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
+    callbacks.record_statistics("")
     consumer = new_consumer()
-    Metrics.of(registry).watch(consumer, signals=signals)
+    Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
 
     assert value("groupwright_lag", topic="orders") == 12
     assert value("groupwright_lag_max", topic="orders") == 8
@@ -166,10 +166,10 @@ def test_lag_is_shown_by_topic_and_by_partition_on_request(
 def test_broken_statistics_are_counted_each_time_and_logged_once(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    signals = Signals(read_consumer)
+    callbacks = LibrdkafkaCallbacks(read_consumer)
     consumer = new_consumer()
-    Metrics.of(registry).watch(consumer, signals=signals)
-    callback = signals.configure({}, asynchronous=False)["stats_cb"]
+    Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
+    callback = callbacks.configure({}, asynchronous=False)["stats_cb"]
     for _ in range(3):
         callback('{"brokers": {}')
 
@@ -181,11 +181,11 @@ def test_broken_statistics_are_counted_each_time_and_logged_once(
 def test_a_clients_errors_are_counted_by_name(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    signals = Signals(read_consumer)
+    callbacks = LibrdkafkaCallbacks(read_consumer)
     consumer = new_consumer()
-    Metrics.of(registry).watch(consumer, signals=signals)
+    Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
     for code in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TRANSPORT):
-        signals.take_error(KafkaError(code))
+        callbacks.record_error(KafkaError(code))
 
     assert value("groupwright_client_errors_total", error="_TRANSPORT") == 2
     assert value("groupwright_client_errors_total", error="_ALL_BROKERS_DOWN") == 1
@@ -196,13 +196,13 @@ def test_a_partition_of_which_nothing_was_taken_lags_from_where_it_began(
 ) -> None:
     """Statistics tell where its log ends; where it began, a consumer that assigns offsets by itself."""
     ends = {"orders": {0: 12, 1: 5, 2: 7}}
-    signals = Signals(
+    callbacks = LibrdkafkaCallbacks(
         lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {3: 1}}, {"orders": {3: 4}}, ends)
     )
-    signals.take_statistics("")
-    begins = {("orders", 0): 2, ("orders", 1): 9, ("orders", 3): 0, ("gone", 0): 0}
-    consumer = new_consumer(membership_snapshot=MembershipSnapshot(begins=begins))
-    Metrics.of(registry).watch(consumer, Options(lag_by_partition=True), signals)
+    callbacks.record_statistics("")
+    start_offsets = {("orders", 0): 2, ("orders", 1): 9, ("orders", 3): 0, ("gone", 0): 0}
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(start_offsets=start_offsets))
+    Metrics.of(registry).add_consumer(consumer, Options(lag_by_partition=True), callbacks)
 
     lag = [value("groupwright_partition_lag", topic="orders", partition=str(number)) for number in range(4)]
     assert lag == [10, 0, None, 1]

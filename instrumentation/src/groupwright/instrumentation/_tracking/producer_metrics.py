@@ -1,0 +1,86 @@
+"""One producer's metrics, from its statistics and its errors."""
+
+import logging
+import weakref
+from collections.abc import Callable
+
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.statistics import ProducerStatistics
+from groupwright.instrumentation._metrics import samples as sample_readers
+from groupwright.instrumentation._metrics.families import ClientLabels, Families
+from groupwright.instrumentation._metrics.producer_catalogue import (
+    PRODUCER_CLIENT_ERRORS,
+    PRODUCER_ERRORS,
+    PRODUCER_STATISTICS_AGE,
+)
+from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
+
+
+class ProducerInstrumentation:
+    """One producer's metrics. They last as long as the producer, which holds its callbacks."""
+
+    def __init__(
+        self,
+        client_id: str,
+        callbacks: LibrdkafkaCallbacks[ProducerStatistics],
+        families: Families,
+        on_removed: Callable[["ProducerInstrumentation"], None],
+        logger: logging.Logger,
+    ) -> None:
+        """Use `Metrics.add_producer`, which adds it to the collector."""
+        self.client_labels = ClientLabels("", client_id)
+        self._callbacks = weakref.ref(callbacks)
+        self._families = families
+        self._on_removed = on_removed
+        self._logger = logger
+        self._increments = CounterIncrements()
+        self._logged = self._removed = False
+        callbacks.on_failure = self._record_failure
+        families.add(PRODUCER_ERRORS, self.client_labels, 0)
+
+    def remove(self) -> None:
+        """Remove this producer's series from the registry; a second call does nothing."""
+        self._removed = True
+        self._on_removed(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the producer still exists."""
+        return not self._removed and self._callbacks() is not None
+
+    def samples(self) -> list[Sample]:
+        """Return the samples of a scrape."""
+        callbacks = self._callbacks()
+        if callbacks is None or self._removed:
+            return []
+        errors = dict(callbacks.errors)
+        samples = list(
+            sample_readers.of_callbacks(
+                PRODUCER_STATISTICS_AGE, callbacks.age, PRODUCER_CLIENT_ERRORS, errors
+            )
+        )
+        if callbacks.statistics is not None:
+            samples += sample_readers.of_producer(callbacks.statistics)
+        return samples
+
+    def add_increments(self, samples: list[Sample]) -> None:
+        """Add the increments of the totals among these samples to the counters."""
+        for spec, labels, increment in () if self._removed else self._increments.increments(samples):
+            self._families.add_values(spec, self.client_labels, increment, labels)
+
+    def _record_failure(self, place: str, error: Exception) -> None:
+        if self._removed:
+            return
+        self._families.add(PRODUCER_ERRORS, self.client_labels)
+        if not self._logged:
+            self._logged = True
+            self._logger.warning(
+                "[producer %s] the instrumentation failed at %s: %r. The producer is not affected; further "
+                "failures are "
+                "only counted, in %s",
+                self.client_labels.client_id,
+                place,
+                error,
+                PRODUCER_ERRORS.name,
+                exc_info=error,
+            )

@@ -1,0 +1,368 @@
+"""One consumer's metrics: counters and histograms of its events, and samples of its state at each scrape."""
+
+import logging
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from groupwright.core import (
+    Kind,
+    MembershipSnapshot,
+    ObservableConsumer,
+    Outcome,
+    Partitions,
+    Rebalance,
+    RebalanceListener,
+)
+from groupwright.core.configuration import Configuration
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
+from groupwright.instrumentation._metrics import samples as sample_readers
+from groupwright.instrumentation._metrics.catalogue import (
+    CALLBACK_DURATION,
+    CLIENT_ERRORS,
+    COMMIT_DURATION,
+    COMMIT_FAILURES,
+    COMMITS,
+    ERRORS,
+    EVENTS,
+    LEADER_MOVES,
+    LEADER_MOVES_NEEDED,
+    PARTITIONS_ASSIGNED,
+    PARTITIONS_LOST,
+    PARTITIONS_REVOKED,
+    PHASE_DURATION,
+    REBALANCE_DURATION,
+    REBALANCES,
+    STATISTICS_AGE,
+    WARNINGS,
+)
+from groupwright.instrumentation._metrics.consumer_state import ConsumerState
+from groupwright.instrumentation._metrics.families import ClientLabels, Families
+from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
+from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
+from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
+from groupwright.instrumentation._tracking.round_merger import RoundMerger
+from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
+from groupwright.instrumentation.events import RebalanceEvent, make_event
+from groupwright.instrumentation.sinks import EventSink
+
+_TIMER_MARGIN = 0.01
+"""Seconds by which a timer may be early, from the resolution of its clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to measure of one consumer in addition."""
+
+    events: Sequence[EventSink] = ()
+    """Sinks that receive an event for each rebalance."""
+    lag_by_partition: bool = False
+    """Whether to show the lag of each partition."""
+    advise: bool = True
+    """Whether to look for the causes of rebalances, and log warnings."""
+
+
+class Instrumentation(RebalanceListener):
+    """One consumer's metrics; returned by `instrument`.
+
+    It receives the consumer's rebalances and commits as a `RebalanceListener`, and holds the consumer weakly.
+    None of its methods raises: a failure is counted in ``groupwright_instrumentation_errors_total``, and
+    logged once for each kind of event.
+    """
+
+    def __init__(
+        self,
+        consumer: ObservableConsumer,
+        families: Families,
+        on_removed: Callable[["Instrumentation"], None],
+        logger: logging.Logger,
+        options: Options | None = None,
+        callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
+    ) -> None:
+        """Use `Metrics.add_consumer`, which adds it to the collector and to the consumer."""
+        self.client_labels = ClientLabels(consumer.group_id, consumer.client_id)
+        self.state = ConsumerState()
+        self._consumer = weakref.ref(consumer)
+        self._families = families
+        self._on_removed = on_removed
+        self._logger = logger
+        self._options = options or Options()
+        self._callbacks = callbacks
+        self._settings = consumer.settings
+        settings = Configuration(self._settings)
+        heartbeat_interval = settings.seconds("heartbeat.interval.ms")
+        self._advice = RunningAdvice(heartbeat_interval, settings.seconds("max.poll.interval.ms"))
+        tracked = isinstance(consumer, TrackedConsumer)
+        broker_assigned = settings.kind is Kind.CONSUMER
+        self._client = "librdkafka" if tracked or broker_assigned else "groupwright"
+        self._kind = "" if self._client == "groupwright" else str(settings.kind)
+        # A tracked consumer completes its snapshots, and merges rounds, by itself.
+        self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
+        self._round_merger = RoundMerger(2 * heartbeat_interval) if self._client == "groupwright" else None
+        self._increments = CounterIncrements()
+        self._logged: set[str] = set()
+        self._removed = False
+        # Reentrant: a signal handler may call `remove` while it interrupts an event.
+        self._lock = threading.RLock()
+        if callbacks is not None:
+            callbacks.on_failure = self._record_failure
+
+    def remove(self) -> None:
+        """Remove this consumer's series from the registry, and stop measuring; a second call does nothing.
+
+        Series that it shares with another consumer of the same group and client id stay. Sinks stay open.
+        """
+        with self._lock:
+            if self._round_merger is not None:
+                for each in self._round_merger.end():
+                    self._guarded("rebalanced", self._count_rebalance, each)
+            self._removed = True
+            self._on_removed(self)
+
+    # --- For the collector --------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        """Whether the consumer still exists."""
+        return self._consumer() is not None
+
+    def instruments(self, consumer: ObservableConsumer) -> bool:
+        """Return whether this is the instrumentation of a consumer."""
+        return self._consumer() is consumer
+
+    def start(self) -> None:
+        """Create counters of known labels at 0, so that `rate()` sees their first increase; log advice."""
+        self._families.add(ERRORS, self.client_labels, 0)
+        self._families.add(COMMITS, self.client_labels, 0)
+        self._start_outcome_counters("")
+        for sink in self._options.events:
+            for outcome in EVENT_OUTCOMES:
+                self._families.add(EVENTS, self.client_labels, 0, sink=sink.name, outcome=outcome)
+        if self._options.advise and self._settings:
+            self._guarded("advice", self._log_findings, on_configuration(self._settings))
+
+    def samples(self) -> list[Sample]:
+        """Return the samples of a scrape; those that cannot be read are counted as failures."""
+        self._settle()
+        state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
+        return [*state, *self._client_samples()]
+
+    def add_increments(self, samples: Iterable[Sample]) -> None:
+        """Add the increments of the totals among these samples to the counters."""
+        with self._lock:
+            if not self._removed:
+                for spec, labels, increment in self._increments.increments(samples):
+                    self._families.add_values(spec, self.client_labels, increment, labels)
+
+    @property
+    def membership_labels(self) -> tuple[str, str]:
+        """The values of the labels `client` and `kind` (`labels.LABELS`)."""
+        return self._client, self.state.kind or self._kind
+
+    # --- RebalanceListener --------------------------------------------------------------------------
+
+    def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
+        """Count assigned partitions."""
+        self._guarded("partitions_assigned", self._on_assigned, partitions, seconds)
+
+    def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
+        """Count revoked partitions."""
+        self._guarded("partitions_revoked", self._on_gone, PARTITIONS_REVOKED, "revoke", partitions, seconds)
+
+    def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
+        """Count lost partitions."""
+        self._guarded("partitions_lost", self._on_gone, PARTITIONS_LOST, "lost", partitions, seconds)
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        """Count and time a rebalance, and send its event to the sinks."""
+        self._guarded("rebalanced", self._on_rebalanced, rebalance)
+
+    def commit_ended(self, seconds: float | None, error: str | None) -> None:
+        """Count and time a commit."""
+        self._guarded("commit_ended", self._on_commit, seconds, error)
+
+    # --- Events of the consumer ---------------------------------------------------------------------
+
+    def _on_assigned(self, partitions: Partitions, seconds: float) -> None:
+        # The owned partitions change in `rebalanced`, which follows.
+        self._count_partitions(PARTITIONS_ASSIGNED, "assign", _sizes(partitions), seconds)
+
+    def _on_gone(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
+        gone = _sizes(partitions)
+        self._count_partitions(spec, callback, gone, seconds)
+        self.state = self.state.after_removal(gone)
+
+    def _on_rebalanced(self, rebalance: Rebalance) -> None:
+        state = replace(self.state, kind=str(rebalance.kind))
+        if rebalance.outcome is not Outcome.FAILED:
+            state = state.after_assignment(rebalance.partitions, rebalance.generation)
+        self.state = state
+        merger = self._round_merger
+        ended = [rebalance] if merger is None else merger.add(rebalance, time.monotonic())
+        for each in ended:
+            self._count_rebalance(each)
+        if merger is not None and merger.settles_at < math.inf and self._options.events:
+            # A scrape ends what has settled; an event must not wait for a scrape.
+            timer = threading.Timer(merger.settles_at - time.monotonic() + _TIMER_MARGIN, self._settle)
+            timer.daemon = True
+            timer.start()
+
+    def _settle(self) -> None:
+        """Count a held rebalance that has settled."""
+        self._guarded("rebalanced", self._on_settled)
+
+    def _on_settled(self) -> None:
+        for each in () if self._round_merger is None else self._round_merger.settle(time.monotonic()):
+            self._count_rebalance(each)
+
+    def _count_rebalance(self, ended: Rebalance) -> None:
+        # First, since it reads the whole record: a record that cannot be read must not be counted in part.
+        event = make_event(*self.client_labels, ended)
+        protocol = ended.protocol or ""
+        self._start_outcome_counters(protocol)
+        self._families.add(REBALANCES, self.client_labels, protocol=protocol, outcome=ended.outcome)
+        if ended.duration is not None:
+            # The exemplar leads from a slow rebalance to its log line and its event.
+            exemplar = {"generation": str(ended.generation)}
+            self._families.observe(
+                REBALANCE_DURATION, self.client_labels, ended.duration, exemplar, protocol=protocol
+            )
+        for phase, seconds in ended.phases.items():
+            self._families.observe(
+                PHASE_DURATION, self.client_labels, seconds, protocol=protocol, phase=phase
+            )
+        if ended.leadership is not None:
+            self._families.add(LEADER_MOVES, self.client_labels, ended.leadership.moved)
+            self._families.add(LEADER_MOVES_NEEDED, self.client_labels, ended.leadership.moves_needed)
+        self.state = replace(
+            self.state, ended_at=ended.ended_at, duration=ended.duration, leadership=ended.leadership
+        )
+        self._send_event(event)
+        if self._options.advise:
+            self._log_findings(self._advice.on_rebalance(ended.outcome, time.monotonic()))
+
+    def _on_commit(self, seconds: float | None, error: str | None) -> None:
+        self._families.add(COMMITS, self.client_labels)
+        if error is not None:
+            self._families.add(COMMIT_FAILURES, self.client_labels, error=error)
+        if seconds is not None:
+            self._families.observe(COMMIT_DURATION, self.client_labels, float(seconds))
+
+    def _count_partitions(
+        self, spec: Spec, callback: str, numbers: Mapping[str, int], seconds: float
+    ) -> None:
+        self._families.observe(CALLBACK_DURATION, self.client_labels, float(seconds), callback=callback)
+        for topic, number in numbers.items():
+            for each in (PARTITIONS_ASSIGNED, PARTITIONS_REVOKED, PARTITIONS_LOST):
+                self._families.add(each, self.client_labels, number if each is spec else 0, topic=topic)
+        if self._options.advise:
+            self._log_findings(self._advice.on_callback(callback, seconds, time.monotonic()))
+
+    def _start_outcome_counters(self, protocol: str) -> None:
+        for outcome in Outcome:
+            self._families.add(REBALANCES, self.client_labels, 0, protocol=protocol, outcome=outcome)
+
+    def _send_event(self, event: RebalanceEvent) -> None:
+        for sink in self._options.events:
+            name = sink.name
+            sink.offer(event, lambda outcome, name=name: self._on_event_outcome(name, outcome))  # type: ignore[misc] # mypy cannot infer a lambda with a default
+
+    def _on_event_outcome(self, sink: str, outcome: str) -> None:
+        labels = self.client_labels
+        self._guarded("event", lambda: self._families.add(EVENTS, labels, sink=sink, outcome=outcome))
+
+    def _log_findings(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            if finding.severity is Severity.WARNING:
+                group, client_id = self.client_labels
+                self._families.add(WARNINGS, self.client_labels, rule=finding.rule)
+                self._logger.warning("[%s in %s] %s", client_id, group, finding)
+
+    # --- Samples ------------------------------------------------------------------------------------
+
+    def _client_samples(self) -> Iterator[Sample]:
+        consumer = self._consumer()
+        if consumer is None:
+            return
+        snapshot: MembershipSnapshot | None = None
+        try:
+            snapshot = consumer.membership_snapshot
+            if self._membership_statistics is not None and self._callbacks is not None:
+                snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
+        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            self._record_failure("membership_snapshot", error)
+        if snapshot is not None:
+            yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
+        yield from self._read("poll_age", lambda: self._polling_samples(consumer, snapshot))
+        callbacks = self._callbacks
+        if callbacks is not None:
+            yield from self._read("statistics", lambda: self._callback_samples(callbacks, snapshot))
+
+    def _polling_samples(
+        self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
+    ) -> Iterator[Sample]:
+        age = consumer.poll_age
+        age = None if age is None else float(age)
+        if self._options.advise and age is not None and snapshot is not None:
+            findings = self._advice.on_poll_age(age, time.monotonic())
+            self._guarded("advice", self._log_findings, findings)
+        return sample_readers.of_polling(age, snapshot)
+
+    def _callback_samples(
+        self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics], snapshot: MembershipSnapshot | None
+    ) -> Iterator[Sample]:
+        errors = dict(callbacks.errors)
+        yield from sample_readers.of_callbacks(STATISTICS_AGE, callbacks.age, CLIENT_ERRORS, errors)
+        if callbacks.statistics is not None:
+            yield from sample_readers.of_lag(
+                callbacks.statistics, snapshot, by_partition=self._options.lag_by_partition
+            )
+
+    def _read(self, place: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
+        try:
+            return list(read())
+        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            self._record_failure(place, error)
+            return []
+
+    # --- Failures -----------------------------------------------------------------------------------
+
+    def _guarded(self, event: str, record: Callable[..., None], *arguments: object) -> None:
+        with self._lock:
+            if self._removed:
+                return
+            try:
+                record(*arguments)
+            except Exception as error:  # noqa: BLE001 - measuring must not break the application
+                self._record_failure(event, error)
+
+    def _record_failure(self, event: str, error: Exception) -> None:
+        with self._lock:
+            if self._removed:
+                return
+            self._families.add(ERRORS, self.client_labels)
+            if event in self._logged:
+                return
+            self._logged.add(event)
+        self._logger.warning(
+            "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures "
+            "of this "
+            "kind are only counted, in %s",
+            self.client_labels.client_id,
+            self.client_labels.group,
+            event,
+            error,
+            ERRORS.name,
+            exc_info=error,
+        )
+
+
+def _sizes(partitions: Partitions) -> dict[str, int]:
+    """Return the number of partitions by topic."""
+    return {str(topic): len(numbers) for topic, numbers in partitions.items()}

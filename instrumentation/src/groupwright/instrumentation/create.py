@@ -1,0 +1,106 @@
+"""`create_instrumented`: creates any client of confluent-kafka, instrumented from its first moment."""
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import confluent_kafka
+from prometheus_client import REGISTRY, CollectorRegistry
+
+from groupwright.core.configuration import Configuration
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
+from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker
+from groupwright.instrumentation._tracking.wrapped_consumer import WrappedConsumer, create_wrapped
+from groupwright.instrumentation.collector import Metrics
+from groupwright.instrumentation.consumer_metrics import Options
+from groupwright.instrumentation.sinks import EventSink
+
+C = TypeVar("C")
+
+_log = logging.getLogger("groupwright.instrumentation")
+
+
+def create_instrumented(
+    kind: Callable[..., C],
+    config: Mapping[str, Any],
+    /,
+    *,
+    registry: CollectorRegistry = REGISTRY,
+    events: Sequence[EventSink] = (),
+    lag_by_partition: bool = False,
+    advise: bool = True,
+    **arguments: Any,
+) -> C:
+    """Create an instrumented client: ``create_instrumented(Consumer, config)``.
+
+    The client is an instance of its class, and the application's callbacks run as before. Unless the
+    configuration sets ``statistics.interval.ms``, librdkafka emits statistics every 15 s; with 0, the metrics
+    made of statistics are absent.
+
+    If the registry already has other metrics by Groupwright's names, the client is created without served
+    metrics, and the log has a warning. Events and advice work all the same.
+
+    Args:
+        kind: The client's class: `confluent_kafka.Consumer`, `DeserializingConsumer`, `AIOConsumer`,
+            Groupwright's `Consumer`, a class derived from one of these, or a producer's class.
+        config: The client's whole configuration. It is not changed.
+        registry: The registry for its metrics.
+        events: Sinks that receive an event for each rebalance.
+        lag_by_partition: Whether to show the lag of each partition too, which adds a series for each
+            partition.
+        advise: Whether to look for the causes of rebalances, and log warnings.
+        arguments: Further arguments of the class, such as ``logger`` or ``executor``.
+
+    Returns:
+        The client.
+
+    Raises:
+        TypeError: `kind` is no client class of confluent-kafka.
+    """
+    metrics = _metrics_of(registry)
+    asynchronous = inspect.iscoroutinefunction(getattr(kind, "poll", None))
+    if hasattr(kind, "produce"):
+        producer_callbacks = LibrdkafkaCallbacks(read_producer)
+        producer = kind(producer_callbacks.configure(config, asynchronous=asynchronous), **arguments)
+        metrics.add_producer(Configuration(config).text("client.id"), producer_callbacks)
+        return producer
+    callbacks = LibrdkafkaCallbacks(read_consumer)
+    configured = callbacks.configure(config, asynchronous=asynchronous)
+    consumer: Any
+    if hasattr(kind, "add_listener"):
+        consumer = kind(configured, **arguments)
+    else:
+        tracker = CallbackTracker(config, callbacks)
+        wrapper = _wrapper_for(kind, asynchronous=asynchronous)
+        consumer = create_wrapped(kind, wrapper, tracker, configured, **arguments)
+    metrics.add_consumer(consumer, Options(events, lag_by_partition, advise), callbacks)
+    return consumer  # type: ignore[no-any-return] # it is of that kind
+
+
+def _metrics_of(registry: CollectorRegistry) -> Metrics:
+    """Return the registry's metrics; where others hold their names, metrics that no registry serves."""
+    try:
+        return Metrics.of(registry)
+    except ValueError as clash:
+        _log.warning("the client is created, but its metrics are not served: %s", clash)
+        return Metrics()
+
+
+def _wrapper_for(kind: Any, *, asynchronous: bool) -> type:
+    """Return the class that wraps consumers of this kind."""
+    if asynchronous:
+        from confluent_kafka.aio import AIOConsumer  # noqa: PLC0415 - it imports asyncio
+
+        from groupwright.instrumentation._tracking.wrapped_aio import WrappedAIOConsumer  # noqa: PLC0415 - as above
+
+        if isinstance(kind, type) and issubclass(kind, AIOConsumer):
+            return WrappedAIOConsumer
+    elif isinstance(kind, type) and issubclass(kind, confluent_kafka.Consumer):
+        return WrappedConsumer
+    raise TypeError(
+        f"{kind!r} is no client class of confluent-kafka. Pass a class such as confluent_kafka.Consumer, and "
+        "its "
+        "configuration: create_instrumented(Consumer, config)"
+    )
