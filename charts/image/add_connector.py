@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-from groupwright.pipeline.jobs.kafka import CONNECTOR
+from groupwright.pipeline.jobs import CONNECTOR
 from groupwright.testing._java.java import resolve_jars
 
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupwright.pipeline.decoding import COLUMNS, decode_batch
+from groupwright.pipeline._decoding import COLUMNS, decode_batch
 
 Fields = Mapping[str, Any]
 

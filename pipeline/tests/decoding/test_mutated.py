@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from groupwright.pipeline.decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
+from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 
 _BATCHES, _DAMAGED = 50, 2000
 _LONGEST = 1500

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.pipeline.jobs.errors import PipelineError
-from groupwright.pipeline.jobs.settings import settings_from
+from groupwright.pipeline._jobs.settings import settings_from
+from groupwright.pipeline.errors import PipelineError
 
 NEEDED = ("bootstrap_servers=localhost:9092", "tables=/data/tables")
 

@@ -18,9 +18,9 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
-from groupwright.pipeline.jobs.kafka import CONNECTOR
+from groupwright.pipeline import Tables, open_tables
+from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
-from groupwright.pipeline.tables import Tables, open_tables
 from groupwright.testing import LocalKafka, find_java, resolve_jars
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from groupwright.pipeline import Batch, TablesError, open_tables
+from groupwright.pipeline._tables.parquet import GRACE_SECONDS, ParquetTables
 from groupwright.pipeline.schemas import END_OFFSETS
-from groupwright.pipeline.tables import Batch, TablesError, open_tables
-from groupwright.pipeline.tables.parquet import GRACE_SECONDS, ParquetTables
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline.decoding import DECODED
+from groupwright.pipeline._decoding import DECODED
+from groupwright.pipeline._transforms import base, churn, lag, rebalances
 from groupwright.pipeline.schemas import Table
-from groupwright.pipeline.transforms import base, churn, lag, rebalances
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from groupwright.assignors import Assignor
-from groupwright.pipeline.what_if.history import KnownTopic
-from groupwright.pipeline.what_if.loading import LoadedAssignor, load_assignor
-from groupwright.pipeline.what_if.planning import Planner
-from groupwright.pipeline.what_if.play import play_group
+from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
+from groupwright.pipeline._what_if.plan_cache import PlanCache
+from groupwright.pipeline._what_if.replay import replay_group
 
 _TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 _ROWS = pa.schema(
@@ -83,7 +83,7 @@ class Past:
             load_assignor(each) if isinstance(each, str) else LoadedAssignor(each.name, each, is_ours=False)
             for each in assignors
         ]
-        table = play_group("billing", self.table(), loaded, topics or {}, Planner())
+        table = replay_group("billing", self.table(), loaded, topics or {}, PlanCache())
         played: dict[str, list[dict[str, Any]]] = {}
         for row in table.to_pylist():
             played.setdefault(row["assignor"], []).append(row)

@@ -1,6 +1,6 @@
 """The commands `groupwright pipeline ...`: jobs on a Spark that they start, on this machine.
 
-On a cluster `spark-submit` runs the same jobs (`groupwright.pipeline.jobs.main`).
+On a cluster `spark-submit` runs the same jobs (`groupwright.pipeline.main`).
 """
 
 import logging
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from groupwright.pipeline.jobs.batch import Progress
-    from groupwright.pipeline.jobs.settings import Settings
+    from groupwright.pipeline.jobs import Progress, Settings
 
 app = typer.Typer(no_args_is_help=True, help="The life of every consumer group, in tables, on Spark.")
 
@@ -44,8 +43,8 @@ def stream(values: Values = None, *, config: Config = None) -> None:
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
     with _pipeline("stream", values, config) as (spark, settings):
-        from groupwright.pipeline.jobs.main import stop_on_signals  # noqa: PLC0415 - needs Spark
-        from groupwright.pipeline.jobs.stream import run_stream  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - as above
+        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - needs Spark
 
         run_stream(spark, settings, stop_on_signals(), typer.echo)
 
@@ -60,7 +59,7 @@ def batch(values: Values = None, *, config: Config = None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
         from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
 
-        from groupwright.pipeline.jobs.batch import run_batch  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_batch  # noqa: PLC0415 - as above
 
         columns = (BarColumn(), MofNCompleteColumn(), "offsets", TimeRemainingColumn())
         with Bar(*columns) as bar:
@@ -165,7 +164,7 @@ def _pipeline(
 ) -> "Iterator[tuple[SparkSession, Settings]]":
     """Read the settings and start Spark."""
     with _said(job):
-        from groupwright.pipeline.jobs.settings import settings_from  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline.jobs import settings_from  # noqa: PLC0415 - needs Spark
 
         settings = settings_from(values or (), config)
         with local_spark(job, settings.spark) as spark:

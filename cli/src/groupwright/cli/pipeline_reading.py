@@ -7,12 +7,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
-from groupwright.pipeline import schemas
-from groupwright.pipeline.jobs.derive import with_consumer_members
-from groupwright.pipeline.jobs.errors import in_a_line
-from groupwright.pipeline.jobs.settings import Settings
+from groupwright.pipeline import open_tables, schemas
+from groupwright.pipeline.errors import spark_errors
+from groupwright.pipeline.jobs import Settings, with_consumer_members
 from groupwright.pipeline.report import write_report
-from groupwright.pipeline.tables import open_tables
 from groupwright.pipeline.what_if import compare, findings, run_what_if
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -26,7 +24,7 @@ def tell_what_if(spark: SparkSession, settings: Settings, assignors: Sequence[st
         GroupwrightError: An assignor cannot be had, or the tables not be read.
     """
     console = Console(highlight=False)
-    with in_a_line("what-if"), console.status("playing the history"):
+    with spark_errors("what-if"), console.status("playing the history"):
         played = _play(read_all(spark, settings), assignors)
         summary = compare(played).persist()
         if out is not None:
@@ -45,7 +43,7 @@ def make_report(
     Raises:
         GroupwrightError: An assignor cannot be had, or the tables not be read.
     """
-    with in_a_line("the report"):
+    with spark_errors("the report"):
         tables = dict(read_all(spark, settings))
         if assignors:
             tables["what_if"] = compare(_play(tables, assignors)).persist()

@@ -25,8 +25,7 @@ def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterat
     Raises:
         GroupwrightError: There is no Java, or the connector cannot be had.
     """
-    from groupwright.pipeline.jobs.kafka import CONNECTOR  # noqa: PLC0415 - needs Spark, which may be missing
-    from groupwright.pipeline.jobs.session import local_session  # noqa: PLC0415 - as above
+    from groupwright.pipeline.jobs import CONNECTOR, local_session  # noqa: PLC0415 - Spark may be missing
 
     spark = local_session(
         f"groupwright {name}",

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from groupwright.pipeline.jobs.settings import SETTINGS
+from groupwright.pipeline._jobs.settings import SETTINGS
 from groupwright.pipeline.schemas import TABLES, Table
 
 _HEAD = """\

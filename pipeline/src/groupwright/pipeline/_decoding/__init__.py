@@ -1,0 +1,18 @@
+"""Bytes of `__consumer_offsets` as columns: every kind of record, every version, and what is malformed kept aside."""
+
+from groupwright.pipeline._decoding.dataframe import decode, decode_offset_commits
+from groupwright.pipeline._decoding.records import MALFORMED, UNKNOWN, decode_batch, decode_commits_batch
+from groupwright.pipeline._decoding.schema import COLUMNS, COMMITS, DECODED, RAW
+
+__all__ = [
+    "COLUMNS",
+    "COMMITS",
+    "DECODED",
+    "MALFORMED",
+    "RAW",
+    "UNKNOWN",
+    "decode",
+    "decode_batch",
+    "decode_commits_batch",
+    "decode_offset_commits",
+]

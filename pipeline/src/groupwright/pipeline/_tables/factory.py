@@ -1,0 +1,74 @@
+"""Opening tables by the name of their format."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from groupwright.pipeline._tables.lakehouse import DeltaTables, IcebergTables
+from groupwright.pipeline._tables.parquet import ParquetTables
+from groupwright.pipeline._tables.protocol import Tables
+from groupwright.pipeline.errors import TablesError
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    open: Callable[[SparkSession, str], Tables]
+    needs: str | None = None
+    """A class of its jars."""
+    extension: str | None = None
+    """What `spark.sql.extensions` must name."""
+    jars: str = ""
+
+
+_FORMATS = {
+    "parquet": _Format(ParquetTables),
+    "delta": _Format(
+        DeltaTables,
+        "io.delta.tables.DeltaTable",
+        "io.delta.sql.DeltaSparkSessionExtension",
+        "io.delta:delta-spark_2.13:4.0.0",
+    ),
+    "iceberg": _Format(
+        IcebergTables,
+        "org.apache.iceberg.spark.SparkCatalog",
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
+    ),
+}
+FORMATS = tuple(_FORMATS)
+"""The formats that there are."""
+
+
+def open_tables(spark: SparkSession, root: str, format_: str = "parquet") -> Tables:
+    """Open the tables of a root.
+
+    Args:
+        spark: Has what the format needs.
+        root: Their folder, as a path or a URI; of Iceberg, `catalog.namespace`.
+        format_: One of `FORMATS`.
+
+    Raises:
+        TablesError: There is no such format, or this Spark has not what it needs.
+    """
+    try:
+        wanted = _FORMATS[format_]
+    except KeyError:
+        raise TablesError(
+            f"no format of tables is named {format_!r}; there are: {', '.join(FORMATS)}"
+        ) from None
+    if wanted.needs and not _has_class(spark, wanted.needs):
+        raise TablesError(
+            f"tables as {format_} need its jars, and this Spark has no {wanted.needs}: start it with "
+            f"spark.jars.packages={wanted.jars} (or a version that fits your Spark)"
+        )
+    if wanted.extension and wanted.extension not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise TablesError(
+            f"tables as {format_} need spark.sql.extensions={wanted.extension} when Spark starts"
+        )
+    return wanted.open(spark, root)
+
+
+def _has_class(spark: SparkSession, name: str) -> bool:
+    found = getattr(spark._jvm, name)  # noqa: SLF001 - Spark has no other way to its class path
+    return type(found).__name__ == "JavaClass"

@@ -1,0 +1,95 @@
+"""What our assignors give whom, remembered by structure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from groupwright.assignors import NOBODY, assign, by_name
+from groupwright.assignors.indexed import min_moves, sticky_owners
+from groupwright.pipeline._what_if.group_shape import GroupShape, Owners, ShapeKey
+
+_BUDGET = 2**26  # bytes of plans, roughly
+_ENTRY = 200  # bytes that a plan takes besides its arrays
+_MOST_ROUNDS = 8
+
+
+class NotSettledError(Exception):
+    """A cooperative assignor goes on withholding partitions."""
+
+
+@dataclass(slots=True)
+class PlanCache:
+    """Works out plans, and remembers them: histories meet the same structure, owned alike, again and again.
+
+    One belongs to one worker; what it remembers is bounded, and changes no result.
+    """
+
+    _structures: dict[ShapeKey, GroupShape] = field(default_factory=dict)
+    _plans: dict[tuple[GroupShape, str, bytes], Owners] = field(default_factory=dict)
+    _fewest: dict[tuple[GroupShape, bytes], int] = field(default_factory=dict)
+    _size: int = 0
+
+    def structure(self, key: ShapeKey) -> GroupShape:
+        """Return the structure of this key."""
+        known = self._structures.get(key)
+        if known is None:
+            known = self._structures[key] = GroupShape(key)
+            self._grow(64 * (known.partitions + known.members) + 4096)
+        return known
+
+    def fixed(self, name: str, structure: GroupShape) -> Owners:
+        """Return the plan of `range` or `roundrobin`, which do not look at what members own."""
+        return self._remembered(
+            (structure, name, b""),
+            lambda: structure.layout.owners(assign(by_name(name), structure.group)),
+        )
+
+    def sticky(self, structure: GroupShape, owned: Owners) -> Owners:
+        """Return the plan of `sticky`: the best balance there is, with the fewest moves."""
+        return self._remembered(
+            (structure, "sticky", owned.tobytes()),
+            lambda: sticky_owners(structure.group, structure.layout, owned),
+        )
+
+    def fewest_moves(self, structure: GroupShape, owned: Owners) -> int:
+        """Return how many partitions the best assignment moves: what `sticky` moves, which is the best that there is."""
+        key = (structure, owned.tobytes())
+        plan = self._plans.get((structure, "sticky", key[1]))
+        if plan is not None:
+            return int(np.count_nonzero((owned != NOBODY) & (owned != plan)))
+        if key not in self._fewest:
+            moves = min_moves(structure.group, structure.layout, owned)
+            self._grow(_ENTRY + len(key[1]))
+            self._fewest[key] = moves
+        return self._fewest[key]
+
+    def settled(self, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:
+        """Return what `cooperative-sticky` comes to, and after how many rebalances.
+
+        It plans as `sticky` does, and withholds what somebody else must give up first, until there is nothing to
+        withhold.
+        """
+        for rounds in range(1, _MOST_ROUNDS + 1):
+            wanted = self.sticky(structure, owned)
+            withheld = (owned != NOBODY) & (wanted != owned)
+            if not withheld.any():
+                return wanted, rounds
+            owned = np.where(withheld, np.int32(NOBODY), wanted)
+        raise NotSettledError(f"partitions are still withheld after {_MOST_ROUNDS} rebalances")
+
+    def _remembered(self, key: tuple[GroupShape, str, bytes], plan: Callable[[], Owners]) -> Owners:
+        known = self._plans.get(key)
+        if known is None:
+            known = plan()
+            self._grow(_ENTRY + len(key[2]) + known.nbytes)
+            self._plans[key] = known
+        return known
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > _BUDGET:
+            self._plans.clear()
+            self._fewest.clear()
+            self._structures.clear()
+            self._size = 0
