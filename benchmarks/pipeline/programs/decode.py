@@ -1,7 +1,8 @@
 """Decodes records on Spark, and prints in a line of JSON what it took.
 
-Arguments: the cores (Spark's, and those that the process may use), what to do (`decode` or `decode_offset_commits`), how
-many times, and either a folder of Parquet or a number of records to be made on the fly.
+Arguments: the cores (Spark's, and those that the process may use), what to do (`decode` or
+`decode_offset_commits`), how many times, and either a folder of Parquet or a number of records to be made on
+the fly.
 """
 
 import json

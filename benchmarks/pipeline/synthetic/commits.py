@@ -1,4 +1,4 @@
-"""Records of committed offsets, written for many numbers at once: record `i` is the same in any batch."""
+"""Synthetic records of committed offsets, vectorized: record `i` is the same in any batch."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from groupwright.pipeline._decoding.schema import RAW
 Bytes = npt.NDArray[np.uint8]
 
 LOG_END = 2**60
-"""Offsets in the log go up to here; they have gaps, as those of a compacted topic have."""
+"""Upper bound of log offsets, which have gaps as in a compacted topic."""
 
 _DIGITS = 7
 _RATE = 100
@@ -21,7 +21,8 @@ _HASHES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 def commit_batch(fleet: Fleet, numbers: Numbers) -> pa.RecordBatch:
     """Return the raw records of these numbers, from 0 to `fleet.commits`, as rows of `RAW`.
 
-    Groups and their partitions commit in turn. Keys have version 1, and values version 3, as brokers write them.
+    Groups and their partitions commit in turn. Keys have version 1, and values version 3, as brokers write
+    them.
     """
     turns, slots = np.divmod(numbers, fleet.groups * fleet.topics * fleet.partitions)
     groups, slots = np.divmod(slots, fleet.topics * fleet.partitions)

@@ -1,4 +1,4 @@
-"""History on Spark, made as it is read: nothing of it is held."""
+"""Synthetic history on Spark, generated lazily as it is read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -16,7 +16,7 @@ from groupwright.pipeline._decoding.schema import RAW
 
 
 class HistoryKind(StrEnum):
-    """What there is in a history of raw records."""
+    """Kinds of raw records in a history."""
 
     COMMITS = "commits"
     """Committed offsets, and their tombstones."""
@@ -34,10 +34,10 @@ def history(
     """Return the raw records of a fleet's history, as Spark's Kafka source would give them.
 
     Args:
-        spark: Where.
-        fleet: Whose.
-        kinds: Which records.
-        slices: In how many partitions of Spark; its default parallelism if it is None.
+        spark: The session.
+        fleet: The groups.
+        kinds: The kinds of records.
+        slices: Number of Spark partitions; by default Spark's default parallelism.
     """
     wanted = set(kinds)
     parts = []
@@ -46,7 +46,7 @@ def history(
     if HistoryKind.GENERATIONS in wanted:
         parts.append(_by_group(spark, fleet, RAW, generation_batch, slices))
     if not parts:
-        raise ValueError("A history needs records of some kind: name one of Kind, or leave kinds out")
+        raise ValueError("A history needs records of some kind: name one of HistoryKind, or leave kinds out")
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     return records.selectExpr("key", "value", "'__consumer_offsets' AS topic", *RAW.names[2:])
 

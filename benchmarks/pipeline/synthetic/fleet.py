@@ -1,4 +1,4 @@
-"""A fleet of consumer groups and what becomes of each, from a few numbers and a seed."""
+"""A fleet of synthetic consumer groups and their timelines, from a few parameters and a seed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,13 +107,14 @@ class Fleet:
 
 @dataclass(frozen=True)
 class GroupTimeline:
-    """What becomes of one group.
+    """The generations of one group.
 
     Attributes:
         events: For each generation, why it began.
         alive: Which members are in each generation: a row a generation, a column a member that ever was.
         subscribed: Which topics members want in each generation: [generation, member, topic].
-        starts: The partitions of a member run from here, in each generation and topic: [generation, member, topic].
+        starts: The partitions of a member run from here, in each generation and topic: [generation, member,
+            topic].
         ends: To here.
     """
 
@@ -125,7 +126,7 @@ class GroupTimeline:
 
     @classmethod
     def of(cls, fleet: Fleet, group: int) -> "GroupTimeline":
-        """Return the life of a group."""
+        """Return the timeline of a group."""
         random = np.random.default_rng([fleet.seed, group])
         chosen = random.choice(len(_EVENTS), size=fleet.generations, p=_WEIGHTS).tolist()
         chances = random.random(fleet.generations).tolist()

@@ -1,4 +1,4 @@
-"""What coordinators write when groups rebalance: generations of the classic protocol, and records of KIP-848."""
+"""Synthetic records of rebalances: generations of the classic protocol, and records of KIP-848."""
 
 import uuid
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rows of the tables `group_generations` and `group_members`, made without records in between, for scale."""
+"""Synthetic rows of the tables `group_generations` and `group_members`, generated without records."""
 
 import numpy as np
 import pyarrow as pa

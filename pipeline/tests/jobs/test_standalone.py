@@ -1,7 +1,7 @@
 """What the README says of clusters, on Spark's own cluster manager: a master and a worker.
 
-The worker's PATH is not the submitter's, as on a machine of its own: its `python3` has neither pandas nor groupwright,
-and an executor that the command had not told which Python to take would end there.
+The worker's PATH is not the submitter's, as on a machine of its own: its `python3` has neither pandas nor
+groupwright, and an executor that the command had not told which Python to take would end there.
 """
 
 import os
@@ -39,7 +39,7 @@ IVY = """
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What an administrator has set on every machine: Java, addresses, a Maven repository, and small sizes."""
+    """The environment of every machine: Java, addresses, a Maven repository, and small sizes."""
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "ivysettings.xml").write_text(IVY.format(maven_cache().as_uri()))

@@ -1,4 +1,4 @@
-"""Run by `test_lakes.py` on a Spark of its own, with Delta's and Iceberg's jars: what tables promise, in both."""
+"""Run by `test_lakehouse.py` on a separate Spark with Delta's and Iceberg's jars: tests of `Tables`."""
 
 import sys
 from datetime import UTC, date, datetime

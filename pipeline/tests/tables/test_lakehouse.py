@@ -18,7 +18,7 @@ _THEIRS = ("delta-", "iceberg-")
 def test_delta_and_iceberg_add_once_and_replace_dates_whole(tmp_path: Path) -> None:
     """On a Spark of its own: its extensions are settled when its JVM starts."""
     jars = [jar for jar in resolve_jars(DELTA, ICEBERG) if jar.name.startswith(_THEIRS)]
-    program = Path(__file__).with_name("lakes_program.py")
+    program = Path(__file__).with_name("lakehouse_program.py")
     done = subprocess.run(
         [sys.executable, program, tmp_path, ",".join(map(str, jars))],
         capture_output=True,

@@ -47,7 +47,7 @@ class Past:
         racks: Mapping[str, str] | None = None,
         instances: Mapping[str, str] | None = None,
     ) -> "Past":
-        """Add a generation in which members got these shares; they subscribe to all topics, unless it is said."""
+        """Add a generation with these assignments; members subscribe to all topics unless specified."""
         self.offset += 1
         topics = sorted({topic for share in shares.values() for topic in share})
         where = {
@@ -80,7 +80,9 @@ class Past:
     ) -> dict[str, list[dict[str, Any]]]:
         """Return by assignor the rows of its generations."""
         loaded = [
-            load_assignor(each) if isinstance(each, str) else LoadedAssignor(each.name, each, is_ours=False)
+            load_assignor(each)
+            if isinstance(each, str)
+            else LoadedAssignor(each.name, each, is_builtin=False)
             for each in assignors
         ]
         table = replay_group("billing", self.table(), loaded, topics or {}, PlanCache())

@@ -1,4 +1,4 @@
-"""A user's assignor: found by its import path, played with an instance a member, and never in the way of the others."""
+"""Custom assignors: loaded by import path, replayed with one instance per member, isolated from others."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,8 @@ class FirstTakesAll(Assignor):
     name = "first-takes-all"
 
     def assign(self, group):
-        return {subs[0].id: {topic: range(group.topics[topic].partitions)} for topic, subs in group.subscribers().items()}
+        subscribers = group.subscribers()
+        return {subs[0].id: {topic: range(group.topics[topic].partitions)} for topic, subs in subscribers.items()}
 
 class WantsArguments(FirstTakesAll):
     def __init__(self, pins):
@@ -54,7 +55,7 @@ def test_it_is_found_by_its_import_path_and_played(past: Any, column: Any) -> No
     [
         ("rnage", "no assignor is named 'rnage'; there are: cooperative-sticky, range, roundrobin, sticky"),
         ("our_rules:", "an import path is package.module:Class"),
-        ("no_such_rules:Any", "module 'no_such_rules' cannot be imported"),
+        ("no_such_rules:Any", "cannot import module 'no_such_rules'"),
         ("broken_rules:Any", "No module named 'nowhere_to_be_found'"),
         ("our_rules:Missing", "module 'our_rules' has no class 'Missing'"),
         ("our_rules:NOT_A_CLASS", "has no class 'NOT_A_CLASS'"),
@@ -149,14 +150,15 @@ def test_nonsense_is_refused_as_a_leader_refuses_it(joined: Any, column: Any) ->
 def test_a_cooperative_one_may_not_give_what_somebody_still_owns(joined: Any, column: Any) -> None:
     errors = column(joined.play(HandsOverAtOnce)["hands-over-at-once"], "error")
     assert errors[1] == (
-        "AssignorError: it is cooperative, but gives partition 0 of 'orders' to 'b' while 'a' still owns it"
+        "AssignorError: the assignor is cooperative, but assigns partition 0 of 'orders' to 'b' while "
+        "'a' still owns it"
     )
 
 
 def test_a_cooperative_one_that_never_settles_is_told(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"orders": [0, 1, 2, 3]}}).generation(2, {"a": {"orders": [0, 1, 2, 3]}})
     errors = column(past.play(Withholds)["withholds"], "error")
-    assert errors == [None, "NotSettledError: it still withholds partitions after 8 rebalances"]
+    assert errors == [None, "NotSettledError: the assignor still withholds partitions after 8 rebalances"]
 
 
 def test_every_member_has_an_instance_that_hears_of_what_it_got(joined: Any, column: Any) -> None:

@@ -6,8 +6,9 @@ from groupwright.pipeline._what_if.history import KnownTopic
 
 
 def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(past: Any, column: Any) -> None:
-    # range cuts 6 partitions in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: 2 leaves a, 4 and 5 leave b; then, without a, in
-    # 0-2 and 3-5: 3 leaves b. sticky gives c one of each, and in the end gives out what a had, no more.
+    # range cuts 6 partitions in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: 2 leaves a, 4 and 5 leave b; then,
+    # without a, in 0-2 and 3-5: 3 leaves b. sticky gives c one of each, and in the end gives out what a had,
+    # no more.
     past.generation(1, {"a": {"orders": range(6)}})
     past.generation(2, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
     past.generation(3, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
@@ -23,7 +24,8 @@ def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(pas
 
 
 def test_each_assignor_plays_its_own_history(past: Any, column: Any) -> None:
-    # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5 leave b.
+    # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5
+    # leave b.
     past.generation(1, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
     past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
     played = past.play("roundrobin")
@@ -53,7 +55,8 @@ def test_a_table_of_topics_wins_over_what_was_seen(past: Any, column: Any) -> No
 
 
 def test_partitions_with_no_replica_in_their_consumers_rack_are_far(past: Any, column: Any) -> None:
-    # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were far.
+    # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were
+    # far.
     topics = {"orders": KnownTopic(4, (("r1",), ("r2",), ("r1",), ("r2",)))}
     past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
     past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})

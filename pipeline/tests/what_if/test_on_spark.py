@@ -16,7 +16,7 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 @pytest.fixture
 def tables(spark: SparkSession) -> Any:
-    """Three groups of consumers, one of them a name that hurts, and a Connect group, in each two generations."""
+    """Three consumer groups, one with special characters, and a Connect group, two generations each."""
     generations, members = [], []
 
     def record(

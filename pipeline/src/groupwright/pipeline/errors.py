@@ -12,7 +12,7 @@ _MAX_LENGTH = 400
 
 
 class PipelineError(GroupwrightError):
-    """A job cannot start or continue. The message gives the reason and the remedy."""
+    """A job cannot start or continue. The message names the reason and the remedy."""
 
 
 class TablesError(GroupwrightError):

@@ -1,4 +1,4 @@
-"""The jobs that write the tables: `run_stream` follows the cluster, `run_batch` reads up to a time or to offsets."""
+"""The jobs that write the tables: `run_stream` follows the cluster, `run_batch` ends at a time or offsets."""
 
 from groupwright.pipeline._jobs.batch import Progress, run_batch
 from groupwright.pipeline._jobs.derive import with_consumer_members

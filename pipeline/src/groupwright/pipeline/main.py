@@ -1,6 +1,6 @@
-"""What `spark-submit` runs: `main.py stream|batch [--config FILE] [KEY=VALUE]...`.
+"""Entry point for `spark-submit`: `main.py stream|batch [--config FILE] [KEY=VALUE]...`.
 
-Needs no terminal: what it does goes to the log, and an error to standard error with exit status 1.
+Progress and errors are logged to standard error. The exit status is 1 after an error.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _log = logging.getLogger("groupwright.pipeline")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a job to its end, and return the exit status."""
+    """Run a job, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("job", choices=("stream", "batch"))
     parser.add_argument("--config", type=Path, help="a TOML file of settings")
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = settings_from(options.settings, options.config)
         _log.info("%s with %r", options.job, settings)
         spark = cluster_session(f"groupwright {options.job}")
-        stop = stop_on_signals()  # Spark has put its own in place
+        stop = stop_on_signals()  # after Spark has installed its own handlers
         stop_on_signals_to_jvm(spark, stop)
         try:
             if options.job == "stream":
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def stop_on_signals() -> Event:
-    """Return an event that SIGTERM and SIGINT set from now on."""
+    """Install handlers for SIGTERM and SIGINT, and return the event that they set."""
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -61,9 +61,9 @@ def stop_on_signals() -> Event:
 
 
 def stop_on_signals_to_jvm(spark: SparkSession, stop: Event) -> None:
-    """Let SIGTERM and SIGINT set the event where they reach the JVM: of `spark-submit` it is the process that is known.
+    """Set the event also for SIGTERM and SIGINT sent to the JVM, which is the main process of `spark-submit`.
 
-    Without it the JVM would end at once, and leave this process without a Spark in the middle of a batch.
+    Otherwise the JVM would exit at once, in the middle of a batch.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no other way to its JVM
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what the tables say: `write_report`."""
+"""A self-contained HTML report of the tables: `write_report`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,17 +24,18 @@ def write_report(
 ) -> Path:
     """Write the page, and return its path.
 
-    The page needs no network and no script. However large the history is, it shows the worst, the busiest and the last,
-    and says what it leaves out: all is counted on Spark, and only that is collected.
+    The page needs no network and no scripts. Its size does not depend on the history's: it shows the groups
+    with the highest numbers and the latest rebalances, and states what it leaves out. Spark aggregates before
+    rows are collected.
 
     Args:
-        tables: The tables that there are, by name: `rebalances`, `group_members`, `client_events`, `lag`, `churn`,
-            `what_if`; others are not looked at. A section whose table is missing or empty says why it shows nothing.
-        out: The file; its folder is made, and one that is there is written over.
-        made_at: When, with a time zone; it stands on the page.
-        source: Where the tables come from; it stands on the page.
+        tables: Tables by name: `rebalances`, `group_members`, `client_events`, `lag`, `churn`, `what_if`;
+            others are ignored. A section without data states the reason.
+        out: The file to write; its folder is created if needed, and an existing file is overwritten.
+        made_at: Time of creation, with a time zone, shown on the page.
+        source: Location of the tables, shown on the page.
         group: The group of the timeline and the ownership map; by default the one with the most rebalances.
-        limits: How much the page shows at most.
+        limits: Limits of the page's size.
     """
     limits = limits or Limits()
     facts = query_facts(tables, limits, group)

@@ -1,4 +1,4 @@
-"""Bytes of `__consumer_offsets` as columns: every kind of record, every version, and what is malformed kept aside."""
+"""Decoder of `__consumer_offsets`: records of all kinds and versions to columns, malformed ones apart."""
 
 from groupwright.pipeline._decoding.dataframe import decode, decode_offset_commits
 from groupwright.pipeline._decoding.records import MALFORMED, UNKNOWN, decode_batch, decode_commits_batch

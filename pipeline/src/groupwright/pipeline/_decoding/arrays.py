@@ -1,4 +1,4 @@
-"""Arrow's arrays of what cursors found: cut out of one buffer, without an object a row."""
+"""Arrow arrays from decoded positions, sliced from one buffer without creating an object per row."""
 
 from collections.abc import Mapping
 
@@ -13,33 +13,33 @@ _UUID_CHARACTERS = 22
 
 
 def integers(numbers: Numbers, kind: pa.DataType, none: int | None = None) -> pa.Array:
-    """Return the numbers; null where they are `none`."""
+    """Return an integer array, null where the value is `none`."""
     cast = numbers.astype(kind.to_pandas_dtype())
     return pa.array(cast, kind, mask=None if none is None else _mask(np.equal(numbers, none)))
 
 
 def times(milliseconds: Numbers, kind: pa.DataType) -> pa.Array:
-    """Return instants of milliseconds since 1970; null where there is none (negative) or too late to be held."""
+    """Return timestamps from milliseconds since 1970, null where negative or out of range."""
     none = (milliseconds < 0) | (milliseconds > np.iinfo(np.int64).max // 1000)
     micros = np.where(none, 0, milliseconds) * 1000
     return pa.array(micros, pa.int64(), mask=_mask(none)).view(kind)
 
 
 def byte_strings(buffer: Bytes, starts: Numbers, ends: Numbers, null: Flags | None = None) -> pa.Array:
-    """Return the bytes of stretches that follow one another in the buffer; null where it is said."""
+    """Return the byte strings at ascending ranges of the buffer, with nulls as given."""
     count = starts.size
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[:-1:2] = starts
     offsets[1::2] = ends
     offsets[-1] = offsets[-2] if count else 0
-    # The stretches and the gaps between them, by turns, are one array over the whole buffer.
+    # One array over the whole buffer, in which the ranges alternate with the gaps between them.
     both = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)])
     wanted = pa.array(np.arange(0, 2 * count, 2), mask=None if null is None else _mask(null))
     return both.take(wanted)
 
 
 def strings(cursor: BatchCursor, starts: Numbers, ends: Numbers, null: Flags | None, what: str) -> pa.Array:
-    """Return the strings in these stretches; rows whose bytes are not UTF-8 are refused, and their string is empty."""
+    """Return the strings at these ranges; rows with invalid UTF-8 are rejected and have empty strings."""
     found = byte_strings(cursor.buffer, starts, ends, null)
     try:
         return found.cast(pa.string())
@@ -58,10 +58,10 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def uuids(cursor: BatchCursor, starts: Numbers, *, none_if_zero: bool = False) -> pa.Array:
-    """Return UUIDs as Kafka writes them: 22 characters of base64 for URLs."""
+    """Return UUIDs in Kafka's format: 22 characters of URL-safe base64."""
     size = starts.size
     padded = np.zeros((size, 18), np.uint8)
-    # A row that was refused may have fewer bytes than a UUID, but the margin is behind it.
+    # A rejected row may have fewer bytes than a UUID; the margin makes the read safe.
     padded[:, :_UUID_BYTES] = cursor.buffer[starts[:, None] + np.arange(_UUID_BYTES)]
     triples = padded.reshape(size, 6, 3).astype(np.uint32)
     joined = (triples[..., 0] << 16) | (triples[..., 1] << 8) | triples[..., 2]
@@ -75,14 +75,14 @@ def uuids(cursor: BatchCursor, starts: Numbers, *, none_if_zero: bool = False) -
 
 
 def lists(counts: Numbers, values: pa.Array) -> pa.Array:
-    """Return lists of so many values each, on end."""
+    """Return lists of consecutive values, with these lengths."""
     offsets = np.zeros(counts.size + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
 def structs(columns: Mapping[str, pa.Array], shape: pa.StructType, length: int) -> pa.Array:
-    """Return structs of this shape; a field of which there is no column is null."""
+    """Return structs of this type; fields without a column are null."""
     arrays = [
         columns[child.name] if child.name in columns else pa.nulls(length, child.type) for child in shape
     ]
@@ -92,7 +92,7 @@ def structs(columns: Mapping[str, pa.Array], shape: pa.StructType, length: int) 
 def scatter(
     parts: list[tuple[Numbers, pa.Array]], length: int, kind: pa.DataType, wanted: Flags | None = None
 ) -> pa.Array:
-    """Return one array made of parts, each with the rows that it fills; other rows are null.
+    """Combine parts, each with the rows that it fills; other rows are null.
 
     Args:
         parts: For each part its rows, none of which another part has, and its values.
@@ -116,7 +116,7 @@ def scatter(
 
 
 def only(array: pa.Array, wanted: Flags) -> pa.Array:
-    """Return the array with null wherever it is not wanted."""
+    """Return the array with null outside the mask."""
     if wanted.all():
         return array
     if not wanted.any():

@@ -1,8 +1,9 @@
-"""ConsumerProtocol inside group metadata: what members of classic groups asked for, and what they got.
+"""ConsumerProtocol in group metadata: subscriptions and assignments of the members of classic groups.
 
-The formats are those of Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3; as
-Kafka does, a newer version is taken for version 3. The user data of the assignors `sticky` and `cooperative-sticky`
-is what Kafka's `StickyAssignor` (versions 0 and 1) and `CooperativeStickyAssignor` write.
+The formats are those of Kafka's `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0
+to 3; as Kafka does, a newer version is taken for version 3. The user data of the assignors `sticky` and
+`cooperative-sticky` is what Kafka's `StickyAssignor` (versions 0 and 1) and `CooperativeStickyAssignor`
+write.
 """
 
 import numpy as np
@@ -35,10 +36,10 @@ _ASSIGNMENT = Struct((("partitions", _PARTITIONS), ("user_data", _NULLABLE_BYTES
 
 
 def decode_subscriptions(data: pa.Array, protocols: pa.Array) -> pa.Array:
-    """Return what subscriptions say, as structs of `SUBSCRIPTION`; null where there are no bytes.
+    """Decode subscriptions to structs of `SUBSCRIPTION`; null where there are no bytes.
 
-    Where the bytes, or the user data of a sticky assignor, are malformed, `error` says why, and what could not be
-    read is null. A negative generation, which stands for none, is null too.
+    Where the bytes, or the user data of a sticky assignor, are malformed, `error` says why, and what could
+    not be read is null. A negative generation, which stands for none, is null too.
 
     Args:
         data: The bytes.
@@ -68,7 +69,7 @@ def decode_subscriptions(data: pa.Array, protocols: pa.Array) -> pa.Array:
 
 
 def decode_assignments(data: pa.Array) -> pa.Array:
-    """Return what assignments say, as structs of `ASSIGNMENT`; as `decode_subscriptions` does.
+    """Decode assignments to structs of `ASSIGNMENT`, like `decode_subscriptions`.
 
     A coordinator keeps no bytes for a member to which the leader gave nothing at all.
     """
@@ -96,7 +97,7 @@ def _versions(cursor: BatchCursor) -> Numbers:
 
 
 def _read_user_data(columns: dict[str, pa.Array], protocols: pa.Array, errors: list[str | None]) -> None:
-    """Put what sticky assignors wrote into the columns."""
+    """Add the sticky assignors' user data to the columns."""
     data = columns["user_data"]
     cursor = BatchCursor.over(data)
     starts = cursor.at

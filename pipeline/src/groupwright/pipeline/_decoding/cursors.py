@@ -1,10 +1,9 @@
-"""Places in the bytes of many records, from where values are read off all of them at once.
+"""Positions in the bytes of many records, for reading a value of each of them at once.
 
-A cursor holds one position a row, in one buffer that all rows share. Reading a field reads it of every row and
-advances every row's position, so that a batch of records costs a few dozen array operations and no Python object a
-record. Every length is compared with the bytes that are left before anything is made of it. Nothing here raises
-because of what the bytes say: a row whose bytes are not what they should be is refused, with the reason and the place,
-and what is read of it from then on means nothing.
+A cursor holds one position per row, in a buffer that all rows share. Reading a field reads it in every row
+and advances every position, so a batch costs a few dozen array operations and no Python object per record.
+Every length is checked against the remaining bytes before it is used. Invalid bytes never raise: the row is
+rejected, with the reason and position, and values read from it afterwards are undefined.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 MARGIN = 16
-"""Zeros behind all rows: a number may be read at any place up to a row's end, whether the row has it or not."""
+"""Zero bytes after the last row, so that a number can be read at any position without a bounds check."""
 
 _VARINT_BYTES = 5
 _VARINT_BITS = 7
@@ -28,16 +27,16 @@ _MORE = 0x80
 
 @dataclass
 class BatchCursor:
-    """A position in each of many rows.
+    """One position in each of many rows.
 
     Attributes:
-        buffer: The bytes of all rows, and `MARGIN` zeros.
-        at: What is to be read next, as a place in the buffer; never behind the row's end. Ascending.
-        ends: Where the rows end.
-        good: Which rows could be read so far.
-        reasons: Why rows were refused, in words; shared with all cursors that were made of this one.
-        why: For each row that is not good, its reason's number.
-        where: For each row that is not good, the place in the buffer.
+        buffer: The bytes of all rows, followed by `MARGIN` zeros.
+        at: `(rows,) int64`, the current position of each row in the buffer, ascending, at most the row's end.
+        ends: `(rows,) int64`, the end of each row in the buffer.
+        good: `(rows,) bool`, whether the row has been valid so far.
+        reasons: The reasons for rejected rows; shared with all cursors derived from this one.
+        why: `(rows,) int64`, index of the reason, for rejected rows.
+        where: `(rows,) int64`, the position in the buffer, for rejected rows.
     """
 
     buffer: Bytes
@@ -49,14 +48,14 @@ class BatchCursor:
     where: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with all rows good."""
+        """Start with all rows valid."""
         self.good = np.ones(self.at.size, np.bool_)
         self.why = np.zeros(self.at.size, np.int64)
         self.where = np.zeros(self.at.size, np.int64)
 
     @classmethod
     def over(cls, column: pa.Array) -> "BatchCursor":
-        """Return a cursor at the first byte of each of these byte strings; a null is as one without bytes."""
+        """Return a cursor at the start of each byte string; null counts as empty."""
         if not pa.types.is_binary(column.type):
             column = column.cast(pa.binary())
         _, offsets, data = column.buffers()
@@ -71,19 +70,19 @@ class BatchCursor:
         return cls(buffer, starts, ends)
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.at.size
 
     def take(self, rows: Numbers) -> "BatchCursor":
-        """Return a cursor of its own over some of the rows, all good, at the places where they are here."""
+        """Return an independent cursor over some of the rows, all valid, at their current positions."""
         return self.within(self.at[rows], self.ends[rows])
 
     def within(self, at: Numbers, ends: Numbers) -> "BatchCursor":
-        """Return a cursor over other stretches of the same buffer."""
+        """Return a cursor over other ranges of the same buffer."""
         return BatchCursor(self.buffer, at, ends, self.reasons)
 
     def refuse(self, bad: Flags, reason: str) -> None:
-        """Note that these rows are not what they should be; the first reason stays."""
+        """Reject rows; the first reason is kept."""
         bad = bad & self.good
         if bad.any():
             self.why[bad] = self._number_of(reason)
@@ -111,7 +110,7 @@ class BatchCursor:
         return self.reasons.index(reason)
 
     def errors(self, starts: Numbers) -> list[str | None]:
-        """Return for each row why it was refused, and at which byte, counted from its start; None if it is good."""
+        """Return the reason for each rejected row, with the byte offset in the row; None for valid rows."""
         errors: list[str | None] = [None] * len(self)
         bad = np.flatnonzero(~self.good)
         places = (self.where - starts)[bad]
@@ -120,14 +119,14 @@ class BatchCursor:
         return errors
 
     def number(self, kind: str, what: str) -> Numbers:
-        """Read a number of numpy's kind, such as `>i4`."""
+        """Read a number of a NumPy type, such as `>i4`."""
         view = self.view(kind)
         numbers = view[self.at].astype(np.int64)
         self.go_on(view.itemsize, what)
         return numbers
 
     def view(self, kind: str) -> npt.NDArray[Any]:
-        """Return the buffer as numbers: element i is the one that begins at byte i."""
+        """Return the buffer as overlapping numbers: element i starts at byte i."""
         dtype = np.dtype(kind)
         return np.ndarray(self.buffer.size - dtype.itemsize + 1, dtype, self.buffer, strides=(1,))
 
@@ -149,7 +148,7 @@ class BatchCursor:
         return numbers
 
     def go_on(self, sizes: Numbers | int, what: str) -> None:
-        """Go past so many bytes of each row; whose end comes earlier is refused, and stays where it is."""
+        """Skip bytes of each row; rows with too few bytes are rejected, and keep their position."""
         at = self.at + sizes
         beyond = at > self.ends
         if beyond.any():
@@ -158,14 +157,14 @@ class BatchCursor:
         self.at = at
 
     def span(self, sizes: Numbers, what: str) -> tuple[Numbers, Numbers]:
-        """Go past so many bytes of each row, and return where they start and end; what is refused has none."""
+        """Skip bytes of each row, and return their ranges, which are empty for rejected rows."""
         starts = self.at
         self.refuse(sizes < 0, f"{what}: a negative length")
         self.go_on(np.maximum(sizes, 0), what)
         return starts, self.at
 
     def counts(self, counts: Numbers, least: int, what: str) -> Numbers:
-        """Return the counts of lists whose elements have at least so many bytes: 0 where there is no room for them."""
+        """Return list lengths, or 0 for rows too short for that many elements of the given minimum size."""
         self.refuse(counts < 0, f"{what}: a negative count")
         self.refuse(counts * least > self.ends - self.at, f"{what}: a count beyond the end")
         return np.where(self.good, counts, 0)

@@ -11,20 +11,20 @@ from groupwright.pipeline._decoding.schema import COMMITS, DECODED, RAW
 
 
 def decode(records: DataFrame) -> DataFrame:
-    """Decode records of `__consumer_offsets`: one row a record, in any order.
+    """Decode records of `__consumer_offsets`: one row per record, in any order.
 
-    Works on streams as on tables. See the README of this package for the columns, and `decode_batch` for what becomes
-    of records that cannot be decoded.
+    Works on streams as on tables. See the README of this package for the columns, and `decode_batch` for what
+    becomes of records that cannot be decoded.
 
     Args:
-        records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp`, as Spark's Kafka
-            source has them; other columns are not looked at.
+        records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp`, as
+            Spark's Kafka source has them; other columns are not looked at.
     """
     return _decoded(records, decode_batch, DECODED)
 
 
 def decode_offset_commits(records: DataFrame) -> DataFrame:
-    """Decode committed offsets and their tombstones, and leave out all else; faster than `decode`.
+    """Decode only committed offsets and their tombstones, which is faster than `decode`.
 
     For who wants nothing else: malformed records are among what is left out.
 
@@ -32,7 +32,8 @@ def decode_offset_commits(records: DataFrame) -> DataFrame:
         records: As in `decode`.
 
     Returns:
-        Columns `log_partition`, `log_offset`, `log_time`, `group_id`, `tombstone` and those of `offset_commit`.
+        Columns `log_partition`, `log_offset`, `log_time`, `group_id`, `tombstone` and those of
+        `offset_commit`.
     """
     return _decoded(records, decode_commits_batch, COMMITS)
 

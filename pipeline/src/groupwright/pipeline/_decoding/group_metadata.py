@@ -1,4 +1,4 @@
-"""Generations of classic groups: their members' bytes of ConsumerProtocol, decoded."""
+"""Generations of classic groups, with the members' ConsumerProtocol bytes decoded."""
 
 from collections.abc import Mapping
 
@@ -16,8 +16,8 @@ _CONSUMER = "consumer"
 def with_consumer_protocol(generations: Mapping[str, pa.Array]) -> pa.Array:
     """Return the members of generations with subscription and assignment decoded.
 
-    They are null where the group's protocol type is not `consumer` (as that of Kafka Connect's workers), since their
-    bytes are then something else.
+    They are null where the group's protocol type is not `consumer` (as that of Kafka Connect's workers),
+    since their bytes are then something else.
 
     Args:
         generations: The columns of generations as they were read; members have bytes.

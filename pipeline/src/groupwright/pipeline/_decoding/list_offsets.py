@@ -1,7 +1,7 @@
-"""Where the elements of lists begin: each tells where the next one of its list is, so they are found one by one.
+"""Offsets of list elements: each element ends where the next starts, so they are located in turn.
 
-The first elements of all lists are found at once, then all second ones, and so on; few long lists that remain are
-walked alone. Either way the work is bounded by the bytes: an element has at least one.
+The first elements of all lists are found at once, then all second ones, and so on; few long lists that remain
+are walked alone. Either way the work is bounded by the bytes: an element has at least one.
 """
 
 from typing import Protocol
@@ -11,23 +11,23 @@ import numpy as np
 from groupwright.pipeline._decoding.cursors import MARGIN, BatchCursor, Numbers
 
 _FEW = 24
-"""Going on by one element in so many lists at once takes about as long as in each of them alone."""
+"""Number of lists at which one vectorized step costs as much as one step in each list alone."""
 
 _VARINT_SHIFTS = range(0, 35, 7)
 
 
 class ShortError(ValueError):
-    """Bytes that end before a value does, or that no such value begins with."""
+    """The bytes are too short for a value, or do not start with a valid one."""
 
 
 class Skippable(Protocol):
-    """What the elements of a list are."""
+    """Type of a list's elements."""
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """Go past one in each row."""
+        """Skip one element in each row."""
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """Return where the one ends that begins at this place, or raise a `ShortError`."""
+        """Return the end of the element at this position, or raise a `ShortError`."""
 
 
 def locate_elements(

@@ -1,4 +1,4 @@
-"""Kafka's messages in `__consumer_offsets`, as its definitions have them (4.3.1, and 3.9 where it had other ones).
+"""Kafka's message definitions for `__consumer_offsets` (of 4.3.1, and of 3.9 where they differ).
 
 Fields have the names of the decoded columns; those that no column has begin with `_`. Sources: Kafka's
 `group-coordinator/src/main/resources/common/message/*.json`.
@@ -18,7 +18,7 @@ SHARE_GROUP, STREAMS_GROUP = "share_group", "streams_group"
 
 @dataclass(frozen=True)
 class RecordKind:
-    """A kind of record.
+    """A kind of record of `__consumer_offsets`.
 
     Attributes:
         name: What decoded rows call it.
@@ -32,7 +32,7 @@ class RecordKind:
 
     @property
     def newest(self) -> int:
-        """The newest version of its value that is known."""
+        """The newest supported version of the value."""
         return max(self.values or (0,))
 
 
@@ -171,4 +171,4 @@ RECORD_KINDS: Mapping[int, RecordKind] = {
     **dict.fromkeys(range(10, 16), RecordKind(SHARE_GROUP)),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), RecordKind(STREAMS_GROUP)),
 }
-"""By the number that begins a record's key (Kafka's `CoordinatorRecordType`)."""
+"""Kinds by the type at the start of a record's key (Kafka's `CoordinatorRecordType`)."""

@@ -1,4 +1,4 @@
-"""Batches of records of `__consumer_offsets`, decoded: one row in, one row out."""
+"""Decoding of batches of `__consumer_offsets`: one row in, one row out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +30,15 @@ _NO_KIND = -1
 
 @dataclass
 class _Records:
-    """A batch while it is decoded.
+    """A batch that is being decoded.
 
     Attributes:
         keys: Over the keys.
         values: Over the values; of a tombstone nothing is read.
         tombstones: Which values are null.
         unknown: Which records are refused because they are of a kind or version that is not known here.
-        kinds: For each record its kind's place among the names, as far as its key's version and group could be read.
+        kinds: For each record its kind's place among the names, as far as its key's version and group could
+            be read.
         versions: For each record that is no tombstone its value's version, if that could be read.
     """
 
@@ -54,15 +55,15 @@ class _Records:
 
     @property
     def is_valued(self) -> Flags:
-        """Which records have a value that can be read on."""
+        """Whether each record has a value to decode."""
         return self.good & ~self.tombstones & ~self.unknown
 
 
 def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Decode raw records; the columns of both are said in `schema`.
+    """Decode raw records; `schema` has the columns of input and output.
 
-    A record that cannot be decoded, or that nobody knows, has a row with the reason and its bytes. Nothing that bytes
-    say raises, and the damage of one record changes no other row.
+    A record that cannot be decoded, or that nobody knows, has a row with the reason and its bytes. Nothing
+    that bytes say raises, and the damage of one record changes no other row.
 
     Args:
         batch: Rows of `RAW`; other columns are not looked at.
@@ -88,7 +89,7 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Decode committed offsets and their tombstones, and leave out all else, malformed records among it.
+    """Decode only committed offsets and their tombstones; malformed records are dropped too.
 
     Args:
         batch: As in `decode_batch`.
@@ -137,7 +138,7 @@ def _where(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _read_heads(records: _Records) -> dict[str, pa.Array]:
-    """Read what all records begin with: the key's version, the group, and the value's version."""
+    """Read the common start of all records: the key's version, the group, and the value's version."""
     keys, values = records.keys, records.values
     key_versions = keys.number(">i2", "key.version")
     has_version = keys.good.copy()
@@ -170,7 +171,7 @@ def _kinds_of(key_versions: Numbers) -> Numbers:
 
 
 def _read_structs(records: _Records, only: str | None = None) -> dict[str, tuple[Numbers, pa.Array]]:
-    """Read what the kinds have: for each its rows and its structs. Those of rows that are refused mean nothing.
+    """Read the values by kind: the rows and structs of each. Structs of rejected rows are undefined.
 
     Args:
         records: The records.
@@ -217,7 +218,7 @@ def _read_struct(
 
 
 def _put_back(cursor: BatchCursor, part: BatchCursor, rows: Numbers) -> None:
-    """Let the cursor go on where the one over some of its rows came to."""
+    """Advance the cursor to the positions of one over some of its rows."""
     cursor.refuse_with(part, rows)
     cursor.at = cursor.at.copy()
     cursor.at[rows] = part.at

@@ -1,4 +1,4 @@
-"""What a decoded record looks like, in Arrow: see the README for what each column says."""
+"""Arrow schemas of raw and decoded records; the README describes the columns."""
 
 import pyarrow as pa
 
@@ -24,12 +24,12 @@ SUBSCRIPTION = pa.struct(
         ("error", _STRING),
     ]
 )
-"""What a member of a classic group asked for."""
+"""Subscription of a member of a classic group."""
 
 ASSIGNMENT = pa.struct(
     [("version", _INT), ("partitions", TOPIC_PARTITIONS), ("user_data", _BINARY), ("error", _STRING)]
 )
-"""What it got."""
+"""Assignment of a member of a classic group."""
 
 CLASSIC_MEMBER = pa.struct(
     [
@@ -112,7 +112,7 @@ RAW = pa.schema(
         ("timestamp", TIMESTAMP),
     ]
 )
-"""What of the records is decoded: columns of Spark's Kafka source."""
+"""Input of the decoder: columns of Spark's Kafka source."""
 
 DECODED = pa.schema(
     [

@@ -1,8 +1,8 @@
 """Arrays and structs of Kafka's messages, read off many rows at once.
 
-What an array's elements are is found in two steps: where each begins, one after the other since each tells where the
-next one is, but for all rows together; then all elements of all rows are read as rows of their own. Flexible messages
-end their structs with tagged fields (KIP-482).
+What an array's elements are is found in two steps: where each begins, one after the other since each tells
+where the next one is, but for all rows together; then all elements of all rows are read as rows of their own.
+Flexible messages end their structs with tagged fields (KIP-482).
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Array:
         return self.width or 1
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         counts = self._counts(cursor, what)
         if isinstance(self.element, Int):
             return arrays.lists(counts, self._integers(cursor, counts, what))
@@ -59,7 +59,7 @@ class Array:
         return arrays.lists(np.bincount(rows, minlength=len(cursor)), values)
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         counts = self._counts(cursor, what)
         if isinstance(self.element, Int):
             cursor.go_on(counts * self.element.size, what)
@@ -67,7 +67,7 @@ class Array:
             locate_elements(cursor, counts, self.element, what)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         count, at = length_at(data, at, end, self.width)
         if count < (-1 if self.nullable else 0):
             raise ShortError("a negative count")
@@ -93,16 +93,17 @@ class Array:
 
 
 Fields = tuple[tuple[str, Type], ...]
-"""The names and types of a struct's fields, in order. Those whose name begins with `_` are gone past."""
+"""Names and types of a struct's fields, in order. Fields with a leading underscore are skipped."""
 
 
 @dataclass(frozen=True)
 class Struct:
-    """Fields in a row, and, of a flexible one, tagged fields.
+    """Consecutive fields, followed by tagged fields in flexible versions.
 
     Attributes:
         fields: The fields.
-        tags: The tagged fields that are known, by tag; None if the struct is not flexible. Others are gone past.
+        tags: The tagged fields that are known, by tag; None if the struct is not flexible. Others are gone
+            past.
         looks: What it is in Arrow, if it has not just its fields.
     """
 
@@ -120,11 +121,11 @@ class Struct:
 
     @property
     def least(self) -> int:
-        """The fewest bytes of all fields."""
+        """The minimum size of all fields, in bytes."""
         return sum(kind.least for _, kind in self.fields) + (self.tags is not None)
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         return arrays.structs(self.columns(cursor, what), self.shape, len(cursor))
 
     def columns(self, cursor: BatchCursor, what: str = "") -> dict[str, pa.Array]:
@@ -141,14 +142,14 @@ class Struct:
         return columns
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         for name, kind in self.fields:
             kind.skip(cursor, f"{what}.{name.lstrip('_')}")
         if self.tags is not None:
             _skip_tags(cursor, what)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         for _, kind in self.fields:
             at = kind.skip_one(data, at, end)
         return at if self.tags is None else _skip_tags_of_one(data, at, end)
@@ -156,7 +157,7 @@ class Struct:
 
 @dataclass(frozen=True)
 class Picked:
-    """One field of a struct, for all of it."""
+    """One field of a struct, in place of the struct."""
 
     name: str
     struct: Struct
@@ -172,15 +173,15 @@ class Picked:
         return self.struct.least
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         return self.struct.columns(cursor, what)[self.name]
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         self.struct.skip(cursor, what)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         return self.struct.skip_one(data, at, end)
 
 
@@ -201,7 +202,7 @@ class Nullable:
         return 1
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         rows = np.flatnonzero(cursor.varint(what) > 0)
         part = cursor.take(rows)
         values = self.inner.read(part, what)
@@ -210,7 +211,7 @@ class Nullable:
         return arrays.scatter([(rows, values)], len(cursor), self.shape)
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         rows = np.flatnonzero(cursor.varint(what) > 0)
         part = cursor.take(rows)
         self.inner.skip(part, what)
@@ -218,7 +219,7 @@ class Nullable:
         cursor.at = _with(cursor.at, rows, part.at)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         is_there, at = varint_at(data, at, end)
         return self.inner.skip_one(data, at, end) if is_there else at
 
@@ -230,7 +231,7 @@ def _with(numbers: Numbers, rows: Numbers, others: Numbers) -> Numbers:
 
 
 class _Tag:
-    """A tagged field: its tag, its size, and as many bytes."""
+    """A tagged field: tag, size and bytes."""
 
     least = 2
 
@@ -262,7 +263,7 @@ def _skip_tags(cursor: BatchCursor, what: str) -> tuple[Numbers, Numbers]:
 
 
 def _read_tags(cursor: BatchCursor, known: Mapping[int, tuple[str, Type]], what: str) -> dict[str, pa.Array]:
-    """Read the tagged fields that are known; those that are not there are null."""
+    """Read the known tagged fields; missing ones are null."""
     rows, starts = _skip_tags(cursor, what)
     if not rows.size:
         return {name: pa.nulls(len(cursor), kind.shape) for name, kind in known.values()}
@@ -271,7 +272,7 @@ def _read_tags(cursor: BatchCursor, known: Mapping[int, tuple[str, Type]], what:
     values, ends = tagged.span(tagged.varint(what), what)
     columns = {}
     for tag, (name, kind) in known.items():
-        # Kafka takes the last of several that have the same tag.
+        # Of several fields with the same tag, Kafka uses the last.
         _, last = np.unique(rows[::-1][tags[::-1] == tag], return_index=True)
         chosen = np.flatnonzero(tags == tag)[::-1][last]
         field = cursor.within(values[chosen], ends[chosen])

@@ -1,4 +1,4 @@
-"""Kafka's types of fields, as what reads them off many rows at once, and what goes past them."""
+"""Kafka's primitive types: vectorized readers and skippers over many rows."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -28,13 +28,13 @@ class Type(Protocol):
     def least(self) -> int: ...
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """Read a value of each row; `what` names the field where it is refused."""
+        """Read a value of each row; `what` names the field in the reason for rejected rows."""
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """Go past a value of each row."""
+        """Skip a value of each row."""
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """Return where the value ends that begins at this place.
+        """Return the end of the value at this position.
 
         Raises:
             ShortError: It goes beyond the end.
@@ -43,7 +43,7 @@ class Type(Protocol):
 
 @dataclass(frozen=True)
 class Int:
-    """An integer of so many bytes.
+    """An integer of fixed size.
 
     Attributes:
         size: 1, 2, 4 or 8.
@@ -70,7 +70,7 @@ class Int:
         return self.size
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         numbers = cursor.number(f">i{self.size}", what)
         if not self.names:
             return arrays.integers(numbers, self.shape, self.none)
@@ -80,11 +80,11 @@ class Int:
         return pa.array(self.names).take(pa.array(np.clip(numbers, 0, len(self.names) - 1)))
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         cursor.go_on(self.size, what)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         return within(at + self.size, end)
 
 
@@ -96,15 +96,15 @@ class Time:
     least: int = 8
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         return arrays.times(cursor.number(">i8", what), self.shape)
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         cursor.go_on(self.least, what)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         return within(at + self.least, end)
 
 
@@ -117,23 +117,23 @@ class Uuid:
     least: int = 16
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         starts = cursor.at
         cursor.go_on(self.least, what)
         return arrays.uuids(cursor, starts, none_if_zero=self.none_if_zero)
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         cursor.go_on(self.least, what)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         return within(at + self.least, end)
 
 
 @dataclass(frozen=True)
 class Sized:
-    """STRING or BYTES: a length, and as much.
+    """STRING or BYTES: a length and as many bytes.
 
     Attributes:
         width: How many bytes the length has; 0 if it is a varint, and one more than the length (COMPACT_…).
@@ -156,7 +156,7 @@ class Sized:
         return self.width or 1
 
     def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """As `Type` has it."""
+        """See `Type`."""
         sizes, starts, ends = self._span(cursor, what)
         null = sizes < 0 if self.nullable else None
         if self.is_text:
@@ -164,7 +164,7 @@ class Sized:
         return arrays.byte_strings(cursor.buffer, starts, ends, null)
 
     def skip(self, cursor: BatchCursor, what: str) -> None:
-        """As `Type` has it."""
+        """See `Type`."""
         self._span(cursor, what)
 
     def _span(self, cursor: BatchCursor, what: str) -> tuple[Numbers, Numbers, Numbers]:
@@ -174,7 +174,7 @@ class Sized:
         return sizes, starts, ends
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
-        """As `Type` has it."""
+        """See `Type`."""
         size, at = length_at(data, at, end, self.width)
         if size < (-1 if self.nullable else 0):
             raise ShortError("a negative length")

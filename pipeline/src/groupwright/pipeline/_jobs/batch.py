@@ -1,7 +1,7 @@
-"""The batch: tables brought up to a time, or to offsets.
+"""The batch job: brings the tables up to a time or to offsets.
 
-It begins where the tables end, so that it may be run as often as one likes. A long range is read in parts; one that
-was begun and not finished, because the job died, is read first, and the same again.
+It starts where the tables end, so it can be run at any interval. A long range is read in parts. A part that
+an earlier run left unfinished is repeated first, with the same offsets.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _log = logging.getLogger("groupwright.pipeline")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a batch is: `done` of `total` offsets."""
+    """Progress of a batch: `done` of `total` offsets."""
 
     done: int
     total: int
@@ -42,15 +42,15 @@ def run_batch(
     settings: Settings,
     on_progress: OnProgress = lambda progress: _log.info("%s", progress),
 ) -> int:
-    """Bring the tables up to the settings' `end`, and return how many records were added.
+    """Bring the tables up to the settings' `end`, and return the number of records added.
 
     Args:
-        spark: Has the source for Kafka.
-        settings: The job's.
-        on_progress: Hears of each part that is done.
+        spark: A session with Spark's Kafka source.
+        settings: The job's settings.
+        on_progress: Called after each part.
 
     Raises:
-        PipelineError: The cluster does not answer, or the end is no place in it.
+        PipelineError: The cluster does not respond, or `end` is not a valid position.
         TablesError: The tables cannot be opened or written.
     """
     with spark_errors("the batch"), job_context(spark, settings) as context:
@@ -83,7 +83,7 @@ def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
         added += contents.records.total()
         topics |= contents.topics
         done += _size(part.start, part.end)
-        # What was begun may have been of other partitions.
+        # A repeated part may have had other partitions.
         start = {
             topic: {
                 number: part.end.get(topic, {}).get(number, offset) for number, offset in of_topic.items()
@@ -104,16 +104,16 @@ def _end(context: JobContext) -> Offsets:
             for topic, of_topic in json.loads(end).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
-        raise PipelineError(f'end={end} is not of the form {{"topic": {{"0": 123}}}}: {error}') from None
-    if strangers := given.keys() - context.topics.keys():
+        raise PipelineError(f'end={end} must have the form {{"topic": {{"0": 123}}}}: {error}') from None
+    if unknown := given.keys() - context.topics.keys():
         raise PipelineError(
-            f"end names {', '.join(sorted(strangers))}, and {', '.join(context.topics)} are read"
+            f"end names {', '.join(sorted(unknown))}, but the job reads only {', '.join(context.topics)}"
         )
     return given
 
 
 def _part(start: Offsets, end: Offsets, most: int) -> Pending:
-    """Return the next part of the way: each partition's share of it, as all of it is to the most that is allowed."""
+    """Return the next part: the same fraction of each partition's range, at most `most` offsets in total."""
     total = _size(start, end)
     until = {
         topic: {
@@ -132,7 +132,7 @@ def _on_the_way(offset: int, end: Offsets, place: tuple[str, int], total: int, m
 
 
 def _size(start: Offsets, end: Offsets) -> int:
-    """Return how many offsets lie between."""
+    """Return the number of offsets between start and end."""
     return sum(
         max(0, end.get(topic, {}).get(number, offset) - offset)
         for topic, of_topic in start.items()

@@ -1,4 +1,4 @@
-"""What the jobs have in common: the tables, the cluster they are of, where to begin, and the logs' ends."""
+"""Context shared by all jobs: tables, state, cluster, start offsets and samples of log-end offsets."""
 
 import logging
 from collections.abc import Collection, Iterator
@@ -24,10 +24,10 @@ _log = logging.getLogger("groupwright.pipeline")
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job works with.
+    """Connections and settings of a running job.
 
     Attributes:
-        topics: What is read: the offsets topic, and that of events if it is there.
+        topics: The topics to read: the offsets topic, and the events' topic if it exists.
     """
 
     spark: SparkSession
@@ -39,7 +39,7 @@ class JobContext:
     topics: dict[str, KafkaTopic]
 
     def start(self) -> Offsets:
-        """Return where to begin: where the tables end, or else where the settings say."""
+        """Return the start offsets: where the tables end, else as the settings say."""
         held = self.state.held()
         return {
             topic: {number: held.get(topic, {}).get(number, offset) for number, offset in of_topic.items()}
@@ -47,7 +47,7 @@ class JobContext:
         }
 
     def sample_ends(self, topics: Collection[str], batch: Batch) -> None:
-        """Add where the logs of topics end now; those that are gone are passed over."""
+        """Add a sample of the topics' log-end offsets. Topics that no longer exist are skipped."""
         found = self.cluster.topics(topics)
         if not found:
             return
@@ -60,7 +60,7 @@ class JobContext:
         self.ingest.sample(self.spark, rows, time, batch)
 
     def known_topics(self) -> set[str]:
-        """Return the topics whose ends have been sampled before."""
+        """Return the topics that have samples of log-end offsets."""
         ends = self.tables.read(schemas.END_OFFSETS).select("topic").distinct()
         return {row.topic for row in ends.collect()}
 
@@ -70,7 +70,7 @@ def job_context(spark: SparkSession, settings: Settings) -> Iterator[JobContext]
     """Open the tables and connect to the cluster.
 
     Raises:
-        PipelineError: The cluster does not answer, has no groups yet, or is not the one that the tables are of.
+        PipelineError: The cluster does not respond, has no groups yet, or is not the tables' cluster.
         TablesError: The tables cannot be opened.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # dates are UTC's
@@ -78,26 +78,28 @@ def job_context(spark: SparkSession, settings: Settings) -> Iterator[JobContext]
     state = State(Folder(spark, settings.state_folder))
     with connected(spark, settings.client) as cluster:
         topics = cluster.topics({OFFSETS_TOPIC, settings.events_topic} - {""})
-        _require_the_same(cluster, topics, state, settings)
+        _require_same_cluster(cluster, topics, state, settings)
         if settings.events_topic and settings.events_topic not in topics:
-            _log.warning("There is no topic %s: no events are read", settings.events_topic)
+            _log.warning("Topic %s does not exist: no events are read", settings.events_topic)
         yield JobContext(spark, settings, tables, state, cluster, Ingest(tables, state), topics)
 
 
-def _require_the_same(
+def _require_same_cluster(
     cluster: Cluster, topics: dict[str, KafkaTopic], state: State, settings: Settings
 ) -> None:
     if OFFSETS_TOPIC not in topics:
         raise PipelineError(
-            f"{settings.bootstrap_servers} has no {OFFSETS_TOPIC}, or does not show it: no group has committed yet, or "
-            "the job may not describe it"
+            f"{settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has "
+            "committed yet, or the "
+            "job's principal needs the permission Describe on it"
         )
     now: dict[str, Any] = {"id": cluster.id(), "partitions": topics[OFFSETS_TOPIC].partitions}
     before = state.cluster()
     if before and before["id"] != now["id"]:
         raise PipelineError(
-            f"{settings.tables} has tables of the cluster {before['id']}, and {settings.bootstrap_servers} is "
-            f"{now['id']}: give each cluster tables of its own"
+            f"{settings.tables} has tables of cluster {before['id']}, but "
+            f"{settings.bootstrap_servers} is cluster "
+            f"{now['id']}: use separate tables for each cluster"
         )
     log_if_repartitioned(before["partitions"] if before else None, now["partitions"])
     if before != now:
@@ -105,12 +107,13 @@ def _require_the_same(
 
 
 def log_if_repartitioned(before: int | None, now: int) -> bool:
-    """Log that the offsets topic has another number of partitions than it had, and return whether it has."""
+    """Log an error if the offsets topic's number of partitions has changed, and return whether it has."""
     if before is None or before == now:
         return False
     _log.error(
-        "%s has %d partitions, and had %d: groups are now coordinated, and looked for, in other partitions. What they "
-        "had committed is not found there: they begin anew by auto.offset.reset",
+        "%s has %d partitions and had %d before: groups now map to other partitions. Offsets "
+        "committed before are not "
+        "found, so consumers start from auto.offset.reset",
         OFFSETS_TOPIC,
         now,
         before,

@@ -1,4 +1,4 @@
-"""Derived tables, made anew for dates."""
+"""Derived tables, recomputed date by date."""
 
 import logging
 from collections.abc import Collection
@@ -19,15 +19,15 @@ _log = logging.getLogger("groupwright.pipeline")
 
 
 def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> None:
-    """Make derived tables anew for dates, and for the day after each: what is before a day's first row has changed.
+    """Recompute derived tables for dates and the day after each, whose first row depends on the day before.
 
     Args:
-        tables: Has the base tables, and gets the derived ones.
+        tables: The base tables to read, and the derived tables to write.
         dates: The dates whose rows have changed.
-        lookback_days: How far back the generation before a date's first one is looked for.
+        lookback_days: Days to look back for the generation that precedes a date's first one.
     """
     days = sorted({day + more for day in dates for more in (timedelta(0), _DAY)})
-    for first, last in _stretches(days):
+    for first, last in _date_ranges(days):
         _derive_rebalances(tables, first, last, lookback_days)
         for day in _days(first, last):
             _derive_lag(tables, day, lookback_days)
@@ -38,9 +38,9 @@ def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> No
 def with_consumer_members(
     tables: Tables, *, since: date | None = None, until: date | None = None
 ) -> DataFrame:
-    """Return `group_members`, with those of KIP-848 groups too.
+    """Return `group_members`, including the members of KIP-848 groups.
 
-    These have a row a member and epoch in which all was stable, with the place in the log of the epoch's record.
+    The latter have one row per member and stable epoch, with the log position of the epoch's record.
     """
     records = tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until)
     found = rebalances.consumer_members(records, _names(tables, records, since)).drop(*_PLACE, "date")
@@ -61,7 +61,7 @@ def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: i
     def read(table: Table, since: date | None) -> DataFrame:
         return tables.read(table, since=since, until=last)
 
-    # A KIP-848 group's members may have written their last record long ago.
+    # The last record of a KIP-848 member may be older than the lookback.
     records = read(schemas.CONSUMER_GROUP_RECORDS, None)
     histories = rebalances.histories(
         read(schemas.GROUP_GENERATIONS, since),
@@ -75,7 +75,7 @@ def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: i
 
 
 def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
-    """Begin with what the day before ended with: a group that no longer commits lags all the more."""
+    """Start from the last commits of the day before: a group that no longer commits still has lag."""
     of_group = Window.partitionBy("group_id", "topic", "partition").orderBy(F.col("time").desc())
     before = (
         tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY)
@@ -111,15 +111,15 @@ def _names(tables: Tables, records: DataFrame, since: date | None) -> DataFrame:
     )
 
 
-def _stretches(days: list[date]) -> list[tuple[date, date]]:
-    """Return dates as the first and the last of each unbroken row of them."""
-    stretches: list[tuple[date, date]] = []
+def _date_ranges(days: list[date]) -> list[tuple[date, date]]:
+    """Return runs of consecutive dates, as first and last date."""
+    ranges: list[tuple[date, date]] = []
     for day in days:
-        if stretches and day - stretches[-1][1] <= _DAY:
-            stretches[-1] = (stretches[-1][0], day)
+        if ranges and day - ranges[-1][1] <= _DAY:
+            ranges[-1] = (ranges[-1][0], day)
         else:
-            stretches.append((day, day))
-    return stretches
+            ranges.append((day, day))
+    return ranges
 
 
 def _days(first: date, last: date) -> list[date]:

@@ -1,4 +1,4 @@
-"""A batch of records goes into the base tables."""
+"""Ingestion of a batch of records into the base tables."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ _WHERE = ("log_partition", "log_offset", "log_time")
 
 @dataclass(slots=True)
 class Contents:
-    """What a batch holds.
+    """Summary of a batch's records.
 
     Attributes:
-        records: How many records, by kind.
-        ends: The offsets after its last ones.
+        records: Number of records, by kind.
+        ends: End offsets of the batch, exclusive.
         dates: The dates of its records.
         topics: The topics that groups committed to.
     """
@@ -41,26 +41,27 @@ class Contents:
 
 
 class Ingest:
-    """Adds batches, each once.
+    """Adds batches to the base tables, each exactly once.
 
     Attributes:
-        lock: Held while base tables and state change; whoever else changes these takes it too.
+        lock: Must be held while base tables or state change.
     """
 
     def __init__(self, tables: Tables, state: State) -> None:
-        """Add to these tables, and note there how far."""
+        """Add to these tables, and record the progress in `state`."""
         self.lock = Lock()
         self._tables = tables
         self._state = state
-        # What comes again is what others have added, or this one before it died: later on nobody else does.
+        # Only the first batches can repeat records, of other jobs or of a run that died; later no one else
+        # writes.
         self._held = state.held()
 
     def add(self, records: DataFrame, batch: Batch) -> Contents:
-        """Add records that the tables have not, and return what was there.
+        """Add the records that the tables do not have yet, and return a summary.
 
         Args:
             records: Columns of Spark's Kafka source.
-            batch: What they are known by, if they are added again.
+            batch: Identity of the batch, the same if it is repeated.
         """
         records = not_held(records, self._held)
         decoded = decode(records.where(F.col("topic") == base.OFFSETS_TOPIC))
@@ -79,7 +80,7 @@ class Ingest:
     def sample(
         self, spark: SparkSession, rows: Iterable[tuple[Any, ...]], time: datetime, batch: Batch
     ) -> None:
-        """Add rows of `end_offsets`, all of the same time."""
+        """Add rows of `end_offsets`, all sampled at the same time."""
         with self.lock:
             self._state.mark_stale({time.date()})
             samples = spark.createDataFrame(list(rows), schemas.END_OFFSETS.schema).coalesce(1)
@@ -102,7 +103,7 @@ class Ingest:
 
 
 def not_held(records: DataFrame, held: Offsets) -> DataFrame:
-    """Return records at and past the offsets up to which the tables have the log."""
+    """Return the records at or after the end offsets that the tables already have."""
     for topic, of_topic in held.items():
         ends = F.create_map(*(F.lit(value) for pair in of_topic.items() for value in pair))
         end = F.coalesce(ends[F.col("partition")], F.lit(0))
@@ -111,7 +112,7 @@ def not_held(records: DataFrame, held: Offsets) -> DataFrame:
 
 
 def _without(held: Offsets, passed: Offsets) -> Offsets:
-    """Return what is held of partitions that have not been passed: the next batches lie behind it."""
+    """Return `held` without the partitions in `passed`, whose next records are all new."""
     left = {
         topic: {number: offset for number, offset in of_topic.items() if number not in passed.get(topic, {})}
         for topic, of_topic in held.items()
@@ -120,7 +121,7 @@ def _without(held: Offsets, passed: Offsets) -> Offsets:
 
 
 def _contents(decoded: DataFrame, events: DataFrame) -> Contents:
-    """Count, in one job."""
+    """Summarize both in a single Spark job."""
     of_groups = decoded.select(
         F.lit(base.OFFSETS_TOPIC).alias("log"),
         F.col("record_kind").alias("kind"),

@@ -1,4 +1,4 @@
-"""What a job asks the cluster, by Kafka's own admin client on Spark's JVM: one configuration serves both."""
+"""Cluster metadata and offsets, by Kafka's admin client in Spark's JVM, so one configuration serves both."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -13,27 +13,27 @@ from pyspark.sql import SparkSession
 from groupwright.pipeline.errors import PipelineError
 
 Offsets = dict[str, dict[int, int]]
-"""An offset for each partition of each topic."""
+"""Offsets by topic and partition."""
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-"""Spark's source for Kafka, and Kafka's clients with it."""
+"""Maven coordinates of Spark's Kafka source, which includes Kafka's clients."""
 
 _ANSWER_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """A topic: its id, in base64 as Kafka writes it, and how many partitions it has."""
+    """A topic's id, base64-encoded as in Kafka's tools, and number of partitions."""
 
     id: str
     partitions: int
 
 
 class Cluster:
-    """A cluster, as far as jobs ask it."""
+    """Admin client of a cluster."""
 
     def __init__(self, jvm: Any, admin: Any, address: str) -> None:
-        """Keep the client; `connected` makes one."""
+        """Wrap an admin client; use `connected` to create one."""
         self._jvm = jvm
         self._admin = admin
         self._address = address
@@ -43,15 +43,15 @@ class Cluster:
         """Return the cluster's id.
 
         Raises:
-            PipelineError: It does not answer.
+            PipelineError: The cluster does not respond.
         """
         return str(self._result(self._admin.describeCluster().clusterId()))
 
     def topics(self, names: Collection[str]) -> dict[str, KafkaTopic]:
-        """Return those of the topics that are there.
+        """Return the topics that exist.
 
         Raises:
-            PipelineError: The cluster does not answer.
+            PipelineError: The cluster does not respond.
         """
         internal = self._clients.ListTopicsOptions().listInternal(True)  # noqa: FBT003 - Java's
         there = set(self._result(self._admin.listTopics(internal).names())) & set(names)
@@ -62,14 +62,14 @@ class Cluster:
         }
 
     def offsets(self, topics: Mapping[str, KafkaTopic], place: str) -> Offsets:
-        """Return offsets of all partitions, as a reader of committed records sees them.
+        """Return the offsets of all partitions under `read_committed`.
 
         Args:
             topics: The topics.
-            place: `earliest`, `latest`, or a time in ISO 8601: the first record that is not older.
+            place: `earliest`, `latest`, or an ISO 8601 time, which selects the first record at or after it.
 
         Raises:
-            PipelineError: The place is none of these, or the cluster does not answer.
+            PipelineError: `place` is none of these, or the cluster does not respond.
         """
         spec = self._spec(place)
         asked = self._jvm.java.util.HashMap()
@@ -85,7 +85,7 @@ class Cluster:
         return self._with_ends(topics, offsets)
 
     def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:
-        """Put the log's end where no record is as new as was asked for."""
+        """Replace missing offsets, where all records are older than the given time, by the log-end offset."""
         if all(offset >= 0 for of_topic in offsets.values() for offset in of_topic.values()):
             return offsets
         ends = self.offsets(topics, "latest")
@@ -113,7 +113,7 @@ class Cluster:
             return future.get(_ANSWER_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise PipelineError(f"Kafka at {self._address} does not answer: {cause.toString()}") from None
+            raise PipelineError(f"Kafka at {self._address} does not respond: {cause.toString()}") from None
 
 
 @contextmanager
@@ -121,18 +121,18 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
     """Connect to a cluster.
 
     Args:
-        spark: Has Kafka's clients on its class path.
-        client: The client's settings, `bootstrap.servers` among them.
+        spark: A session with Kafka's clients on its class path.
+        client: The client's settings, including `bootstrap.servers`.
 
     Raises:
-        PipelineError: Spark has not Kafka's clients, or they cannot use the settings.
+        PipelineError: Spark does not have Kafka's clients, or they reject the settings.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its class path
     admin_class = jvm.org.apache.kafka.clients.admin.Admin
     if type(admin_class).__name__ != "JavaClass":
         raise PipelineError(
-            f"this Spark has no source for Kafka: start it with `--packages {CONNECTOR}` (or the one that fits your "
-            "Spark)"
+            f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}` (in the "
+            "version of your Spark)"
         )
     configuration = jvm.java.util.HashMap()
     for key, value in client.items():
@@ -142,7 +142,7 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
         admin = admin_class.create(configuration)
     except Py4JJavaError as error:
         cause = error.java_exception.getCause() or error.java_exception
-        raise PipelineError(f"Kafka's client cannot use its settings: {cause.getMessage()}") from None
+        raise PipelineError(f"Kafka's client rejects its settings: {cause.getMessage()}") from None
     try:
         yield Cluster(jvm, admin, address)
     finally:
@@ -150,14 +150,15 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
 
 
 def time_of(text: str) -> datetime:
-    """Return a time in ISO 8601; without an offset it is local time.
+    """Parse an ISO 8601 time; without a UTC offset it is local time.
 
     Raises:
-        PipelineError: It is none.
+        PipelineError: The text is not such a time.
     """
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         raise PipelineError(
-            f"{text!r} is no place in a log: write earliest, latest, or a time as 2026-11-21T08:00:00Z"
+            f"{text!r} is not a position in a log: write earliest, latest, or a time such as "
+            "2026-11-21T08:00:00Z"
         ) from None

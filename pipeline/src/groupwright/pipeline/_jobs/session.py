@@ -1,4 +1,4 @@
-"""Spark, as the jobs need it."""
+"""Spark sessions for the jobs."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|ka
 
 
 def cluster_session(name: str) -> SparkSession:
-    """Return the session of a Spark that `spark-submit` started."""
+    """Return the session that `spark-submit` started."""
     return SparkSession.builder.appName(name).getOrCreate()
 
 
@@ -25,20 +25,20 @@ def local_session(
     java_home: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start a Spark in this process: on all cores, bound to loopback, without its web pages.
+    """Start Spark in this process: on all cores, bound to loopback, without its web UI.
 
     Args:
-        name: The application's.
-        jars: Put on the class path.
-        java_home: The Java that runs it; by default what `JAVA_HOME` or the PATH say.
-        settings: Spark's own; they win.
+        name: Name of the application.
+        jars: Jars for the class path.
+        java_home: Java installation; by default `JAVA_HOME`, or the one on the PATH.
+        settings: Spark settings, which override the defaults.
     """
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     os.environ.setdefault(
         "PYSPARK_PYTHON", sys.executable
-    )  # the PATH's own python need not have what workers need
+    )  # the python on the PATH may lack the workers' packages
     chosen = {
         "spark.master": "local[*]",
         "spark.driver.bindAddress": _LOOPBACK,

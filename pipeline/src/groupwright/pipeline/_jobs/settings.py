@@ -1,7 +1,8 @@
-"""All that a job can be told, in one place.
+"""Settings of the jobs.
 
-A setting comes from a file (`--config`, TOML: keys by these names, and the tables `[kafka]` and `[spark]`) or from the
-command line (`KEY=VALUE`), which wins. `python -m groupwright.pipeline.reference settings` prints the README's table.
+Settings are read from a TOML file (`--config`, with the tables `[kafka]` and `[spark]`) and from the command
+line (`KEY=VALUE`), which takes precedence. `python -m groupwright.pipeline.reference settings` prints the
+README's table.
 """
 
 import tomllib
@@ -13,7 +14,7 @@ from typing import Any
 from groupwright.pipeline.errors import PipelineError
 
 _SHOWN = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
-"""What of Kafka's own settings may be logged: of the rest any may be a secret."""
+"""Kafka client settings that may be logged. Any other may contain a secret."""
 _PASSED_ON = ("kafka", "spark")
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
@@ -24,82 +25,82 @@ def _setting(meaning: str, default: Any = MISSING, *, least: float | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """A job's settings; `SETTINGS` has each one's meaning.
+    """Settings of a job; `SETTINGS` has their meanings.
 
     Raises:
-        PipelineError: A value is out of its range.
+        PipelineError: A value is out of range.
     """
 
-    bootstrap_servers: str = _setting("The cluster, `host:port,...`.")
+    bootstrap_servers: str = _setting("The Kafka brokers, `host:port,...`.")
     tables: str = _setting(
-        "Where the tables are: a folder, as a path or a URI that Hadoop knows; of Iceberg, "
-        "`catalog.namespace`."
+        "Location of the tables: a folder, as a path or a Hadoop URI; for Iceberg, `catalog.namespace`."
     )
-    format: str = _setting("What they are: `parquet`, `delta` or `iceberg`.", "parquet")
+    format: str = _setting("Format of the tables: `parquet`, `delta` or `iceberg`.", "parquet")
     state: str = _setting(
-        "Folder for the checkpoint, and for what jobs have read and have yet to do. By default "
-        "`_state` in the folder of the tables.",
+        "Folder for the checkpoint and the jobs' progress. By default `_state` in the folder of the tables.",
         "",
     )
     events_topic: str = _setting(
-        "The topic of the members' events, of `groupwright.instrumentation.to_kafka`; empty "
-        "for none. It may come into being later; a running stream then has to be started "
-        "again.",
+        "The topic of the members' events, written by `groupwright.instrumentation.to_kafka`; empty to "
+        "read none. The topic may be created later; a running stream must then be restarted.",
         "groupwright.rebalances",
     )
     start: str = _setting(
-        "Where to begin in what the tables have not: `earliest`, `latest`, or a time in ISO 8601.", "earliest"
+        "Where to start if the tables are empty: `earliest`, `latest`, or an ISO 8601 time.", "earliest"
     )
     end: str = _setting(
-        'Where a batch ends: `latest`, a time in ISO 8601, or offsets as `{"topic": {"0": 123}}`, exclusive.',
+        'Where a batch ends: `latest`, an ISO 8601 time, or offsets as `{"topic": {"0": 123}}`, exclusive.',
         "latest",
     )
     max_offsets_per_trigger: int = _setting(
-        "The most records that are taken at once: what bounds memory.", 1_000_000, least=1
+        "Maximum number of records in a batch; bounds memory.", 1_000_000, least=1
     )
-    trigger_seconds: float = _setting("How often a stream looks for records.", 10.0, least=0)
+    trigger_seconds: float = _setting(
+        "Interval at which a stream polls for records, in seconds.", 10.0, least=0
+    )
     once: bool = _setting(
-        "Whether a stream ends when it has read all that was there as it began.", default=False
+        "Whether a stream ends when it has read all records present at its start.", default=False
     )
     watermark_seconds: float = _setting(
-        "How late a record may be, against the newest, before its date counts as "
-        "over: the date is then put into few files. A later one is taken all the "
-        "same.",
+        "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
+        "compacted; later records are still added.",
         3600.0,
         least=0,
     )
     derive_seconds: float = _setting(
-        "How often a stream makes derived tables anew, for the dates that have changed.", 300.0, least=0
+        "Interval at which a stream recomputes derived tables for changed dates, in seconds.", 300.0, least=0
     )
     lookback_days: int = _setting(
-        "How far back the generation before a date's first one is looked for.", 7, least=1
+        "Days to look back for the generation that precedes a date's first one.", 7, least=1
     )
     end_offsets_seconds: float = _setting(
-        "How often a stream samples where logs end, for lag; 0 for never. A batch samples once.",
+        "Interval at which a stream samples log-end offsets for lag, in seconds; 0 disables it. "
+        "A batch samples once.",
         60.0,
         least=0,
     )
     fail_on_data_loss: bool = _setting(
-        "Whether a job ends with an error if records are gone before it read them.", default=True
+        "Whether a job fails if records were deleted before it read them.", default=True
     )
     stop_seconds: float = _setting(
-        "How long a stream that is told to stop (SIGTERM, SIGINT) may go on with the "
-        "batch at hand; after that the batch is done again at the next start.",
+        "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch, in seconds; an unfinished "
+        "batch is repeated at the next start.",
         60.0,
         least=0,
     )
     kafka: Mapping[str, str] = field(
         default_factory=dict,
         metadata={
-            "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`; none of their "
-            "values is ever logged, except for a few that cannot be secret.",
+            "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`. Their "
+            "values are "
+            "not logged, except for a few that cannot be secret.",
             "least": None,
         },
     )
     spark: Mapping[str, str] = field(
         default_factory=dict,
         metadata={
-            "meaning": "Settings of a Spark that the command itself starts, such as `spark.driver.memory`.",
+            "meaning": "Settings of the Spark that the command starts, such as `spark.driver.memory`.",
             "least": None,
         },
     )
@@ -112,30 +113,30 @@ class Settings:
                 raise PipelineError(f"{each.name}={value}: it must be at least {least:g}")
         if not self.state and self.format == "iceberg":
             raise PipelineError(
-                "state is not set: tables as iceberg have no folder of their own to keep it in"
+                "state is not set, and Iceberg tables have no folder for it: set state to a folder"
             )
 
     @property
     def state_folder(self) -> str:
-        """Where the jobs' state is."""
+        """The folder of the jobs' state."""
         return self.state or f"{self.tables.rstrip('/')}/_state"
 
     @property
     def checkpoint(self) -> str:
-        """Where the stream's checkpoint is."""
+        """The folder of the stream's checkpoint."""
         return f"{self.state_folder}/checkpoint"
 
     @property
     def client(self) -> dict[str, str]:
-        """What Kafka's Java clients are configured with."""
+        """The configuration of Kafka's Java clients."""
         return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
 
     def __repr__(self) -> str:
-        """Show what is set, and no secret."""
+        """Show the settings that differ from their defaults, without secrets."""
         return f"Settings({', '.join(f'{name}={value}' for name, value in self.shown().items())})"
 
     def shown(self) -> dict[str, str]:
-        """Return what may be logged of what is not as by default."""
+        """Return the settings that differ from their defaults, with secrets hidden."""
         own = {
             each.name: str(getattr(self, each.name))
             for each in fields(self)
@@ -148,18 +149,18 @@ class Settings:
 
 
 SETTINGS: Mapping[str, Field[Any]] = {each.name: each for each in fields(Settings)}
-"""The settings by name; the metadata's `meaning` says what each is."""
+"""The settings by name; `metadata["meaning"]` describes each."""
 
 
 def settings_from(values: Iterable[str], config: Path | None = None) -> Settings:
     """Read settings.
 
     Args:
-        values: `KEY=VALUE`, each; they win over the file's.
+        values: Settings as `KEY=VALUE`; they override the file's.
         config: A TOML file.
 
     Raises:
-        PipelineError: A setting is unknown, missing, or no value of its kind; or the file cannot be read.
+        PipelineError: A setting is unknown, missing or of the wrong type, or the file cannot be read.
     """
     given: dict[str, Any] = {"kafka": {}, "spark": {}}
     for key, value in [*(_read(config) if config else ()), *map(_pair, values)]:
@@ -170,10 +171,12 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
         elif key in SETTINGS and key not in _PASSED_ON:
             given[key] = _typed(SETTINGS[key], value)
         else:
-            raise PipelineError(f"no setting is named {key!r}; there are: {', '.join(SETTINGS)}")
+            raise PipelineError(f"unknown setting {key!r}; known settings: {', '.join(SETTINGS)}")
     missing = [name for name, each in SETTINGS.items() if _required(each) and not given.get(name)]
     if missing:
-        raise PipelineError(f"{' and '.join(missing)} must be set: as KEY=VALUE, or in the file of --config")
+        raise PipelineError(
+            f"{' and '.join(missing)} must be set, as KEY=VALUE or in the file given by --config"
+        )
     return Settings(**given)
 
 
@@ -184,7 +187,7 @@ def _required(setting: Field[Any]) -> bool:
 def _pair(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise PipelineError(f"{text!r} is no setting: write KEY=VALUE, as in trigger_seconds=30")
+        raise PipelineError(f"{text!r} is not a setting: write KEY=VALUE, such as trigger_seconds=30")
     return key.strip(), value.strip()
 
 
@@ -197,7 +200,7 @@ def _read(path: Path) -> list[tuple[str, Any]]:
 
 
 def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
-    """Return the table with dotted keys: TOML makes tables of them unless they are quoted."""
+    """Flatten nested tables to dotted keys, which TOML parses as tables unless they are quoted."""
     for key, value in table.items():
         name = f"{prefix}{key}"
         yield from _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
@@ -210,7 +213,7 @@ def _typed(setting: Field[Any], value: Any) -> Any:
             return _truth(str(value))
         return kind(value)
     except ValueError:
-        raise PipelineError(f"{setting.name}={value!r} is no {kind.__name__}") from None
+        raise PipelineError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
 
 
 def _truth(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Records from Kafka, as Spark reads them."""
+"""Spark's Kafka source, configured for the jobs."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.settings import Settings
 
 _OLD_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-"""Without it Spark leaves internal topics out, and says nothing."""
+"""Without this setting Spark silently skips internal topics."""
 
 
 def stream(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
-    """Return what comes in, from where the checkpoint is or else from `start`."""
+    """Return a stream of records from the checkpoint on, or from `start` if there is none."""
     spark.conf.set(_OLD_OFFSETS, "true")
     return (
         spark.readStream.format("kafka")
@@ -37,7 +37,7 @@ def batch(spark: SparkSession, settings: Settings, start: Offsets, end: Offsets)
 
 
 def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) -> dict[str, str]:
-    """Partitions are assigned: a subscription would make the reader a group, and a part of what it reads about."""
+    """Return common options. Partitions are assigned: a subscription would create a consumer group."""
     return {
         **{f"kafka.{key}": value for key, value in settings.client.items()},
         "kafka.isolation.level": "read_committed",

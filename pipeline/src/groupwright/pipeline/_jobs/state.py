@@ -1,7 +1,9 @@
-"""What jobs remember between runs, beside Spark's checkpoint: small JSON files.
+"""Persistent state of the jobs, besides Spark's checkpoint, in small JSON files.
 
-`cluster.json`: which cluster the tables are of; `held.json`: up to which offsets they have its topics; `stale.json`:
-the dates that derived tables are behind at; `pending.json`: the batch that a batch job had begun to add.
+- `cluster.json`: the tables' cluster.
+- `held.json`: the end offsets that the tables have.
+- `stale.json`: the dates whose derived tables are out of date.
+- `pending.json`: the batch that a batch job has begun to add.
 """
 
 import json
@@ -17,7 +19,7 @@ from groupwright.pipeline._tables.protocol import Batch
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A batch between two places of the log."""
+    """A batch, from start offsets (inclusive) to end offsets (exclusive)."""
 
     batch: Batch
     start: Offsets
@@ -25,26 +27,26 @@ class Pending:
 
 
 class State:
-    """The files, in a folder. Not thread-safe."""
+    """The state files of a folder. Not thread-safe."""
 
     def __init__(self, folder: Folder) -> None:
-        """Name the folder."""
+        """Use the files of this folder."""
         self._folder = folder
 
     def cluster(self) -> dict[str, Any] | None:
-        """Return `id`, and `partitions` of the offsets topic, as they were last seen."""
+        """Return the last recorded cluster `id`, and `partitions` of the offsets topic."""
         return self._read("cluster.json")
 
     def set_cluster(self, cluster: Mapping[str, Any]) -> None:
-        """Note them."""
+        """Record `id` and `partitions`."""
         self._write("cluster.json", cluster)
 
     def held(self) -> Offsets:
-        """Return the offsets up to which the tables have the log, exclusive."""
+        """Return the end offsets that the tables have, exclusive."""
         return _offsets(self._read("held.json") or {})
 
     def hold(self, offsets: Offsets) -> None:
-        """Note that the tables have the log up to these too."""
+        """Advance the end offsets that the tables have."""
         held = self.held()
         for topic, of_topic in offsets.items():
             known = held.setdefault(topic, {})
@@ -53,32 +55,32 @@ class State:
         self._write("held.json", held)
 
     def stale(self) -> dict[date, int]:
-        """Return the dates at which derived tables are behind, each with how often that has been noted."""
+        """Return the dates with outdated derived tables, each with the number of times it was marked."""
         return {date.fromisoformat(day): count for day, count in (self._read("stale.json") or {}).items()}
 
     def mark_stale(self, dates: Collection[date]) -> None:
-        """Note dates, before their rows change."""
+        """Mark dates, before their rows change."""
         stale = self.stale()
         self._write_stale({**stale, **{day: stale.get(day, 0) + 1 for day in dates}})
 
     def mark_derived(self, derived: Mapping[date, int]) -> None:
-        """Take dates out that have been derived since `stale` returned this, unless they were noted again."""
+        """Unmark the dates that `stale` returned, unless they were marked again since."""
         self._write_stale({day: count for day, count in self.stale().items() if derived.get(day) != count})
 
     def pending(self) -> Pending | None:
-        """Return the batch that was begun, and maybe not finished."""
+        """Return the batch that was begun and may be unfinished."""
         found = self._read("pending.json")
         if not found:
             return None
         return Pending(Batch(**found["batch"]), _offsets(found["start"]), _offsets(found["end"]))
 
     def begin(self, pending: Pending) -> None:
-        """Note a batch before anything of it is added."""
+        """Record a batch before any of its rows are added."""
         batch = {"writer": pending.batch.writer, "number": pending.batch.number}
         self._write("pending.json", {"batch": batch, "start": pending.start, "end": pending.end})
 
     def end(self) -> None:
-        """Note that it has been added."""
+        """Record that the batch has been added."""
         self._folder.delete("pending.json")
 
     def _write_stale(self, stale: Mapping[date, int]) -> None:

@@ -1,7 +1,8 @@
-"""The stream: tables that follow the cluster.
+"""The streaming job: keeps the tables up to date with the cluster.
 
-One query reads all that is there, decodes it once, and adds it to the base tables batch by batch. Beside it, on the
-job's own thread, logs' ends are sampled, derived tables made anew, and dates that are over put into few files.
+One query reads all records, decodes them once, and appends them to the base tables batch by batch. Meanwhile
+the job's own thread samples log-end offsets, recomputes derived tables, and compacts dates that the watermark
+has passed.
 """
 
 import json
@@ -28,9 +29,9 @@ from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError, spark_errors, summarize_error
 
 OnProgress = Callable[[str], None]
-"""Hears in a line what was done."""
+"""Called with a line of progress."""
 
-_LOOK_SECONDS = 1
+_CHECK_SECONDS = 1
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -38,16 +39,16 @@ _log = logging.getLogger("groupwright.pipeline")
 def run_stream(
     spark: SparkSession, settings: Settings, stop: Event, on_progress: OnProgress = _log.info
 ) -> None:
-    """Keep the tables up to date until `stop` is set, or with `once` until all that was there has been read.
+    """Keep the tables up to date until `stop` is set, or with `once` until all present records are read.
 
     Args:
-        spark: Has the source for Kafka.
-        settings: The job's.
-        stop: Set by whoever wants the job to end; the batch at hand is finished.
-        on_progress: Hears of each batch.
+        spark: A session with Spark's Kafka source.
+        settings: The job's settings.
+        stop: Set this event to end the job; the current batch is finished first.
+        on_progress: Called after each batch.
 
     Raises:
-        PipelineError: The cluster does not answer, or the query failed.
+        PipelineError: The cluster does not respond, or the query failed.
         TablesError: The tables cannot be opened or written.
     """
     with spark_errors("the stream"), job_context(spark, settings) as context:
@@ -70,7 +71,7 @@ class _Stream:
         query = self._start()
         try:
             while query.isActive and not stop.is_set():
-                self._beside(query)
+                self._run_periodic(query)
                 self._wait(query)
             self._finish(query)
             if failure := query.exception():
@@ -102,28 +103,31 @@ class _Stream:
         self._on_progress(f"batch {number}: {count:,} records in {seconds:.1f} s ({kinds or 'none new'})")
 
     def _checkpoint_id(self) -> str:
-        """Return what numbers of batches belong to: another checkpoint counts from 0 again."""
+        """Return the checkpoint's id, which scopes batch numbers: a new checkpoint counts from 0 again."""
         text = Folder(self._context.spark, self._settings.checkpoint).read("metadata")
         if text is None:
-            raise PipelineError(f"{self._settings.checkpoint} has no metadata: the checkpoint is not whole")
+            raise PipelineError(
+                f"{self._settings.checkpoint} has no metadata: restore the checkpoint, or delete it "
+                "to start a new one"
+            )
         self._writer = f"stream-{json.loads(text)['id']}"
         return self._writer
 
     def _wait(self, query: StreamingQuery) -> None:
         try:
-            query.awaitTermination(_LOOK_SECONDS)
+            query.awaitTermination(_CHECK_SECONDS)
         except StreamingQueryException as error:
             raise PipelineError(f"the stream failed: {summarize_error(error)}") from error
 
     def _finish(self, query: StreamingQuery) -> None:
-        """Let the batch at hand come to its end."""
+        """Wait up to `stop_seconds` for the current batch, then stop the query."""
         deadline = time.monotonic() + self._settings.stop_seconds
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             self._wait(query)
         query.stop()
 
-    def _beside(self, query: StreamingQuery) -> None:
-        """Do what is due besides."""
+    def _run_periodic(self, query: StreamingQuery) -> None:
+        """Run the periodic work that is due: sampling, derived tables, compaction."""
         now, settings = time.monotonic(), self._settings
         if (
             settings.end_offsets_seconds
@@ -145,7 +149,7 @@ class _Stream:
         partitions = context.cluster.topics({OFFSETS_TOPIC})[OFFSETS_TOPIC].partitions
         if log_if_repartitioned(context.topics[OFFSETS_TOPIC].partitions, partitions):
             raise PipelineError(
-                f"{OFFSETS_TOPIC} has other partitions than it had: start the job again to read them"
+                f"the number of partitions of {OFFSETS_TOPIC} has changed: restart the job to read them all"
             )
 
     def _derive(self) -> None:
@@ -160,11 +164,11 @@ class _Stream:
             context.state.mark_derived(stale)
         dates = ", ".join(day.isoformat() for day in sorted(stale))
         self._on_progress(
-            f"rebalances, lag and churn of {dates} made anew in {time.monotonic() - self._derived:.1f} s"
+            f"rebalances, lag and churn of {dates} recomputed in {time.monotonic() - self._derived:.1f} s"
         )
 
     def _compact(self, query: StreamingQuery) -> None:
-        """Put dates that the watermark has passed into few files."""
+        """Compact the dates that the watermark has passed."""
         progress: Any = query.lastProgress
         watermark = progress and progress["eventTime"].get("watermark")
         if not watermark:

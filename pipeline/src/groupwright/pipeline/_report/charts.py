@@ -33,7 +33,7 @@ _NAME = 24
 
 
 def draw_timeline(timeline: Timeline, lanes: int) -> Drawing:
-    """Draw a panel a rebalance and a lane a member, on one scale of seconds from the rebalance's first sign."""
+    """Draw one panel per rebalance with one lane per member, on a common time scale."""
     members = _told_apart(_lanes(timeline))
     shown = members[:lanes]
     head, step = 72.0, 22.0
@@ -75,7 +75,7 @@ def draw_timeline(timeline: Timeline, lanes: int) -> Drawing:
 
 
 def _lanes(timeline: Timeline) -> list[tuple[str, str]]:
-    """Return ids and names of the members that have something to show, those with events first."""
+    """Return ids and names of the members to show, those with events first."""
     names: dict[str, str] = {}
     for rebalance in timeline.rebalances:
         for event in rebalance.events:
@@ -87,7 +87,7 @@ def _lanes(timeline: Timeline) -> list[tuple[str, str]]:
 
 
 def _told_apart(members: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return ids and names; where members share a name, as after a restart, each has the end of its id with it."""
+    """Return ids and names. Equal names, as after a restart, get the end of the member id appended."""
     times = Counter(name for _, name in members)
     return [
         (id_, f"{short(name, _NAME - 6)} ·{id_[-4:]}" if times[name] > 1 else name) for id_, name in members
@@ -100,7 +100,7 @@ def _ends(events: Sequence[Phased]) -> float:
 
 
 def _segments(event: Phased | None, begin: datetime, scale: float) -> list[tuple[float, float, str, str]]:
-    """Return place, length, phase and title of each phase of a member's event."""
+    """Return position, length, name and tooltip of each phase of a member's event."""
     if event is None:
         return []
     at = event.start
@@ -121,7 +121,7 @@ def _segments(event: Phased | None, begin: datetime, scale: float) -> list[tuple
 
 
 def draw_ownership(ownership: Ownership) -> Drawing:
-    """Draw a cell a member and generation, the deeper the more partitions it had."""
+    """Draw one cell per member and generation, shaded by the number of partitions."""
     generations = len(ownership.generations)
     step, cell = 20.0, (WIDTH - _LABELS) / max(generations, 12)
     height = step * len(ownership.members)
@@ -154,7 +154,7 @@ def draw_ownership(ownership: Ownership) -> Drawing:
 
 
 def draw_lag(lag: Lag, series: LagSeries) -> Drawing:
-    """Draw one group's lag as an area on its own scale."""
+    """Draw one group's lag as an area chart."""
     left, height = 8.0, 132.0
     drawing = Drawing(height + 26, f"Lag of {series.group}")
     width, peak = 500.0 - left, series.peak or 1
@@ -190,7 +190,7 @@ def _stretches(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[
 
 
 def draw_churn(churn: Churn) -> Drawing:
-    """Draw a cell a group and stretch of time, the deeper the more rebalances; storms are marked."""
+    """Draw one cell per group and interval, shaded by the number of rebalances, with storms marked."""
     step = 22.0
     stretches = max((len(row) for row in churn.rows.values()), default=1)
     cell = (WIDTH - _LABELS) / stretches
@@ -216,7 +216,7 @@ def draw_churn(churn: Churn) -> Drawing:
 
 
 def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
-    """Draw a bar an assignor: the partitions moved, and in it the fewest that were needed."""
+    """Draw one bar per assignor: the moves, and inside it the moves needed."""
     step, right = 34.0, 90.0
     drawing = Drawing(step * len(alternatives), "Partitions moved, by assignor")
     most = max((one.moved for one in alternatives), default=0) or 1

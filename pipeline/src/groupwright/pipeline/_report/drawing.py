@@ -1,4 +1,4 @@
-"""A drawing as shapes with places, which the template writes as SVG. How they look is the style sheet's business."""
+"""Drawings as lists of shapes, which the template renders as SVG and the style sheet styles."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 WIDTH = 1040.0
-"""Of every drawing, in the units of its own coordinates; the page scales it."""
+"""The width of every drawing, in its own units; the page scales it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle; `title` is what a pointer over it shows, `strength` from 0 to 1 how deep its colour is."""
+    """A rectangle. `title` is its tooltip, `strength` its opacity from 0 to 1."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text; `anchor` is `start`, `middle` or `end`."""
+    """A text. `anchor` is `start`, `middle` or `end`."""
 
     x: float
     y: float
@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path, in SVG's own words for it, made of numbers alone."""
+    """A path, in SVG's path syntax."""
 
     d: str
     look: str
@@ -45,7 +45,7 @@ class Path:
 
 @dataclass(slots=True)
 class Drawing:
-    """Shapes, in the order in which they are drawn."""
+    """Shapes, in drawing order."""
 
     height: float
     label: str
@@ -55,12 +55,12 @@ class Drawing:
 
 
 def legible(value: object) -> str:
-    """Return a text without what no reader should get: control, formatting and unpaired characters."""
+    """Replace control, formatting and unpaired surrogate characters by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(char)[0] == "C" else char for char in str(value))
 
 
 def short(text: str, most: int) -> str:
-    """Return a name, of a long one beginning and end: what tells members apart often stands last."""
+    """Shorten a name in the middle: member ids often differ only at the end."""
     text = legible(text)
     if len(text) <= most:
         return text
@@ -69,7 +69,7 @@ def short(text: str, most: int) -> str:
 
 
 def count(number: float) -> str:
-    """Return a number as short as it can be said: 950, 12.3 k, 4.1 M."""
+    """Format a number with three digits: 950, 12.3 k, 4.1 M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(number) >= size:
             scaled = number / (1e3 if unit == "k" else size)
@@ -78,7 +78,7 @@ def count(number: float) -> str:
 
 
 def seconds(duration: float) -> str:
-    """Return a duration in the unit that suits it."""
+    """Format a duration with a suitable unit."""
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if duration >= 2 * size:
             return f"{duration / size:.1f} {unit}"
@@ -86,12 +86,12 @@ def seconds(duration: float) -> str:
 
 
 def day(time: datetime) -> str:
-    """Return `3 Nov`."""
+    """Format a date as `3 Nov`."""
     return f"{time.day} {time:%b}"
 
 
 def time_ticks(since: datetime, until: datetime, most: int = 8) -> list[tuple[float, str]]:
-    """Return where on the way from `since` to `until` round times stand, and how they are called."""
+    """Return the positions, from 0 to 1, and labels of round times between `since` and `until`."""
     span = (until - since).total_seconds()
     if span <= 0:
         return [(0.0, f"{day(since)} {since:%H:%M}")]
@@ -123,7 +123,7 @@ def time_ticks(since: datetime, until: datetime, most: int = 8) -> list[tuple[fl
 
 
 def line(points: Sequence[tuple[float, float] | None]) -> str:
-    """Return the path through points; it breaks off where there is none."""
+    """Return the SVG path through the points, with gaps at None."""
     words, pen_is_up = [], True
     for point in points:
         if point is not None:

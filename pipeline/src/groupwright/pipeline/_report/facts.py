@@ -1,4 +1,4 @@
-"""What the page shows: small, whatever the size of the history. Plain data, without Spark and without HTML."""
+"""The page's data, of bounded size: plain dataclasses, without Spark and HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ PHASES = ("revoke", "join", "sync", "join_and_sync", "assign")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the page shows at most; it says so where it leaves something out.
+    """Limits of the page's size. The page states what they leave out.
 
     Attributes:
         groups: Groups in a table or chart.
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Offender:
-    """A group and what its rebalances cost.
+    """A group and the cost of its rebalances.
 
     Attributes:
         group: The group.
@@ -53,13 +53,13 @@ class Offender:
 
     @property
     def needless(self) -> int:
-        """Partitions moved that need not have been."""
+        """Avoidable moves."""
         return max(0, self.moved - self.fewest)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """All rebalances of all groups."""
+    """Totals over all rebalances of all groups."""
 
     rebalances: int
     groups: int
@@ -73,7 +73,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Phased:
-    """What one member's event tells of a rebalance.
+    """One member's event of a rebalance.
 
     Attributes:
         member: The member's id.
@@ -94,7 +94,7 @@ class Phased:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """A rebalance of the timeline."""
+    """A rebalance in the timeline."""
 
     generation: int
     completed: datetime
@@ -117,7 +117,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """How many partitions each member had in a group's last generations.
+    """Partitions of each member in a group's last generations.
 
     Attributes:
         group: The group.
@@ -140,7 +140,7 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class LagSeries:
-    """A group's lag: the largest of each stretch of time, in all partitions together; None where there is no sample."""
+    """A group's lag over all partitions: the maximum of each interval, or None without samples."""
 
     group: str
     messages: Sequence[int | None]
@@ -148,18 +148,18 @@ class LagSeries:
 
     @property
     def peak(self) -> int:
-        """The largest."""
+        """The maximum."""
         return max((value for value in self.messages if value is not None), default=0)
 
     @property
     def last(self) -> int:
-        """The last one."""
+        """The last value."""
         return next((value for value in reversed(self.messages) if value is not None), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The groups that were the furthest behind."""
+    """The groups with the largest lag."""
 
     since: datetime
     until: datetime
@@ -169,7 +169,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Flapper:
-    """A client that came and went."""
+    """A client that joins and leaves repeatedly."""
 
     group: str
     client: str
@@ -178,7 +178,7 @@ class Flapper:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """Rebalances by group and stretch of time.
+    """Rebalances by group and interval.
 
     Attributes:
         since: Where the first stretch begins.
@@ -199,7 +199,7 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """What an assignor would have made of all groups' history, or what was in fact."""
+    """All groups' history as replayed with an assignor, or as recorded."""
 
     assignor: str
     actual: bool
@@ -218,7 +218,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the page shows. What is None or empty has a reason in `reasons`, by the section's name."""
+    """All data of the page; sections without data are None or empty."""
 
     totals: Totals | None = None
     offenders: Sequence[Offender] = ()

@@ -1,4 +1,4 @@
-"""What each section found, as its title, and why a section is empty."""
+"""Titles of the report's sections, which state the main finding, and reasons for empty sections."""
 
 from groupwright.pipeline._report.drawing import count, legible, seconds
 from groupwright.pipeline._report.facts import Churn, Facts, Lag, LagSeries, Ownership, Timeline, Totals
@@ -8,75 +8,76 @@ _EVEN = 1
 
 
 def summary(totals: Totals) -> str:
-    """Return what all rebalances came to."""
+    """Return the page's title: totals over all rebalances."""
     needless = totals.moved - totals.fewest
     if totals.moved == 0:
-        return f"{totals.rebalances:,} rebalances, and no partition was moved"
+        return f"{totals.rebalances:,} rebalances moved no partitions"
     share = max(0, needless) / totals.moved
-    return f"{totals.rebalances:,} rebalances moved {totals.moved:,} partitions; {share:.0%} of that was needless"
+    moves = f"{totals.rebalances:,} rebalances moved {totals.moved:,} partitions"
+    return f"{moves}; {share:.0%} of the moves were avoidable"
 
 
 def offenders(facts: Facts) -> str:
-    """Return who is to blame."""
+    """Return the share of avoidable moves of the group with the most."""
     first = facts.offenders[0]
     needless = sum(one.needless for one in facts.offenders)
     name = _name(first.group)
     if not needless:
-        return "No group moved more partitions than it had to"
+        return "No group moved more partitions than necessary"
     if len(facts.offenders) == 1:
-        return f"{name} moved {first.needless:,} partitions needlessly"
-    return f"{name} made {first.needless / needless:.0%} of the needless moves"
+        return f"{name} made {_plural(first.needless, 'avoidable move')}"
+    return f"{name} made {first.needless / needless:.0%} of the avoidable moves"
 
 
 def timeline(found: Timeline) -> str:
-    """Return how long the shown rebalances took, and in what."""
+    """Return the longest of the shown rebalances, and the phase that took the most time."""
     times = [one.duration for one in found.rebalances if one.duration is not None]
     name = _name(found.group)
     if not times:
-        return f"{name} rebalanced {_times(found.total)}; nothing shows how long that took"
+        return f"{name} rebalanced {_times(found.total)}; the durations are unknown"
     spent: dict[str, float] = {}
     for rebalance in found.rebalances:
         for event in rebalance.events:
             for phase, length in event.phases.items():
                 spent[phase] = spent.get(phase, 0.0) + length
     longest = (
-        f"The longest of {name}\u2019s last {len(found.rebalances)} rebalances took {seconds(max(times))}"
+        f"The longest of the last {len(found.rebalances)} rebalances of {name} took {seconds(max(times))}"
     )
     if not sum(spent.values()):
         return longest
     phase = max(spent, key=lambda one: (spent[one], one))
     share = spent[phase] / sum(spent.values())
-    return f"{longest}; {share:.0%} of members\u2019 time went into {phase.replace('_', ' ')}"
+    return f"{longest}; {share:.0%} of the members\u2019 time was spent in {phase.replace('_', ' ')}"
 
 
 def ownership(found: Ownership) -> str:
-    """Return how even the last generation was."""
+    """Return the balance of the last generation."""
     name = _name(found.group)
     fewest, most = found.last[0], found.last[-1]
     if len(found.last) == 1:
         return f"{name} has a single member, with {_plural(most, 'partition')}"
     if most - fewest <= _EVEN:
-        return f"{name} is even now: {_range(fewest, most)} partitions for each of {len(found.last)} members"
-    return f"{name} is uneven: one member has {most} partitions, another {fewest}"
+        return f"{name} is balanced: {len(found.last)} members with {_range(fewest, most)} partitions each"
+    return f"{name} is unbalanced: members have between {fewest} and {most} partitions"
 
 
 def lag(found: Lag) -> str:
-    """Return who was the furthest behind."""
+    """Return the group with the largest lag."""
     worst = found.series[0]
     if worst.peak == 0:
-        return "No group was behind"
-    waited = "" if worst.seconds is None else f", up to {seconds(worst.seconds)} late"
-    return f"{_name(worst.group)} was {count(worst.peak)} messages behind{waited}"
+        return "No group had any lag"
+    waited = "" if worst.seconds is None else f" and up to {seconds(worst.seconds)}"
+    return f"{_name(worst.group)} lagged by up to {count(worst.peak)} messages{waited}"
 
 
 def lag_of(series: LagSeries) -> str:
-    """Return what one group's chart shows."""
-    late = "" if series.seconds is None else f" · up to {seconds(series.seconds)} late"
+    """Return the caption of one group's chart."""
+    late = "" if series.seconds is None else f" · up to {seconds(series.seconds)}"
     return f"peak {count(series.peak)}, now {count(series.last)}{late}"
 
 
 def churn(found: Churn) -> str:
-    """Return who rebalanced when."""
+    """Return the number of rebalance storms, or the group with the most rebalances."""
     storms = sum(len(places) for places in found.storms.values())
     if storms:
         stormy = sum(1 for places in found.storms.values() if places)
@@ -86,10 +87,10 @@ def churn(found: Churn) -> str:
 
 
 def alternatives(facts: Facts) -> str:
-    """Return what the best assignor would have saved."""
+    """Return the moves with the best assignor."""
     others = [one for one in facts.alternatives if not one.actual and not one.errors]
     if not others:
-        return "None of the assignors could play the whole history"
+        return "No assignor has a result for the whole history"
     best = others[0]
     said = sentence(
         _name(best.assignor), "these", best.rebalances, best.moved, best.moved_actual, best.errors
@@ -98,11 +99,11 @@ def alternatives(facts: Facts) -> str:
 
 
 def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
-    """Return, by section, why it shows nothing.
+    """Return the reasons for empty sections, by section.
 
     Args:
-        facts: What was found.
-        given: The tables that were there.
+        facts: The facts to show.
+        given: The names of the tables given.
     """
 
     def why(table: str, empty: str, missing: str) -> str:
@@ -110,8 +111,8 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
 
     no_rebalances = why(
         "rebalances",
-        "The table rebalances is empty: in the time that was read, no group came into a new generation.",
-        "There is no table rebalances: run the batch or the streaming job first.",
+        "The table rebalances is empty: no group entered a new generation in the period read.",
+        "The table rebalances is missing: run the batch or the streaming job first.",
     )
     found = {
         "summary": "" if facts.totals else no_rebalances,
@@ -121,44 +122,48 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
         if facts.ownership
         else why(
             "group_members",
-            "The table group_members has no members of this group: with KIP-848 they have records of their own.",
-            "There is no table group_members: run the batch or the streaming job first.",
+            "The table group_members has no members of this group: KIP-848 members have records of "
+            "their own.",
+            "The table group_members is missing: run the batch or the streaming job first.",
         ),
         "lag": ""
         if facts.lag and facts.lag.series
         else why(
             "lag",
-            "The table lag is empty: the job has sampled no end offsets, or no group has committed any.",
-            "There is no table lag: it needs a job that can ask the brokers for end offsets.",
+            "The table lag is empty: there are no samples of log-end offsets, or no committed offsets.",
+            "The table lag is missing: run a job with end_offsets_seconds above 0 first.",
         ),
         "churn": ""
         if facts.churn and facts.churn.rows
         else why(
             "churn",
-            "The table churn is empty: no hour has a rebalance.",
-            "There is no table churn: run the batch or the streaming job first.",
+            "The table churn is empty: there were no rebalances.",
+            "The table churn is missing: run the batch or the streaming job first.",
         ),
         "what-if": ""
         if facts.alternatives
         else why(
             "what_if",
-            "The table what_if is empty: there was no generation with members to play.",
-            "No other assignor has been tried yet: groupwright pipeline what-if plays this history with any.",
+            "The table what_if is empty: no generation had members.",
+            "No other assignor has been tried yet: groupwright pipeline what-if replays this history "
+            "with any.",
         ),
     }
     if facts.timeline and not any(one.events for one in facts.timeline.rebalances):
         found["phases"] = why(
             "client_events",
-            "No client event tells of these rebalances, so their phases are not known: the members do not run "
-            "groupwright.instrumentation, or its events have not been read.",
-            "There is no table client_events, so phases are not known. Members send them with groupwright.instrumentation.",
+            "The phases are unknown: there are no client events for these rebalances. Members send "
+            "events if they "
+            "use groupwright.instrumentation with to_kafka.",
+            "The phases are unknown: the table client_events is missing. Members send events if they use "
+            "groupwright.instrumentation with to_kafka.",
         )
     return {section: reason for section, reason in found.items() if reason}
 
 
 def _name(text: str) -> str:
     text = legible(text)
-    return text if len(text) <= 48 else f"{text[:47]}…"  # noqa: PLR2004 - what a title can bear
+    return text if len(text) <= 48 else f"{text[:47]}…"  # noqa: PLR2004 - the width of a title
 
 
 def _plural(number: int, what: str) -> str:

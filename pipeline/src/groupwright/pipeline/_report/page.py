@@ -1,4 +1,4 @@
-"""The page: facts in, HTML out."""
+"""Rendering of the facts as one HTML page."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,15 +18,15 @@ _Value = TypeVar("_Value")
 def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: datetime, source: str) -> str:
     """Return the page.
 
-    It needs nothing but itself: its style stands in it, its charts are SVG, and it has no script. Whatever stands in the
-    tables is escaped, and a policy in the page forbids everything that is not its own style.
+    The page is self-contained: inline style, SVG charts, no scripts. Values from the tables are escaped, and
+    the page's Content-Security-Policy forbids everything but its own style.
 
     Args:
-        facts: What it shows.
-        limits: What was left out, it says.
-        given: The names of the tables that were there.
-        made_at: When, as it says at its foot.
-        source: Where the tables are, as it says there.
+        facts: The facts to show.
+        limits: The limits that were applied; the page states what they left out.
+        given: The names of the tables given.
+        made_at: Time of creation, shown in the footer.
+        source: Location of the tables, shown in the footer.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
@@ -49,12 +49,12 @@ def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: date
 
 
 def _clean(value: _Value) -> _Value | str:
-    """Return what is written down: of text that is not the template's own, what is legible."""
+    """Remove illegible characters from values, but not from the template's own markup."""
     return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _phases(facts: Facts) -> Sequence[str]:
-    """Return the phases that some event has."""
+    """Return the phases that occur in the events."""
     events = [event for one in (facts.timeline.rebalances if facts.timeline else ()) for event in one.events]
     return [phase for phase in PHASES if any(phase in event.phases for event in events)]
 

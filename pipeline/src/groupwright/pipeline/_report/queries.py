@@ -1,4 +1,4 @@
-"""From the tables to what the page shows: every query is cut down on Spark before anything is collected."""
+"""Queries for the page's data. Every query aggregates on Spark before it collects rows."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ _NOBODY = "(unknown)"
 
 
 def query_facts(tables: Mapping[str, DataFrame], limits: Limits, group: str | None) -> Facts:
-    """Return what the page shows.
+    """Return the page's data.
 
     Args:
         tables: The tables that there are, by name.
@@ -117,7 +117,7 @@ def _offenders(rebalances: DataFrame, limits: Limits) -> list[Offender]:
 
 
 def _busiest(tables: Mapping[str, DataFrame]) -> str | None:
-    """Return the group with the most rebalances, or generations where there are no rebalances."""
+    """Return the group with the most rebalances, or with the most generations if there are no rebalances."""
     for name in ("rebalances", "group_members"):
         if name in tables:
             counted = tables[name].groupBy("group_id").agg(F.count_distinct("generation").alias("count"))

@@ -1,7 +1,7 @@
 """Table storage: Parquet by default; Delta and Iceberg if their jars are on the class path.
 
-All three write a batch once, however often it is replayed, and replace dates atomically for readers. `open_tables`
-opens the tables, and `Tables.read` returns a DataFrame.
+All three write a batch once, however often it is replayed, and replace dates atomically for readers.
+`open_tables` opens the tables, and `Tables.read` returns a DataFrame.
 """
 
 from groupwright.pipeline._tables.factory import FORMATS, open_tables

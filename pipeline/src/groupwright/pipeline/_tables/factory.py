@@ -1,4 +1,4 @@
-"""Opening tables by the name of their format."""
+"""Factory of tables, by the name of their format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from groupwright.pipeline.errors import TablesError
 class _Format:
     open: Callable[[SparkSession, str], Tables]
     needs: str | None = None
-    """A class of its jars."""
+    """A class in the format's jars."""
     extension: str | None = None
-    """What `spark.sql.extensions` must name."""
+    """The extension that `spark.sql.extensions` must contain."""
     jars: str = ""
 
 
@@ -37,34 +37,34 @@ _FORMATS = {
     ),
 }
 FORMATS = tuple(_FORMATS)
-"""The formats that there are."""
+"""The supported formats."""
 
 
 def open_tables(spark: SparkSession, root: str, format_: str = "parquet") -> Tables:
-    """Open the tables of a root.
+    """Open the tables under a root.
 
     Args:
-        spark: Has what the format needs.
-        root: Their folder, as a path or a URI; of Iceberg, `catalog.namespace`.
+        spark: A session with the format's jars and extension.
+        root: Their folder, as a path or a URI; for Iceberg, `catalog.namespace`.
         format_: One of `FORMATS`.
 
     Raises:
-        TablesError: There is no such format, or this Spark has not what it needs.
+        TablesError: The format is unknown, or this Spark lacks its jars or extension.
     """
     try:
         wanted = _FORMATS[format_]
     except KeyError:
-        raise TablesError(
-            f"no format of tables is named {format_!r}; there are: {', '.join(FORMATS)}"
-        ) from None
+        raise TablesError(f"unknown table format {format_!r}; known formats: {', '.join(FORMATS)}") from None
     if wanted.needs and not _has_class(spark, wanted.needs):
         raise TablesError(
-            f"tables as {format_} need its jars, and this Spark has no {wanted.needs}: start it with "
-            f"spark.jars.packages={wanted.jars} (or a version that fits your Spark)"
+            f"the format {format_} needs its jars, and this Spark has no class {wanted.needs}: start "
+            "Spark with "
+            f"spark.jars.packages={wanted.jars} (in the version of your Spark)"
         )
     if wanted.extension and wanted.extension not in (spark.conf.get("spark.sql.extensions", "") or ""):
         raise TablesError(
-            f"tables as {format_} need spark.sql.extensions={wanted.extension} when Spark starts"
+            f"the format {format_} needs an extension: start Spark with "
+            f"spark.sql.extensions={wanted.extension}"
         )
     return wanted.open(spark, root)
 

@@ -1,4 +1,4 @@
-"""Small files on any file system that Hadoop knows: local, HDFS, S3, and so on."""
+"""Small files on any Hadoop file system: local, HDFS, S3, and so on."""
 
 from typing import Any, Self
 
@@ -6,13 +6,13 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """A folder; it need not be there before something is written to it."""
+    """A folder, created by the first write."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        """Name the folder.
+        """Refer to a folder, which need not exist.
 
         Args:
-            spark: Has the file systems' configuration.
+            spark: Session with the file systems' configuration.
             path: The folder, as a path or a URI.
         """
         self.path = path.rstrip("/")
@@ -24,18 +24,18 @@ class Folder:
         self._fs = self._hadoop.Path(self.path).getFileSystem(self._configuration)
 
     def __truediv__(self, name: str) -> Self:
-        """Return a folder in this one."""
+        """Return a sub-folder."""
         return type(self)(self._spark, f"{self.path}/{name}")
 
     def names(self) -> list[str]:
-        """Return what is in the folder, in order."""
+        """Return the names in the folder, sorted."""
         folder = self._at()
         if not self._fs.exists(folder):
             return []
         return sorted(each.getPath().getName() for each in self._fs.listStatus(folder))
 
     def read(self, name: str) -> str | None:
-        """Return a file's text; None if there is no such file."""
+        """Return a file's text, or None if it does not exist."""
         path = self._at(name)
         if not self._fs.exists(path):
             return None
@@ -46,10 +46,10 @@ class Folder:
             stream.close()
 
     def write(self, name: str, text: str, *, replace: bool = True) -> bool:
-        """Write a file, whole or not at all.
+        """Write a file atomically.
 
         Returns:
-            Whether it was written; not if it is there already and shall not be replaced.
+            Whether the file was written: False if it exists and `replace` is False.
         """
         beside = self._at(f".{name}.writing")
         stream = self._fs.create(beside, True)  # noqa: FBT003 - Java's overwrite
@@ -57,7 +57,7 @@ class Folder:
             stream.write(text.encode())
         finally:
             stream.close()
-        # Unlike FileSystem, FileContext says whether the target was there, and can replace it.
+        # Unlike FileSystem, FileContext can replace the target, and reports one that exists.
         rename = getattr(self._hadoop, "Options$Rename")
         options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
         options[0] = rename.OVERWRITE if replace else rename.NONE
@@ -69,7 +69,7 @@ class Folder:
         return True
 
     def delete(self, name: str) -> None:
-        """Delete a file or a folder, with all that is in it, if it is there."""
+        """Delete a file or a folder with its contents, if it exists."""
         self._fs.delete(self._at(name), True)  # noqa: FBT003 - Java's recursive
 
     def _at(self, name: str = "") -> Any:

@@ -1,4 +1,4 @@
-"""Delta and Iceberg, which have commits of their own."""
+"""Delta and Iceberg tables, which have atomic commits of their own."""
 
 from collections.abc import Collection
 from datetime import date
@@ -13,13 +13,13 @@ _BATCH = "groupwright.batch"
 
 
 class DeltaTables:
-    """Tables under a folder, as Delta: its transactions keep each writer's last batch."""
+    """Delta tables under a folder. Delta's transactions record each writer's last batch."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        """Open them.
+        """Open the tables.
 
         Args:
-            spark: Has Delta's jars and extension.
+            spark: A session with Delta's jars and extension.
             root: The folder of all tables.
         """
         self._spark = spark
@@ -55,18 +55,18 @@ class DeltaTables:
         return f"{self._root}/{table.name}"
 
     def _exists(self, table: Table) -> bool:
-        jvm = self._spark._jvm  # noqa: SLF001 - the Python package of Delta need not be there
+        jvm = self._spark._jvm  # noqa: SLF001 - Delta's Python package may be missing
         return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(self._path(table)))  # type: ignore[union-attr]
 
 
 class IcebergTables:
-    """Tables of a namespace of a catalog, as Iceberg: snapshots keep which batch they added."""
+    """Iceberg tables in a namespace of a catalog. Each snapshot records the batch that it added."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        """Open them.
+        """Open the tables.
 
         Args:
-            spark: Has Iceberg's jars and extension, and the catalog's settings.
+            spark: A session with Iceberg's jars and extension, and the catalog's settings.
             root: `catalog.namespace`.
         """
         self._spark = spark

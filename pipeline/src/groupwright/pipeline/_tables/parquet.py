@@ -1,11 +1,13 @@
-"""Parquet, with a manifest a table that says which of its files count.
+"""Parquet tables, with a manifest per table that lists the valid files.
 
-Plain Parquet has no commit: a job that dies leaves half of its files, and a reader sees files come and go. So files go
-to a folder of the batch (`offset_commits/batch=…/date=…/`), and count from when a new version of the manifest
-(`_manifest/<version>.json`) names it: one small file, written whole. It also has each writer's last batch; one
-that is played again after that changes nothing, and before that overwrites exactly its own files.
+Plain Parquet has no commits: a job that dies leaves some of its files behind, and readers see files appear
+and disappear. Therefore each batch is written to a folder of its own (`offset_commits/batch=…/date=…/`),
+which becomes valid when a new version of the manifest (`_manifest/<version>.json`), a small file written
+atomically, lists it. The manifest also has each writer's last batch: a repeated batch changes nothing if it
+is listed, and else overwrites its own files.
 
-What was replaced stays for `GRACE_SECONDS`, for readers that had begun, and is deleted by a later change.
+Replaced folders are kept for `GRACE_SECONDS`, for readers that have already started; a later change deletes
+them.
 """
 
 import json
@@ -28,13 +30,14 @@ _MANIFEST = "_manifest"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a table consists of.
+    """The valid folders of a table.
 
     Attributes:
-        version: Counts from 1; 0 for a table that has nothing yet.
-        folders: By date, the folders that hold its rows, as paths from the table's.
-        written: By writer, its last batch.
-        replaced: Folders that count no more, with the time (seconds since the epoch) at which that began.
+        version: Version of the manifest, from 1; 0 for an empty table.
+        folders: The folders of each date's rows, relative to the table's folder.
+        written: The number of each writer's last batch.
+        replaced: Folders that are no longer valid, with the time of their replacement in seconds since the
+            epoch.
     """
 
     version: int = 0
@@ -44,15 +47,15 @@ class Manifest:
 
 
 class ParquetTables:
-    """Tables under a folder, as Parquet."""
+    """Parquet tables under a folder."""
 
     def __init__(self, spark: SparkSession, root: str, clock: Callable[[], float] = time.time) -> None:
-        """Open them; nothing is written.
+        """Open the tables, without writing anything.
 
         Args:
-            spark: Reads and writes.
+            spark: The session that reads and writes.
             root: The folder of all tables, as a path or a URI.
-            clock: Says when something was replaced.
+            clock: Returns the time in seconds since the epoch.
         """
         self._spark = spark
         self._root = Folder(spark, root)
@@ -65,7 +68,7 @@ class ParquetTables:
             return
         added = self._write(table, rows, f"{batch.writer}-{batch.number:012d}")
         if not added:
-            return  # played again, it would be as empty
+            return  # a repeated batch would be empty too
         folders = {day: list(before.folders.get(day, ())) for day in {**before.folders, **added}}
         for day, folder in added.items():
             folders[day].append(folder)
@@ -79,8 +82,8 @@ class ParquetTables:
         gone = {day.isoformat() for day in dates}
         if foreign := added.keys() - gone:
             raise TablesError(
-                f"{table.name}: rows of {', '.join(sorted(foreign))} were to replace those of "
-                f"{', '.join(sorted(gone))}; nothing is changed"
+                f"{table.name}: rows of {', '.join(sorted(foreign))} cannot replace those of "
+                f"{', '.join(sorted(gone))}; nothing was changed"
             )
         if not added and not gone & before.folders.keys():
             return
@@ -118,7 +121,7 @@ class ParquetTables:
         return Manifest(**json.loads(text)) if text else Manifest()
 
     def _write(self, table: Table, rows: DataFrame, batch: str) -> dict[str, str]:
-        """Write rows to the batch's folder, and return the folder of each date."""
+        """Write rows to the batch's folder, and return its sub-folder of each date."""
         name = f"batch={batch}"
         folder = self._root / table.name / name
         rows.write.mode("overwrite").partitionBy(PARTITION_COLUMN).parquet(folder.path)
@@ -147,8 +150,9 @@ class ParquetTables:
         manifests = folder / _MANIFEST
         if not manifests.write(_file(manifest.version), json.dumps(asdict(manifest)), replace=False):
             raise TablesError(
-                f"{folder.path} has a version {manifest.version} that another job wrote meanwhile: let one job at a "
-                "time write to these tables, and start this one again; nothing is lost or there twice"
+                f"{folder.path}: another job has just written version {manifest.version}, and only "
+                "one job at a time "
+                "may write. Stop the other job and restart this one; no rows are lost or duplicated"
             )
         for path in old:
             folder.delete(path)

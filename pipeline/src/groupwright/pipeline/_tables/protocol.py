@@ -1,4 +1,4 @@
-"""What tables of any format do."""
+"""Interface of the tables, common to all formats."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from groupwright.pipeline.schemas import Table
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a batch is known by: added again, it changes nothing.
+    """Identity of a batch: a batch that is added again changes nothing.
 
     Attributes:
-        writer: Who adds: one stream, by the id that its checkpoint keeps, or one run of a batch job.
-        number: Which of its batches this is; they come in ascending order.
+        writer: Id of the writer: a stream's checkpoint id, or an id of one part of a batch job.
+        number: Number of the batch, ascending per writer.
     """
 
     writer: str
@@ -24,24 +24,24 @@ class Batch:
 
 
 class Tables(Protocol):
-    """All tables of one root. One job writes to them at a time; any number read."""
+    """The tables under one root. Only one job may write at a time; any number may read."""
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
-        """Add rows, unless the batch is there already. Readers see all of them or none.
+        """Append rows, unless the batch has been added before. Readers see all of the rows or none.
 
         Raises:
-            TablesError: Another job has written in between.
+            TablesError: Another job has written concurrently.
         """
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
-        """Put rows, all of them of the dates, in the place of what the table has of these. Readers see one or the other.
+        """Replace the rows of the dates by `rows`, which must be of these dates. Readers see it atomically.
 
         Raises:
-            TablesError: Another job has written in between.
+            TablesError: Another job has written concurrently.
         """
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
-        """Return a table's rows, as they are now; of the dates, both included. A table without any is empty."""
+        """Return a table's current rows between two dates, both inclusive. A missing table is empty."""
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
-        """Put each date's rows into few files."""
+        """Rewrite each date's rows into few files."""

@@ -1,1 +1,1 @@
-"""Decoded records to tables: every transform is a function of DataFrames, without input or output of its own."""
+"""Transforms of decoded records to tables, as functions of DataFrames without I/O."""

@@ -1,4 +1,4 @@
-"""The base tables: what the log holds, one kind of record a table, nothing taken together."""
+"""Base tables: decoded records, without aggregation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from groupwright.pipeline import schemas
 from groupwright.pipeline.schemas import Table
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Where coordinators keep what they know of groups."""
+"""The topic of the group coordinators' state."""
 
 CLIENT_EVENT = "client_event"
-"""The kind of record that the events' topic has."""
+"""The `record_kind` of records of the events' topic."""
 
 _UNREADABLE = ("malformed", "unknown")
 _KIP_848 = (
@@ -30,7 +30,7 @@ _NO_GENERATION = -1
 
 
 def shaped(rows: DataFrame, table: Table) -> DataFrame:
-    """Return the table's columns, in its order, with its types and comments."""
+    """Select the table's columns, with its types and comments."""
     return rows.select(
         *(
             F.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata)
@@ -65,7 +65,7 @@ def group_generations(decoded: DataFrame) -> DataFrame:
 def group_members(decoded: DataFrame) -> DataFrame:
     """Return the rows of `group_members`.
 
-    What a member owned is told by its subscription from version 1 on, and by sticky's user data before.
+    Owned partitions are in the subscription since version 1, and before in sticky's user data.
     """
     rows = _of_kind(decoded, "group_metadata").select(
         "*",
@@ -97,7 +97,7 @@ def consumer_group_records(decoded: DataFrame) -> DataFrame:
 
 
 def client_events(events: DataFrame) -> DataFrame:
-    """Return the rows of `client_events`: those of `parsed_events` that could be read."""
+    """Return the rows of `client_events`: the valid rows of `parsed_events`."""
     event = F.col("event")
     rows = events.where(_is_event()).select(
         "*",
@@ -108,13 +108,13 @@ def client_events(events: DataFrame) -> DataFrame:
 
 
 def quarantine(decoded: DataFrame) -> DataFrame:
-    """Return the rows of `quarantine` for what `decode` could not read."""
+    """Return the rows of `quarantine` for records that `decode` could not read."""
     rows = _of_kind(decoded, *_UNREADABLE).withColumn("topic", F.lit(OFFSETS_TOPIC))
     return _based(rows, schemas.QUARANTINE)
 
 
 def event_quarantine(events: DataFrame) -> DataFrame:
-    """Return the rows of `quarantine` for what `parsed_events` could not read."""
+    """Return the rows of `quarantine` for the invalid rows of `parsed_events`."""
     rows = events.where(~_is_event()).select(
         "*",
         F.lit(CLIENT_EVENT).alias("record_kind"),
@@ -130,7 +130,7 @@ def event_quarantine(events: DataFrame) -> DataFrame:
 def parsed_events(records: DataFrame) -> DataFrame:
     """Return raw records of the events' topic with the parsed `event`.
 
-    Keys that this version does not know are passed over, as the events' schema wants it.
+    Unknown keys are ignored, as the events' schema demands.
     """
     return records.select(
         "topic",
@@ -145,7 +145,7 @@ def parsed_events(records: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a base table takes: rows of `kinds`, by `rows`, from decoded records or from parsed events."""
+    """Source of a base table: `rows` selects records of `kinds` from decoded records or parsed events."""
 
     table: Table
     kinds: frozenset[str]
@@ -159,13 +159,13 @@ FROM_DECODED = (
     Source(schemas.CONSUMER_GROUP_RECORDS, frozenset(_KIP_848), consumer_group_records),
     Source(schemas.QUARANTINE, frozenset(_UNREADABLE), quarantine),
 )
-"""What is taken from decoded records, by `record_kind`."""
+"""Sources from decoded records."""
 
 FROM_EVENTS = (
     Source(schemas.CLIENT_EVENTS, frozenset({CLIENT_EVENT}), client_events),
     Source(schemas.QUARANTINE, frozenset({CLIENT_EVENT}), event_quarantine),
 )
-"""What is taken from parsed events."""
+"""Sources from parsed events."""
 
 
 def _of_kind(decoded: DataFrame, *kinds: str) -> DataFrame:
@@ -185,7 +185,7 @@ def _is_event() -> Column:
 
 
 def _event_schema() -> StructType:
-    """Return the events' fields as they stand in JSON, where `group_id` is `group`."""
+    """Return the schema of the events' JSON, where `group_id` is `group`."""
     own = [
         field
         for field in schemas.CLIENT_EVENTS.schema

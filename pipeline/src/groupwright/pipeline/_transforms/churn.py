@@ -1,4 +1,4 @@
-"""`churn`: what each hour's rebalances were to groups and to their members."""
+"""`churn`: rebalances by hour, for groups and for their members."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
@@ -7,10 +7,10 @@ from groupwright.pipeline import schemas
 from groupwright.pipeline._transforms.base import shaped
 
 STORM_REBALANCES = 5
-"""So many rebalances within `STORM_SECONDS` are a storm, as in groupwright.instrumentation."""
+"""This many rebalances within `STORM_SECONDS` are a storm, as in groupwright.instrumentation."""
 STORM_SECONDS = 600
 FLAPS = 6
-"""A client that comes or goes so often within an hour flaps."""
+"""A client that joins or leaves this often within an hour is flapping."""
 
 _HOUR = ("hour", "group_id")
 
@@ -21,7 +21,7 @@ def churn(rebalances: DataFrame, events: DataFrame, members: DataFrame) -> DataF
     Args:
         rebalances: `rebalances`.
         events: `client_events`.
-        members: `group_members`, those of KIP-848 groups too: they name members' clients.
+        members: `group_members`, including those of KIP-848 groups; they have the members' client ids.
     """
     timed = rebalances.withColumn("hour", _hour("completed"))
     of_members = _of_members(timed, events, members)
@@ -69,13 +69,13 @@ def _of_groups(timed: DataFrame) -> DataFrame:
 
 
 def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> DataFrame:
-    """Return what members came and went, and for how long their own events say that they waited."""
+    """Return members that joined or left, and the duration of rebalances from their own events."""
     clients = members.groupBy("group_id", "member_id").agg(F.max("client_id").alias("client_id"))
     known = events.where("member_id is not null").dropDuplicates(["id"])
-    told = known.groupBy(_hour("ended_at").alias("hour"), "group_id", "member_id").agg(
+    waited = known.groupBy(_hour("ended_at").alias("hour"), "group_id", "member_id").agg(
         F.sum("duration_seconds").alias("seconds_not_consuming")
     )
-    came_or_went = (
+    joined_or_left = (
         timed.withColumn("member_id", F.explode(F.array_union("joined", "left")))
         .groupBy(*_HOUR, "member_id")
         .agg(
@@ -86,7 +86,7 @@ def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> Data
     )
     of_client = Window.partitionBy(*_HOUR, "client_id")
     return (
-        came_or_went.join(told, [*_HOUR, "member_id"], "full")
+        joined_or_left.join(waited, [*_HOUR, "member_id"], "full")
         .join(clients, ["group_id", "member_id"], "left")
         .fillna(0, ["rebalances", "moved", "fewest_moves"])
         .withColumn(

@@ -1,8 +1,8 @@
-"""A KIP-848 group's generations, from its records. Pure: neither Spark nor a clock.
+"""A KIP-848 group's generations, reconstructed from its records. Pure: neither Spark nor a clock.
 
-The broker writes down the whole of a rebalance: the group's new epoch (key 3), the target assignment (6, 7), and what
-each member has (8), until all are stable at that epoch. Epochs that were passed by before the group was stable belong
-to one rebalance.
+The broker records every step of a rebalance: the new group epoch (key 3), the target assignment (keys 6, 7),
+and each member's current assignment (key 8), until all members are stable at that epoch. Epochs that are
+superseded before the group is stable belong to the same rebalance.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from groupwright.pipeline._transforms.generations import Generation, GroupMember
 
 _STABLE = "stable"
 _CAUSES = ("leave", "join", "subscription", "metadata")
-"""Of several, the first is the trigger."""
+"""Causes in order of precedence: the first that applies is the trigger."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class _Member:
     assigned: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def is_at(self, epoch: int) -> bool:
-        away = self.epoch is not None and self.epoch < 0  # a static member that will be back
+        away = self.epoch is not None and self.epoch < 0  # a static member that has left temporarily
         return away or (self.epoch == epoch and self.stable)
 
 
@@ -47,11 +47,11 @@ class _Group:
 def consumer_generations(
     records: Iterable[Mapping[str, Any]], names: Mapping[str, str]
 ) -> Iterator[Generation]:
-    """Return the epochs in which a group was stable.
+    """Yield the epochs in which a group was stable.
 
     Args:
-        records: The group's rows of `consumer_group_records` with their `log_time`, in the order of the log.
-        names: Topics' names by id; where one is missing, the id stands for it.
+        records: The group's rows of `consumer_group_records` with their `log_time`, in log order.
+        names: Topic names by id; the id replaces a missing name.
     """
     group = _Group(names)
     for record in records:
@@ -83,12 +83,12 @@ def _take(group: _Group, record: Mapping[str, Any]) -> None:
         case "regular_expression":
             group.patterns[value.get("regex") or ""] = () if gone else tuple(value.get("topics") or ())
         case _:
-            pass  # the target says what shall be; what is shows in the current assignments
+            pass  # target assignments; the rebalance ends with the current assignments
 
 
 def _take_epoch(group: _Group, value: Mapping[str, Any], time: datetime, *, gone: bool) -> None:
     if gone:
-        group.epoch = group.stable_epoch = -1  # the group was deleted; another of its name begins anew
+        group.epoch = group.stable_epoch = -1  # the group was deleted; a new group may have the same name
         group.members.clear()
         return
     hash_ = value.get("metadata_hash")
@@ -121,7 +121,7 @@ def _take_member(group: _Group, value: Mapping[str, Any], *, gone: bool) -> None
 def _take_current(group: _Group, value: Mapping[str, Any], *, gone: bool) -> None:
     member = group.members.get(value["member_id"])
     if member is None or gone:
-        return  # its own tombstone comes with it
+        return  # the member's own tombstone accompanies this one
     member.epoch = value["epoch"]
     member.stable = value["state"] == _STABLE
     member.assigned = {

@@ -1,7 +1,7 @@
-"""A group's generations, and what came between one and the next. Pure: neither Spark nor a clock.
+"""A group's generations, and the changes between them. Pure: neither Spark nor a clock.
 
-A classic group's log shows each generation once it is done. What a rebalance cost is the difference between two of
-them, measured by `groupwright.assignors.measure`, the same that a consumer's leader reports.
+A classic group's log has each completed generation. The cost of a rebalance is the difference between two of
+them, computed by `groupwright.assignors.measure`, which also computes the statistics of a consumer's leader.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ class GroupMember:
 
     @property
     def size(self) -> int:
-        """How many partitions it has."""
+        """Number of assigned partitions."""
         return sum(map(len, self.assigned.values()))
 
 
@@ -34,12 +34,12 @@ class Generation:
     """A generation, or an epoch in which a KIP-848 group was stable.
 
     Attributes:
-        number: Its number.
-        completed: When the log had it.
-        members: Its members, by id.
+        number: Generation number, or epoch.
+        completed: When it was written to the log.
+        members: Its members, by member id.
         protocol: The assignor.
-        started: When the rebalance that led to it began, where the records say it.
-        trigger: Why, where the records say it.
+        started: When its rebalance began, if recorded.
+        trigger: The reason for its rebalance, if recorded.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a rebalance changed; the numbers are those of the table `rebalances`."""
+    """The changes made by a rebalance, with the columns of the table `rebalances`."""
 
     before: Generation | None
     after: Generation
@@ -68,10 +68,10 @@ class Change:
 
 
 def changes(generations: Iterable[Generation]) -> Iterator[Change]:
-    """Return what changed in each generation of one group.
+    """Yield the changes made by each generation of one group.
 
     Args:
-        generations: In the order of the log. What the log no longer has is left out: a change then spans the gap.
+        generations: Generations in log order. If the log has gaps, a change spans the gap.
     """
     before: Generation | None = None
     known: dict[str, int] = {}
@@ -100,7 +100,7 @@ def _change(before: Generation | None, after: Generation, known: Mapping[str, in
 
 
 def imbalance(generation: Generation) -> int:
-    """Return how many partitions more the member with the most has than the one with the fewest."""
+    """Return the maximum minus the minimum number of partitions per member."""
     sizes = [member.size for member in generation.members.values()]
     return max(sizes) - min(sizes) if sizes else 0
 
@@ -118,10 +118,10 @@ def _trigger(
     joined: tuple[str, ...],
     left: tuple[str, ...],
 ) -> str:
-    """Return why the group rebalanced, as far as two generations show it.
+    """Derive the reason for a rebalance from two generations.
 
-    A member that is replaced by another both leaves and joins: it left first. The first generation that a group was
-    assigned need not be its number 1: each member that joins before that may begin another.
+    If members both left and joined, as in a replacement, the trigger is `leave`. A group's first recorded
+    generation need not be number 1: each member that joins before the first assignment may start another one.
     """
     if before is None:
         return "first" if after.number <= max(1, len(after.members)) else "unknown"
@@ -151,12 +151,12 @@ def _assigned(generation: Generation) -> set[tuple[str, int]]:
 def _moves(
     before: Generation | None, after: Generation, known: Mapping[str, int]
 ) -> tuple[int | None, int | None, str | None]:
-    """Return partitions moved, the fewest that had to, and why these cannot be told."""
+    """Return the moves, the minimum of moves, and the error if they cannot be computed."""
     if before is None or not after.members:
         return 0, 0, None
     topics = dict(known)
     _learn(topics, after)
-    # Topics that are assigned without a subscription: it could not be read, or was changed since.
+    # Include assigned topics without a subscription: it was unreadable, or has changed since.
     wanted = {
         id_: {*member.subscribed, *member.assigned} & topics.keys() for id_, member in after.members.items()
     }
@@ -176,6 +176,6 @@ def _moves(
 
 
 def _learn(topics: dict[str, int], generation: Generation) -> None:
-    """Note how many partitions each topic has at least."""
+    """Update the known minimum number of partitions of each topic."""
     for topic, number in _assigned(generation):
         topics[topic] = max(topics.get(topic, 0), number + 1)

@@ -1,8 +1,8 @@
-"""`lag`: committed offsets against log ends, in messages and in seconds.
+"""`lag`: committed offsets compared with log-end offsets, in messages and in seconds.
 
-The log's ends are sampled by the job. At each sample a group's last commit until then is held against it. Seconds are
-how long the first message that is not committed has been in the log: it came between the last sample whose end was at
-or below the committed offset and the next, and its time is taken on the straight line between these two.
+The job samples log-end offsets, and each sample is compared with the group's last commit by then. Lag in
+seconds is the age of the first uncommitted message. Its time of arrival is interpolated linearly between two
+samples: the last one at or below the committed offset, and the next one.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -36,18 +36,18 @@ def lag(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
 
 
 def _commits_at_samples(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Return each sample with each group's last commit until then."""
+    """Return each sample with each group's last commit by then."""
     groups = commits.select(*_GROUP_PARTITION).distinct()
     samples = end_offsets.select(*_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
     events = commits.select(
         *_GROUP_PARTITION,
         F.col("log_time").alias("time"),
         F.lit(None).cast("bigint").alias("end_offset"),
-        # A tombstone stands as -1, so that what it ends does not come back as the last that is not null.
+        # -1 marks a tombstone, so that `last` with ignorenulls does not return the deleted offset.
         F.when(F.col("tombstone"), -1).otherwise(F.col("committed_offset")).alias("committed_offset"),
         "log_offset",
     ).unionByName(samples, allowMissingColumns=True)
-    # At the same time a commit comes first: a sample, which has no offset in the log, is last.
+    # At equal times commits come before samples, whose `log_offset` is null.
     until_now = (
         Window.partitionBy(*_GROUP_PARTITION)
         .orderBy("time", F.col("log_offset").asc_nulls_last())
@@ -62,9 +62,9 @@ def _commits_at_samples(commits: DataFrame, end_offsets: DataFrame) -> DataFrame
 
 
 def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Return, for each offset that a group was behind at, when its message `arrived`, in microseconds.
+    """Return the arrival time of the first uncommitted message, as `arrived` in microseconds.
 
-    Null if it was in the log before the first sample.
+    It is null if the message was in the log before the first sample.
     """
     asked = (
         behind.where("committed_offset < end_offset")
@@ -80,7 +80,7 @@ def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
     offsets = asked.select("*", F.col("committed_offset").alias("at")).unionByName(
         ends, allowMissingColumns=True
     )
-    # An offset comes after all samples that end at it: its message was not there yet.
+    # An offset sorts after all samples that end at it: its message had not arrived by then.
     line = Window.partitionBy(*_PARTITION).orderBy("at", F.col("sampled").asc_nulls_last())
     below = line.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     above = line.rowsBetween(1, Window.unboundedFollowing)
@@ -93,12 +93,12 @@ def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
             F.first("end", ignorenulls=True).over(above).alias("end_above"),
         )
         .where("committed_offset is not null")
-        .select(*_PARTITION, "committed_offset", "time", _on_the_line().alias("arrived"))
+        .select(*_PARTITION, "committed_offset", "time", _interpolated().alias("arrived"))
     )
 
 
-def _on_the_line() -> Column:
-    """Return when the message at `committed_offset` came: the log's end went past it, from below to above."""
+def _interpolated() -> Column:
+    """Interpolate the arrival time of the message at `committed_offset` between the samples around it."""
     passed = (F.col("committed_offset") + 1 - F.col("end_below")) / (F.col("end_above") - F.col("end_below"))
     return F.col("sampled_below") + passed * (F.col("sampled_above") - F.col("sampled_below"))
 

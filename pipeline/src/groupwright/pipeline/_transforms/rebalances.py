@@ -1,7 +1,7 @@
-"""`rebalances`: a group's generations, joined to its members' events and to commits that went back.
+"""`rebalances`: a group's generations, joined with its members' events and with commits that went back.
 
-All that is known of a group comes together in one place, in the order of the log, and is walked through once
-(`generations`, `consumer_protocol`): the fewest moves of a rebalance are an optimization, and no query can say them.
+Each group's rows are gathered on one worker in log order and processed in a single pass (`generations`,
+`consumer_protocol`): the minimum of moves is an optimization problem, which no query can express.
 """
 
 from bisect import bisect_right
@@ -24,13 +24,13 @@ from groupwright.pipeline._transforms.generations import Change, Generation, Gro
 Row = Mapping[str, Any]
 
 _NEAR = timedelta(hours=1)
-"""How far an event may be from its generation: a group that was deleted and made anew counts from 1 again."""
+"""Maximum distance of an event from its generation: a recreated group counts from 1 again."""
 _EXPIRED_WITHIN = timedelta(minutes=10)
-"""How long after it was put out a member may take to find that it had lost everything."""
+"""Maximum time until an expired member finds that its partitions were lost."""
 
 
 def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Return `topic_id` and `topic`, by all that tells: KIP-848's own records, commits, and sampled topics.
+    """Return `topic_id` and `topic` from all sources: KIP-848's records, commits, and sampled topics.
 
     Args:
         records: `consumer_group_records`.
@@ -42,15 +42,18 @@ def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) 
     )
     others = [table.select("topic_id", "topic") for table in (commits, end_offsets)]
     return (
-        told.union(others[0]).union(others[1]).where("topic_id is not null").groupBy("topic_id").agg(F.max("topic"))
-        .toDF("topic_id", "topic")
-    )  # fmt: skip
+        told.union(others[0])
+        .union(others[1])
+        .where("topic_id is not null")
+        .groupBy("topic_id")
+        .agg(F.max("topic").alias("topic"))
+    )
 
 
 def histories(
     generations: DataFrame, members: DataFrame, records: DataFrame, events: DataFrame, commits: DataFrame
 ) -> DataFrame:
-    """Return all that happened to groups: one row a happening, with the struct of its kind set.
+    """Return all records and events of groups: one row each, with the struct of its kind set.
 
     Args:
         generations: `group_generations`.
@@ -88,14 +91,14 @@ def rebalances(histories: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def consumer_members(records: DataFrame, names: DataFrame) -> DataFrame:
-    """Return KIP-848 groups' members in the form of `group_members`: a row a member and epoch in which all was stable."""
+    """Return KIP-848 members with the columns of `group_members`: one row per member and stable epoch."""
     by_id = {row.topic_id: row.topic for row in names.collect()}
     walk = partial(_consumer_members, names=by_id)
     return records.groupBy("group_id").applyInArrow(walk, schemas.GROUP_MEMBERS.schema)
 
 
 def steps_back(commits: DataFrame) -> DataFrame:
-    """Return commits that are lower than the one before: `group_id`, `time`, `log_offset`, `messages`."""
+    """Return commits below the previous one: `group_id`, `time`, `log_offset`, `messages`."""
     last = F.lag("committed_offset").over(
         Window.partitionBy("group_id", "topic", "partition").orderBy("log_time", "log_offset")
     )
@@ -111,7 +114,7 @@ def steps_back(commits: DataFrame) -> DataFrame:
 
 
 def _with_members(generations: DataFrame, members: DataFrame) -> DataFrame:
-    """Return classic generations, each with its `members`."""
+    """Return classic generations with their `members`."""
     key = ["group_id", "generation", "log_partition", "log_offset"]
     listed = members.groupBy(*key).agg(
         F.collect_list(F.struct("member_id", "client_id", "subscribed", "assigned")).alias("members")
@@ -122,7 +125,7 @@ def _with_members(generations: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _once(events: DataFrame) -> DataFrame:
-    """Return events without those that were delivered twice."""
+    """Return events without duplicates."""
     return events.dropDuplicates(["id"])
 
 
@@ -142,18 +145,18 @@ _RECORD_KINDS = [
 
 
 def _rebalances(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:
-    """Walk through one group's history."""
+    """Process one group's history."""
     group_id = table.column("group_id")[0].as_py()
     by_kind = _by_kind(table)
     events = by_kind["event"]
     rows: list[dict[str, Any]] = []
-    lives = {
-        "classic": _classic_lives(by_kind["generation"]),
+    incarnations = {
+        "classic": _split_at_deletions(by_kind["generation"]),
         "consumer": [list(consumer_generations((row["record"] for row in by_kind["record"]), names))],
     }
-    for group_type, several in lives.items():
-        for life in several:
-            found = list(changes(life))
+    for group_type, several in incarnations.items():
+        for incarnation in several:
+            found = list(changes(incarnation))
             rows += [_row(group_id, group_type, change, events) for change in found]
     rows.sort(key=lambda row: row["completed"])
     _add_steps_back(rows, by_kind["step_back"])
@@ -161,7 +164,7 @@ def _rebalances(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:
 
 
 def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each kind, in the order of the log."""
+    """Return the rows of each kind, in log order."""
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in table.sort_by([("time", "ascending"), ("log_offset", "ascending")]).to_pylist():
         kind = next(kind for kind in ("generation", "record", "event", "step_back") if row[kind] is not None)
@@ -169,28 +172,28 @@ def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     return by_kind
 
 
-def _classic_lives(rows: Sequence[Row]) -> list[list[Generation]]:
+def _split_at_deletions(rows: Sequence[Row]) -> list[list[Generation]]:
     """Return the generations of a group, and of each of the same name after it was deleted.
 
     A generation that was written more than once, as when a static member comes back, counts as it was last.
     """
-    lives: list[list[Generation]] = [[]]
+    incarnations: list[list[Generation]] = [[]]
     for row in rows:
         value = row["generation"]
         if value["tombstone"]:
-            lives.append([])
+            incarnations.append([])
             continue
         if value["members"] is None and not value["protocol_type"]:
             continue  # a group that only commits has no generations
         generation = _generation(value, row["time"])
-        life = lives[-1]
-        if life and life[-1].number == generation.number:
-            life[-1] = Generation(
-                generation.number, life[-1].completed, generation.members, generation.protocol
+        incarnation = incarnations[-1]
+        if incarnation and incarnation[-1].number == generation.number:
+            incarnation[-1] = Generation(
+                generation.number, incarnation[-1].completed, generation.members, generation.protocol
             )
         else:
-            life.append(generation)
-    return lives
+            incarnation.append(generation)
+    return incarnations
 
 
 def _generation(value: Row, time: datetime) -> Generation:
@@ -237,7 +240,7 @@ def _row(group_id: str, group_type: str, change: Change, events: Sequence[Row]) 
 
 
 def _span(after: Generation, told: Sequence[Row]) -> tuple[datetime | None, datetime]:
-    """Return when a rebalance began and ended: KIP-848's records show both, else the members' events do."""
+    """Return the start and end of a rebalance, from KIP-848's records or else from member events."""
     if after.started:
         return after.started, after.completed
     starts = [event["started_at"] for event in told if event["started_at"]]
@@ -255,7 +258,7 @@ def _events_of(change: Change, events: Sequence[Row]) -> Iterator[Row]:
 
 
 def _expired(change: Change, events: Sequence[Row]) -> bool:
-    """Return whether a member that is gone found later that its partitions had been taken.
+    """Return whether a member that left reported later that its partitions were lost.
 
     It comes back by another member id, but with its client's.
     """
@@ -272,7 +275,7 @@ def _expired(change: Change, events: Sequence[Row]) -> bool:
 
 
 def _add_steps_back(rows: Sequence[dict[str, Any]], steps: Sequence[Row]) -> None:
-    """Count each step back for the last rebalance before it; what comes before the first is no rebalance's."""
+    """Attribute each step back to the last rebalance before it; those before the first are ignored."""
     completed = [row["completed"] for row in rows]
     for step in steps:
         place = bisect_right(completed, step["time"]) - 1

@@ -1,4 +1,4 @@
-"""A user's assignor in a group's history: each member has an instance of it, and hears of what it gets."""
+"""Replay with a custom assignor: each member has an instance, whose `on_assignment` is called."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,14 +27,14 @@ _MOST_ROUNDS = 8
 
 @dataclass(slots=True)
 class CustomAssignor:
-    """Plays one history with a user's assignor.
+    """Replays one history with a custom assignor.
 
     Attributes:
         make: Returns an instance for a member.
         history: The group's history.
-        instances: The members' instances, by the members' identities: a static member that comes back is handed its old
-            share, and so its instance goes on.
-        generation: The last generation that was played.
+        instances: The assignor's instances by member identity. A static member that returns keeps its
+            assignment, and so its instance.
+        generation: The last generation replayed.
     """
 
     make: Callable[[], Assignor]
@@ -43,16 +43,16 @@ class CustomAssignor:
     generation: int = NO_GENERATION
 
     def play(self, past: RecordedGeneration, owned: Owners) -> tuple[Owners, int]:
-        """Return who gets what in the end, and after how many rebalances.
+        """Return the final owners, and the number of rebalances until then.
 
         Args:
             past: The generation.
-            owned: Who owns what as it begins.
+            owned: `(partitions,) int32`, owners at its start.
 
         Raises:
-            AssignorError: Its result is not an assignment of the group.
-            NotSettledError: It is cooperative, and goes on withholding.
-            Exception: Whatever it raises itself.
+            AssignorError: The result is not a valid assignment.
+            NotSettledError: The assignor is cooperative and does not stop withholding partitions.
+            Exception: Any exception of the assignor.
         """
         identities = past.identities.tolist()
         self.instances = {who: self.instances.get(who) or self.make() for who in identities}
@@ -68,11 +68,11 @@ class CustomAssignor:
                 self.instances[who].on_assignment(assignment[member.id], past.number)
             if not is_cooperative:
                 return given, rounds
-            self._check_handover(past, owned, given)
+            self._check_withholding(past, owned, given)
             if not ((owned != NOBODY) & (given == NOBODY)).any():
                 return given, rounds
             owned, before = given, past.number
-        raise NotSettledError(f"it still withholds partitions after {_MOST_ROUNDS} rebalances")
+        raise NotSettledError(f"the assignor still withholds partitions after {_MOST_ROUNDS} rebalances")
 
     def _group(self, past: RecordedGeneration, owned: Owners, generation: int) -> Group:
         starts, sizes = self._starts(past)
@@ -114,15 +114,15 @@ class CustomAssignor:
         sizes = list(past.key.sizes) if past.key else []
         return np.cumsum([0, *sizes]).tolist(), sizes
 
-    def _check_handover(self, past: RecordedGeneration, owned: Owners, given: Owners) -> None:
-        """Check that no partition goes to somebody while somebody else has it (KIP-429)."""
+    def _check_withholding(self, past: RecordedGeneration, owned: Owners, given: Owners) -> None:
+        """Check that no partition is assigned while another member owns it (KIP-429)."""
         wrong = np.flatnonzero((owned != NOBODY) & (given != NOBODY) & (given != owned))
         if wrong.size:
             place = int(wrong[0])
             starts, _ = self._starts(past)
             topic = int(np.searchsorted(starts, place, side="right")) - 1
             raise AssignorError(
-                f"it is cooperative, but gives partition {place - starts[topic]} of "
+                f"the assignor is cooperative, but assigns partition {place - starts[topic]} of "
                 f"{self.history.topics[past.topics[topic]]!r} to {past.members[given[place]].id!r} while "
                 f"{past.members[owned[place]].id!r} still owns it"
             )

@@ -1,4 +1,4 @@
-"""How good plans of one generation are: several assignors' at once, a row each."""
+"""Evaluation of one generation's assignments by several assignors at once, one row each."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class Measured(NamedTuple):
-    """The measures, one a row; of `groupwright.assignors.Measures` those with the same names.
+    """Measures of the assignments, one element per row.
 
     Attributes:
         moved: Partitions taken from a member that could have kept them.
-        fewest_moves: The fewest that the best balance needs.
-        imbalance: The most partitions of a member, less the fewest.
-        topic_spread: The mean over topics of the most of its partitions that a subscriber has, less the fewest.
-        far: Partitions whose owner is in a rack without a replica; None where racks are not known.
+        fewest_moves: The minimum of these moves for an optimally balanced assignment.
+        imbalance: Maximum minus minimum partitions per member.
+        topic_spread: Maximum minus minimum partitions of a topic per subscriber, averaged over topics.
+        far: Partitions whose owner is in a rack without a replica; None if racks are unknown.
     """
 
     moved: list[int]
@@ -31,13 +31,13 @@ class Measured(NamedTuple):
 
 
 def evaluate(plans: PlanCache, structure: GroupShape, owned: Owners, given: Owners) -> Measured:
-    """Measure plans.
+    """Evaluate assignments.
 
     Args:
-        plans: Knows the best plan where the subscriptions differ or racks count.
+        plans: Cache of optimal assignments, for groups with different subscriptions or with racks.
         structure: The group.
-        owned: By row and partition, who had it; nobody who does not subscribe to its topic.
-        given: By row and partition, who gets it.
+        owned: `(rows, partitions) int32`, owners before; only members that subscribe to the topic.
+        given: `(rows, partitions) int32`, owners afterwards.
     """
     rows = len(given)
     return Measured(
@@ -50,7 +50,7 @@ def evaluate(plans: PlanCache, structure: GroupShape, owned: Owners, given: Owne
 
 
 def _loads(structure: GroupShape, owners: Owners) -> _Numbers:
-    """Return, by row and member, how many partitions it has."""
+    """Return the number of partitions of each member, as `(rows, members)`."""
     rows, width = len(owners), structure.members + 1
     places = owners + (np.arange(1, rows * width, width))[:, np.newaxis]
     return np.bincount(places.ravel(), minlength=rows * width).reshape(rows, width)[:, 1:]
@@ -64,7 +64,7 @@ def _fewest_moves(plans: PlanCache, structure: GroupShape, owned: Owners) -> lis
 
 
 def _fewest_moves_to_even(structure: GroupShape, owned: Owners) -> _Numbers:
-    """Return how much members have above an even share, if those with the most have the larger shares."""
+    """Return the excess over even shares, if the members with the most partitions get the larger shares."""
     each, larger = divmod(structure.partitions, structure.members)
     shares = each + (np.arange(structure.members) < larger)
     ascending = np.sort(_loads(structure, owned), axis=1)

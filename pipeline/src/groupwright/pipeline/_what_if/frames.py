@@ -1,4 +1,4 @@
-"""What-if on Spark: each group's history is played by one worker."""
+"""What-if studies on Spark: one worker replays each group's history."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,32 +32,32 @@ def run_what_if(
     topics: DataFrame | None = None,
     tasks: int | None = None,
 ) -> DataFrame:
-    """Return the rows of `what_if_generations`: the history of every group, played by each assignor.
+    """Return the rows of `what_if_generations`: the history of every group, replayed with each assignor.
 
-    Each assignor plays its own history: what it gave in one generation is what members own in the next, if they are
-    still there (a static member is, under whatever member id). A cooperative assignor's generation is settled: it is
-    asked until it withholds nothing. In a history's first generation nobody owns anything.
+    Each assignor has its own history: members own what it assigned in the previous generation, if they are
+    still in the group. Static members are recognized by their instance id. A cooperative assignor is called
+    until it no longer withholds partitions. No partition is owned at the start.
 
-    It is lazy, as DataFrames are, and costs much: write it before it is used twice.
+    The DataFrame is lazy and expensive: write or cache it before using it twice.
 
     Args:
-        generations: `group_generations`. Records of other protocol types than `consumer` are left out. A KIP-848 group
-            is played if `members` has its members, under the same `log_partition` and `log_offset`.
+        generations: `group_generations`. Protocol types other than `consumer` are skipped. A KIP-848 group is
+            replayed if `members` has its members, with the same `log_partition` and `log_offset`.
         members: `group_members`.
-        assignors: Names of ours (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), or import paths
-            `package.module:Class` of one's own.
-        topics: What is known of topics: `topic`, `partitions`, and if it likes `racks`, an array of each partition's
-            replicas' racks, or null. A topic that is not there has as many partitions as were assigned until then. It is
-            sent to every worker.
-        tasks: Into how many tasks the groups are cut; by default 8 a core.
+        assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), or
+            import paths of custom ones, `package.module:Class`.
+        topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
+            with the racks of each partition's replicas, or null. For a topic that is missing here, the number
+            of partitions is derived from the assignments so far.
+        tasks: Number of Spark tasks for the groups; by default 8 per core.
 
     Raises:
-        AssignorError: An assignor cannot be had; the message says why.
-        InvalidInputError: No assignor is given, or one twice.
+        AssignorError: An assignor cannot be loaded.
+        InvalidInputError: No assignor is given, or one is given twice.
     """
     loaded = [load_assignor(name) for name in assignors]
     if not loaded:
-        raise InvalidInputError("no assignor is given to play the history with")
+        raise InvalidInputError("no assignor is given: name at least one")
     if len({assignor.name for assignor in loaded}) < len(loaded):
         raise InvalidInputError(f"an assignor is given more than once: {', '.join(assignors)}")
     tasks = tasks or _TASKS_PER_CORE * generations.sparkSession.sparkContext.defaultParallelism
@@ -70,10 +70,10 @@ def run_what_if(
 
 
 def compare(what_if_generations: DataFrame) -> DataFrame:
-    """Return the rows of `what_if`: by group and assignor, its generations taken together.
+    """Return the rows of `what_if`: totals by group and assignor.
 
     Args:
-        what_if_generations: As `run_what_if` returns it, or read from where it was written.
+        what_if_generations: The result of `run_what_if`, or the table that it was written to.
     """
     failed = F.col("error").isNotNull()
     sums = what_if_generations.groupBy("group_id", "assignor").agg(
@@ -101,7 +101,7 @@ def _shaped(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _records(generations: DataFrame) -> DataFrame:
-    """Return a row a record, without a member."""
+    """Return one row per record, with null in the members' columns."""
     tombstone = F.coalesce(F.col("tombstone"), F.lit(col=False))
     of_consumers = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
     is_empty = tombstone | F.coalesce(F.col("member_count") == 0, F.lit(col=False))

@@ -1,7 +1,7 @@
-"""A group without its names: what an assignor of ours depends on, apart from who owns what.
+"""Group shape: a group with its names replaced by numbers.
 
-Its result depends on names only through their order. So members and topics are numbered in that order, and groups and
-generations of the same structure share what was worked out for one of them.
+The built-in assignors depend on names only through their order. Members and topics are therefore numbered in
+that order, and groups and generations of the same shape share cached assignments.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from groupwright.assignors import Group, Member, Topic
 from groupwright.assignors.indexed import IndexedGroup
 
 Owners = npt.NDArray[np.int32]
-"""For each partition, topics on end, its owner's place among the members, or `NOBODY`."""
+"""`(partitions,) int32`, index of each partition's owner among the members, or `NOBODY`; ordered by topic."""
 
 Racks = tuple[tuple[str, ...], ...]
-"""For each partition of a topic the racks of its replicas."""
+"""The racks of the replicas of each partition of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeKey:
-    """What tells structures apart.
+    """Identity of a group shape.
 
     Attributes:
-        sizes: How many partitions each topic has; topics come in Kafka's order, and each has a subscriber.
-        subscriptions: The different subscriptions, as places in `sizes`.
-        subscription_of: Which of them each member has; members come in Kafka's order.
-        member_racks: Each member's rack; empty if none has one.
-        topic_racks: The racks of each topic's partitions, or None where they are not known; empty without racks.
+        sizes: Number of partitions of each subscribed topic, in Kafka's order of topics.
+        subscriptions: The distinct subscriptions, as indices into `sizes`.
+        subscription_of: Index of each member's subscription, in Kafka's order of members.
+        member_racks: Each member's rack; empty if no member has one.
+        topic_racks: The racks of each topic's partitions, or None if unknown; empty without racks.
     """
 
     sizes: tuple[int, ...]
@@ -40,20 +40,20 @@ class ShapeKey:
 
 
 class GroupShape:
-    """A group whose members and topics are numbered.
+    """A group with numbered members and topics.
 
     Attributes:
-        members: How many members there are.
-        partitions: How many partitions there are.
-        topics: How many topics there are.
-        group: The group, of which nobody owns anything.
-        layout: The same as arrays; members and topics have there the places that they have here.
-        has_racks: Whether racks have a say.
-        is_uniform: Whether all subscribe to all topics, and racks have no say.
+        members: Number of members.
+        partitions: Number of partitions.
+        topics: Number of topics.
+        group: The group, without owned partitions.
+        layout: The group as arrays, with the same order of members and topics.
+        has_racks: Whether racks affect the assignment.
+        is_uniform: Whether all members subscribe to all topics, and racks have no effect.
     """
 
     def __init__(self, key: ShapeKey) -> None:
-        """Build the structure that a key describes."""
+        """Build the shape that a key describes."""
         names = [f"{number:09d}" for number in range(max(len(key.sizes), len(key.subscription_of)))]
         subscriptions = [tuple(names[topic] for topic in listed) for listed in key.subscriptions]
         racks = key.member_racks or (None,) * len(key.subscription_of)
@@ -77,7 +77,7 @@ class GroupShape:
 
     @cached_property
     def subscribes(self) -> npt.NDArray[np.bool_]:
-        """By topic and member, whether the member subscribes to the topic."""
+        """Whether a member subscribes to a topic, as `(topics, members) bool`."""
         table = np.zeros((self.topics, self.members), np.bool_)
         for topic, audience in enumerate(self.layout.audience_of.tolist()):
             table[topic, self.layout.audiences[audience]] = True
@@ -85,7 +85,7 @@ class GroupShape:
 
     @cached_property
     def _rack_classes(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Return each partition's class, and by class and member whether the member is far."""
+        """Return each partition's rack class, and rack mismatches as `(classes, members) bool`."""
         numbers: dict[frozenset[str] | None, int] = {}
         class_of = [
             numbers.setdefault(racks, len(numbers))
@@ -102,7 +102,7 @@ class GroupShape:
         return np.array(class_of, np.int64), np.array(far, np.bool_)
 
     def far(self, owners: Owners) -> int:
-        """Return how many partitions have an owner in a rack where they have no replica."""
+        """Return the number of partitions whose owner is in a rack without a replica."""
         class_of, far = self._rack_classes
         owned = np.flatnonzero(owners >= 0)
         return int(np.count_nonzero(far[class_of[owned], owners[owned]]))

@@ -1,4 +1,4 @@
-"""One group's rows of the tables, as a history in arrays."""
+"""One group's recorded history, as arrays."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ _MOST_PLACES = 4_000_000
 
 
 class UnreplayableError(Exception):
-    """A group's rows make no history."""
+    """A group's rows cannot be replayed."""
 
 
 class KnownTopic(NamedTuple):
-    """What a table of topics says of one."""
+    """Metadata of a topic."""
 
     partitions: int
     racks: Racks | None = None
 
 
 class RecordedMember(NamedTuple):
-    """A member in one generation, as the table has it."""
+    """A member in one generation, as recorded."""
 
     id: str
     instance_id: str | None
@@ -39,17 +39,18 @@ class RecordedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedGeneration:
-    """A generation.
+    """A generation, as recorded.
 
     Attributes:
-        number: Its number.
+        number: Generation number.
         time: When it was written, in microseconds since 1970.
-        key: The group's structure in it; None if the group had no members.
-        members: Its members in Kafka's order.
-        identities: Who each of them is: a static member is the same under another member id.
-        topics: The topics that can be assigned, as places in the history's.
-        places: For each of their partitions, on end, its place in the history.
-        actual: Who got it.
+        key: The group's shape; None if the group had no members.
+        members: The members in Kafka's order.
+        identities: `(members,) int64`, index of each member's identity; static members keep theirs across
+            member ids.
+        topics: The assignable topics, as indices into the history's topics.
+        places: `(partitions,) int64`, index of each partition within the history, ordered by topic.
+        actual: `(partitions,) int32`, the recorded owner of each partition.
     """
 
     number: int
@@ -67,10 +68,11 @@ class History:
     """A group's generations in order.
 
     Attributes:
-        topics: The names of all topics that it ever had, in Kafka's order.
-        starts: Where each topic's partitions start among all, and, last, how many there are.
-        subscriptions: The different subscriptions, as the members said them.
-        identities: How many different members there were.
+        topics: The names of all topics in the history, in Kafka's order.
+        starts: `(topics + 1,) int64`, index of each topic's first partition; the last is the number of
+            partitions.
+        subscriptions: The distinct subscriptions of the members.
+        identities: Number of distinct members.
         generations: The generations.
     """
 
@@ -85,13 +87,14 @@ def read_history(rows: pa.Table, known: Mapping[str, KnownTopic]) -> History:
     """Read a group's history.
 
     Args:
-        rows: A row a member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and a row a record without
-            them and with `is_empty`, whether the group had no members. All have `generation`, `log_partition`,
-            `log_offset` and `time`, microseconds.
-        known: Topics by name; one that is not in it has as many partitions as were seen until then.
+        rows: One row per member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and one
+            row per record without these but with `is_empty`, whether the group had no members. All rows have
+            `generation`, `log_partition`, `log_offset`, and `time` in microseconds.
+        known: Metadata by topic. For other topics, the number of partitions is derived from the assignments
+            so far.
 
     Raises:
-        UnreplayableError: A row cannot be.
+        UnreplayableError: A row is invalid, or there are too many partitions.
     """
     reader = _Reader(rows.combine_chunks(), known)
     generations = tuple(reader.generations())
@@ -123,12 +126,12 @@ class _Reader:
         )
         if self.starts[-1] > _MOST_PLACES:
             raise UnreplayableError(
-                f"its topics have {self.starts[-1]} partitions by what was assigned; at most {_MOST_PLACES} are played"
+                f"the assignments name {self.starts[-1]} partitions; at most {_MOST_PLACES} can be replayed"
             )
         self.identities: dict[tuple[bool, str], int] = {}
 
     def _sizes_by_record(self) -> _Numbers:
-        """Return, by record and topic, how many partitions the topic had, as far as could be seen by then."""
+        """Return the number of partitions known at each record, as `(records, topics) int64`."""
         sizes = np.zeros((len(self._bounds) - 1, len(self.topics)), np.int64)
         record = np.searchsorted(self._bounds, self._row, side="right") - 1
         np.maximum.at(sizes, (record, self._topic), self._partition + 1)
@@ -139,7 +142,7 @@ class _Reader:
         return sizes
 
     def generations(self) -> Iterator[RecordedGeneration]:
-        """Go through the generations; of several records of one, the last counts."""
+        """Yield the generations; the last of several records of a generation counts."""
         kept: list[int] = []
         for record, first in enumerate(self._bounds[:-1].tolist()):
             if not self._is_known(record):
@@ -151,7 +154,7 @@ class _Reader:
             yield self._generation(record)
 
     def _is_known(self, record: int) -> bool:
-        """Tell whether the record is one of consumers, and its members are there, or it says that there are none."""
+        """Return whether the record is a consumer group's, and its members are known or it has none."""
         rows = slice(self._bounds[record], self._bounds[record + 1])
         is_member = [id_ is not None for id_ in self._member_ids[rows]]
         return not all(is_member) and (any(is_member) or any(self._empty[rows]))
@@ -235,7 +238,7 @@ def _record_bounds(rows: pa.Table) -> _Numbers:
 
 
 def _subscriptions(column: Any) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
-    """Return the different lists of names, and which of them each row has."""
+    """Return the distinct lists of names, and the index of each row's list."""
     lists = _chunk(column)
     codes = pc.list_flatten(lists).dictionary_encode()
     names = codes.dictionary.to_pylist()
@@ -253,7 +256,7 @@ def _subscriptions(column: Any) -> tuple[tuple[tuple[str, ...], ...], list[int]]
 
 
 def _assigned(column: Any) -> tuple[_Numbers, _Numbers, _Numbers, list[str]]:
-    """Return, for each assigned partition, its row, its topic as a place in the names, and its number; and the names."""
+    """Return each assigned partition's row, topic (as an index into the names) and number, and the names."""
     lists = _chunk(column)
     runs = pc.list_flatten(lists)
     row_of_run = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
@@ -262,7 +265,7 @@ def _assigned(column: Any) -> tuple[_Numbers, _Numbers, _Numbers, list[str]]:
     run = pc.list_parent_indices(partitions).to_numpy(zero_copy_only=False)
     partition = pc.list_flatten(partitions).to_numpy(zero_copy_only=False).astype(np.int64)
     if partition.size and partition.min() < 0:
-        raise UnreplayableError(f"a member is assigned partition {partition.min()}; they start at 0")
+        raise UnreplayableError(f"a member is assigned the invalid partition {partition.min()}")
     topic_of_run = topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return row_of_run[run].astype(np.int64), topic_of_run[run], partition, topics.dictionary.to_pylist()
 

@@ -1,4 +1,4 @@
-"""What our assignors give whom, remembered by structure."""
+"""Cache of the built-in assignors' results, by group shape and owners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ _MOST_ROUNDS = 8
 
 
 class NotSettledError(Exception):
-    """A cooperative assignor goes on withholding partitions."""
+    """A cooperative assignor does not stop withholding partitions."""
 
 
 @dataclass(slots=True)
 class PlanCache:
-    """Works out plans, and remembers them: histories meet the same structure, owned alike, again and again.
+    """Computes assignments and caches them: the same shape with the same owners recurs often in a history.
 
-    One belongs to one worker; what it remembers is bounded, and changes no result.
+    Each worker has its own cache, of bounded size. Caching does not change results.
     """
 
     _structures: dict[ShapeKey, GroupShape] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class PlanCache:
     _size: int = 0
 
     def structure(self, key: ShapeKey) -> GroupShape:
-        """Return the structure of this key."""
+        """Return the group shape of this key."""
         known = self._structures.get(key)
         if known is None:
             known = self._structures[key] = GroupShape(key)
@@ -39,21 +39,21 @@ class PlanCache:
         return known
 
     def fixed(self, name: str, structure: GroupShape) -> Owners:
-        """Return the plan of `range` or `roundrobin`, which do not look at what members own."""
+        """Return the assignment of `range` or `roundrobin`, which ignore owned partitions."""
         return self._remembered(
             (structure, name, b""),
             lambda: structure.layout.owners(assign(by_name(name), structure.group)),
         )
 
     def sticky(self, structure: GroupShape, owned: Owners) -> Owners:
-        """Return the plan of `sticky`: the best balance there is, with the fewest moves."""
+        """Return the assignment of `sticky`: optimally balanced, with the fewest moves."""
         return self._remembered(
             (structure, "sticky", owned.tobytes()),
             lambda: sticky_owners(structure.group, structure.layout, owned),
         )
 
     def fewest_moves(self, structure: GroupShape, owned: Owners) -> int:
-        """Return how many partitions the best assignment moves: what `sticky` moves, which is the best that there is."""
+        """Return the minimum of moves for an optimally balanced assignment, which `sticky` attains."""
         key = (structure, owned.tobytes())
         plan = self._plans.get((structure, "sticky", key[1]))
         if plan is not None:
@@ -65,10 +65,10 @@ class PlanCache:
         return self._fewest[key]
 
     def settled(self, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:
-        """Return what `cooperative-sticky` comes to, and after how many rebalances.
+        """Return the final assignment of `cooperative-sticky`, and the number of rebalances until then.
 
-        It plans as `sticky` does, and withholds what somebody else must give up first, until there is nothing to
-        withhold.
+        Each rebalance computes the assignment of `sticky`, and withholds partitions that another member must
+        revoke first (KIP-429).
         """
         for rounds in range(1, _MOST_ROUNDS + 1):
             wanted = self.sticky(structure, owned)

@@ -1,4 +1,4 @@
-"""A group's history, played by several assignors."""
+"""Replay of a group's history with several assignors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from groupwright.pipeline._what_if.loading import LoadedAssignor
 from groupwright.pipeline._what_if.plan_cache import PlanCache
 
 ACTUAL = "actual"
-"""What the rows of what really happened have for an assignor's name."""
+"""The `assignor` of the rows for the recorded assignments."""
 
 RESULT = pa.schema(
     [
@@ -48,21 +48,21 @@ _ERROR_LENGTH = 500
 
 class _Replayer(Protocol):
     def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:
-        """Return who gets what in the end, and after how many rebalances."""
+        """Return the final owners, and the number of rebalances until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Actual:
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - the facts do not depend on it
+    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
         return past.actual, 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Ours:
+class _Builtin:
     name: str
     plans: PlanCache
 
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - the structure says it all
+    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
         match self.name:
             case "sticky":
                 return self.plans.sticky(structure, owned), 1
@@ -73,10 +73,10 @@ class _Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _Custom:
     assignor: CustomAssignor
 
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - it sees the real names
+    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
         return self.assignor.play(past, owned)
 
 
@@ -87,34 +87,35 @@ def replay_group(
     known: Mapping[str, KnownTopic],
     plans: PlanCache,
 ) -> pa.Table:
-    """Play a group's history; return a row a generation with members, and assignor, the facts first.
+    """Replay a group's history; return one row per non-empty generation and assignor, the recorded one first.
 
-    What an assignor gave in one generation is what members own in the next, if they are still there. One that fails is
-    told by its row, and members go on with what they had. A group whose rows cannot be has one row an assignor.
+    Members own what the assignor gave them in the previous generation, if they are still in the group. If an
+    assignor fails, its row has the error, and members keep what they had. A group with invalid rows has one
+    row per assignor.
 
     Args:
         group_id: The group.
-        rows: As `read_history` wants them.
+        rows: The input of `read_history`.
         assignors: The assignors.
-        known: Topics by name, as far as they are known from elsewhere.
-        plans: What the worker remembers.
+        known: Metadata by topic.
+        plans: The worker's cache.
     """
     names = [ACTUAL, *(assignor.name for assignor in assignors)]
     try:
         history = read_history(rows, known)
     except UnreplayableError as error:
         return _table([[(group_id, name, *(None,) * 11, str(error)) for name in names]])
-    players: list[_Replayer] = [_Actual()]
+    replayers: list[_Replayer] = [_Actual()]
     for assignor in assignors:
         own = CustomAssignor(assignor.make, history)
-        players.append(_Ours(assignor.name, plans) if assignor.is_ours else _Own(own))
-    return _table(list(_play(group_id, history, names, players, plans)))
+        replayers.append(_Builtin(assignor.name, plans) if assignor.is_builtin else _Custom(own))
+    return _table(list(_play(group_id, history, names, replayers, plans)))
 
 
 def _play(
-    group_id: str, history: History, names: Sequence[str], players: Sequence[_Replayer], plans: PlanCache
+    group_id: str, history: History, names: Sequence[str], replayers: Sequence[_Replayer], plans: PlanCache
 ) -> Iterator[list[tuple[Any, ...]]]:
-    held = np.full((len(players), int(history.starts[-1])), NOBODY, np.int64)
+    held = np.full((len(replayers), int(history.starts[-1])), NOBODY, np.int64)
     for past in history.generations:
         if past.key is None:
             held[:] = NOBODY
@@ -123,7 +124,8 @@ def _play(
         owned = _owned(history, past, structure, held)
         given = owned.copy()
         outcomes = [
-            _outcome(player, past, structure, owned[row], given[row]) for row, player in enumerate(players)
+            _outcome(replayer, past, structure, owned[row], given[row])
+            for row, replayer in enumerate(replayers)
         ]
         measured = evaluate(plans, structure, owned, given)
         _hand_over(past, held, given, [error is None for _, _, error in outcomes])
@@ -139,7 +141,7 @@ def _play(
 def _owned(
     history: History, past: RecordedGeneration, structure: GroupShape, held: np.ndarray[Any, Any]
 ) -> Owners:
-    """Return, by player and partition, the place of who has it and may keep it, or `NOBODY`."""
+    """Return the owners that may keep their partitions, or `NOBODY`, as `(assignors, partitions) int32`."""
     place_of = np.full(history.identities + 1, NOBODY, np.int32)  # the last one is NOBODY's
     place_of[past.identities] = np.arange(structure.members)
     owned: Owners = place_of[held[:, past.places]]
@@ -149,14 +151,14 @@ def _owned(
 
 
 def _outcome(
-    player: _Replayer, past: RecordedGeneration, structure: GroupShape, owned: Owners, given: Owners
+    replayer: _Replayer, past: RecordedGeneration, structure: GroupShape, owned: Owners, given: Owners
 ) -> tuple[int | None, float, str | None]:
-    """Play, fill in who gets what, and return rounds, seconds and the error. Nothing is asked where nothing is given."""
+    """Call the assignor, store the owners in `given`, and return rounds, seconds and the error."""
     if not structure.partitions:
         return 1, 0.0, None
     started = perf_counter()
     try:
-        plan, rounds = player.play(past, structure, owned)
+        plan, rounds = replayer.play(past, structure, owned)
     except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the others go on
         message = f"{type(error).__name__}: {error}"
         return None, perf_counter() - started, message[:_ERROR_LENGTH]

@@ -1,4 +1,4 @@
-"""What what-if found, in sentences."""
+"""Results of a what-if study, in sentences."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
@@ -7,13 +7,14 @@ from groupwright.pipeline._what_if.replay import ACTUAL
 
 
 def findings(what_if: DataFrame, *, span: str = "the history's") -> list[str]:
-    """Return a sentence an assignor, the one with the fewest moves first.
+    """Return one sentence per assignor, ordered by the number of moves.
 
-    Such as: with cooperative-sticky this month's 412 rebalances would have moved 9,300 partitions instead of 81,000.
+    Example: with cooperative-sticky this month's 412 rebalances would have moved 9,300 partitions instead of
+    81,000.
 
     Args:
         what_if: The table `what_if`, of any groups.
-        span: Whose rebalances they are: `this month's`.
+        span: The attribute of "rebalances" in the sentences, such as `this month's`.
     """
     rows = (
         what_if.where(F.col("assignor") != ACTUAL)
@@ -36,7 +37,7 @@ def findings(what_if: DataFrame, *, span: str = "the history's") -> list[str]:
 def sentence(
     assignor: str, span: str, rebalances: int, moved: int | None, moved_actual: int | None, errors: int
 ) -> str:
-    """Return what an assignor would have changed."""
+    """Return the sentence for one assignor."""
     if errors:
         return f"{assignor} has no result for {errors:,} of {span} {rebalances:,} rebalances"
     count = "1 rebalance" if rebalances == 1 else f"{rebalances:,} rebalances"

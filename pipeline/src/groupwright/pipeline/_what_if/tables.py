@@ -1,4 +1,4 @@
-"""The tables that what-if fills."""
+"""Schemas of the what-if tables."""
 
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -11,50 +11,46 @@ def _column(name: str, kind: DataType, comment: str) -> StructField:
 
 _GROUP = _column("group_id", STRING, "The consumer group.")
 _ASSIGNOR = _column(
-    "assignor", STRING, "One of ours by name, a user's by import path, or `actual`: the recorded assignment."
+    "assignor",
+    STRING,
+    "Name of a built-in assignor, import path of a custom one, or `actual` for the recorded assignments.",
 )
 
 WHAT_IF_GENERATIONS = Table(
     "what_if_generations",
-    "A generation of a group, as an assignor would have had it, or as it was in fact.",
+    "A generation of a group, as an assignor would have assigned it, or as recorded.",
     StructType(
         [
             _GROUP,
             _ASSIGNOR,
             _column("generation", INT, "The generation."),
             _column("time", TIME, "When it was written."),
-            _column("members", INT, "Its members."),
-            _column(
-                "partitions", INT, "The partitions of the topics that they subscribe to, as far as known."
-            ),
+            _column("members", INT, "Number of members."),
+            _column("partitions", INT, "Number of known partitions of the subscribed topics."),
             _column(
                 "moved",
                 INT,
-                "Partitions taken from a member that could have kept them: it is still there, and still subscribes.",
+                "Partitions taken from a member that could have kept them: it is still a subscriber.",
             ),
-            _column(
-                "fewest_moves", INT, "The fewest that the best balance needs from what members owned then."
-            ),
-            _column("imbalance", INT, "The most partitions of a member, less the fewest."),
+            _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+            _column("imbalance", INT, "Maximum minus minimum partitions per member."),
             _column(
                 "topic_spread",
                 DOUBLE,
-                "The mean over topics of the most of its partitions that a subscriber has, less the fewest.",
+                "Maximum minus minimum partitions of a topic per subscriber, averaged over topics.",
             ),
             _column(
                 "far",
                 INT,
-                "Partitions whose consumer is in a rack where they have no replica; null where racks are not known.",
+                "Partitions whose owner is in a rack without a replica; null if racks are unknown.",
             ),
             _column(
                 "rounds",
                 INT,
-                "Rebalances that it takes: more than 1 of a cooperative assignor that moves something.",
+                "Rebalances needed: more than 1 for a cooperative assignor that moves partitions.",
             ),
-            _column(
-                "seconds", DOUBLE, "What working it out took; next to nothing where it was known already."
-            ),
-            _column("error", STRING, "Why the assignor has no result; members go on with what they had."),
+            _column("seconds", DOUBLE, "Computing time; close to 0 for a cached result."),
+            _column("error", STRING, "Why the assignor has no result; members keep what they had."),
             _column(PARTITION_COLUMN, DATE, "Date of `time`."),
         ]
     ),
@@ -62,33 +58,33 @@ WHAT_IF_GENERATIONS = Table(
 )
 WHAT_IF = Table(
     "what_if",
-    "What an assignor would have made of a group's whole history.",
+    "A group's whole history, replayed with an assignor.",
     StructType(
         [
             _GROUP,
             _ASSIGNOR,
-            _column("rebalances", LONG, "Generations with members."),
-            _column("moved", LONG, "Partitions moved in all of them."),
-            _column("fewest_moves", LONG, "The fewest needed, each time from what members owned then."),
-            _column("moved_actual", LONG, "Partitions that were really moved."),
+            _column("rebalances", LONG, "Number of generations with members."),
+            _column("moved", LONG, "Partitions moved, in total."),
+            _column("fewest_moves", LONG, "The minimum of moves needed, in total."),
+            _column("moved_actual", LONG, "Partitions that were actually moved."),
             _column("imbalance_mean", DOUBLE, "The mean imbalance."),
             _column("imbalance_max", INT, "The largest."),
             _column("topic_spread_mean", DOUBLE, "The mean topic spread."),
             _column(
                 "far_mean",
                 DOUBLE,
-                "The mean number of partitions far from their consumers; null without racks.",
+                "The mean of `far`; null if racks are unknown.",
             ),
             _column(
                 "rounds",
                 LONG,
-                "Rebalances that it would have taken, with those that a cooperative assignor adds.",
+                "Rebalances needed, including those that a cooperative assignor adds.",
             ),
-            _column("seconds", DOUBLE, "What working it out took."),
-            _column("errors", LONG, "Generations for which it has no result."),
+            _column("seconds", DOUBLE, "Computing time."),
+            _column("errors", LONG, "Generations without a result."),
             _column("error", STRING, "One of its errors."),
-            _column("since", TIME, "The first generation's time."),
-            _column("until", TIME, "The last one's."),
+            _column("since", TIME, "Time of the first generation."),
+            _column("until", TIME, "Time of the last generation."),
             _column(PARTITION_COLUMN, DATE, "Date of `until`."),
         ]
     ),
