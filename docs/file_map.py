@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DESIGN = ROOT / "docs" / "design.md"
-PARTS = ("assignors", "consumer", "instrumentation", "pipeline", "testing", "cli")
+PARTS = ("core", "assignors", "consumer", "instrumentation", "pipeline", "testing", "cli")
 
 _BEGIN = "<!-- The map below is made by `make docs`. -->\n"
 

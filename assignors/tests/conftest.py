@@ -13,9 +13,9 @@ from groupwright.assignors import (
     Group,
     JoinedMember,
     Member,
+    PartitionsByTopic,
     Subscription,
     Topic,
-    TopicPartitions,
     encode_subscription,
 )
 from groupwright.testing._java.java_programs import compile_java
@@ -85,11 +85,11 @@ class Body:
     def strings(self) -> tuple[str, ...]:
         return tuple(self.string() for _ in range(self.number()))
 
-    def partitions(self) -> TopicPartitions:
+    def partitions(self) -> PartitionsByTopic:
         by_topic: dict[str, list[int]] = {}
         for _ in range(self.number()):
             by_topic.setdefault(self.string(), []).append(self.number())
-        return TopicPartitions(by_topic)
+        return PartitionsByTopic(by_topic)
 
 
 class JvmRefusedError(Exception):
@@ -103,7 +103,7 @@ class Jvm:
         self._requests = requests
         self._answers = answers
 
-    def lead(
+    def perform_assignment(
         self, assignor: str, joined: Iterable[JoinedMember], topics: Mapping[str, int | Topic]
     ) -> dict[str, bytes]:
         """Return what a Java leader would send in SyncGroup."""
@@ -163,7 +163,7 @@ class Jvm:
         body.put_bytes(user_data)
         return self._ask(b"A", body).nullable_bytes() or b""
 
-    def read_assignment(self, data: bytes) -> tuple[TopicPartitions, bytes | None]:
+    def read_assignment(self, data: bytes) -> tuple[PartitionsByTopic, bytes | None]:
         body = Body()
         body.put_bytes(data)
         answer = self._ask(b"a", body)

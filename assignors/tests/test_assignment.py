@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from groupwright.assignors import (
-    NOBODY,
+    UNASSIGNED,
     Assignment,
     AssignorError,
     InvalidInputError,
-    TopicPartitions,
+    PartitionsByTopic,
 )
 
 
 def test_partitions_are_ascending_arrays_that_cannot_be_changed() -> None:
-    partitions = TopicPartitions({"orders": (7, 0, 3, 0), "none": []})
+    partitions = PartitionsByTopic({"orders": (7, 0, 3, 0), "none": []})
     assert partitions["orders"].dtype == np.int32
     assert partitions["orders"].tolist() == [0, 3, 7]
     assert list(partitions) == ["orders"]
@@ -32,7 +32,7 @@ def test_partitions_are_ascending_arrays_that_cannot_be_changed() -> None:
     "given", [[0, 1], (1, 0), {0, 1}, range(2), np.array([1, 0, 1]), np.array([0, 1], np.uint8), iter([0, 1])]
 )
 def test_partitions_are_taken_from_any_collection_of_integers(given: list[int]) -> None:
-    assert TopicPartitions({"orders": given})["orders"].tolist() == [0, 1]
+    assert PartitionsByTopic({"orders": given})["orders"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_partitions_are_taken_from_any_collection_of_integers(given: list[int]) 
 )
 def test_partitions_that_are_not_32_bit_integers_are_refused(given: list[int]) -> None:
     with pytest.raises(InvalidInputError, match="topic 'orders': partitions must be"):
-        TopicPartitions({"orders": given})
+        PartitionsByTopic({"orders": given})
 
 
 def test_partitions_equal_every_mapping_that_names_the_same_ones() -> None:
-    partitions = TopicPartitions({"b": [1, 2], "a": [0]})
+    partitions = PartitionsByTopic({"b": [1, 2], "a": [0]})
     assert partitions == {"a": (0,), "b": [2, 1], "c": []}
-    assert partitions == TopicPartitions({"a": [0], "b": [1, 2]})
-    assert hash(partitions) == hash(TopicPartitions({"a": [0], "b": [1, 2]}))
+    assert partitions == PartitionsByTopic({"a": [0], "b": [1, 2]})
+    assert hash(partitions) == hash(PartitionsByTopic({"a": [0], "b": [1, 2]}))
     assert partitions != {"a": [0], "b": [1]}
     assert partitions != {"a": [0, 1], "b": [2]}
     assert partitions != {"a": "what?"}
@@ -94,7 +94,7 @@ def test_a_partition_that_is_no_integer_is_refused_with_its_place() -> None:
 
 
 def test_owners_name_members_by_their_place_and_may_be_nobody() -> None:
-    owners = {"t": [1, NOBODY, 0, 1], "none": [], "free": [NOBODY]}
+    owners = {"t": [1, UNASSIGNED, 0, 1], "none": [], "free": [UNASSIGNED]}
     assignment = Assignment.from_owners(["z", "a"], owners)
     assert assignment == {"z": {"t": [2]}, "a": {"t": [0, 3]}}
     assert assignment.members == ("a", "z")
@@ -108,7 +108,7 @@ def test_an_owner_that_is_no_member_is_refused_with_its_place(owner: int) -> Non
     with pytest.raises(InvalidInputError) as caught:
         Assignment.from_owners(["a", "b"], {"s": [0, 1], "t": [1, 0, owner]})
     assert str(caught.value) == (
-        f"partition 2 of 't' has owner {owner}, which is neither NOBODY nor one of 2 members, numbered from 0"
+        f"partition 2 of 't' has owner {owner}, which is neither UNASSIGNED nor one of 2 members, numbered from 0"
     )
 
 
@@ -141,7 +141,7 @@ def test_both_ways_to_make_an_assignment_agree(seeded: Callable[[int], random.Ra
         plan: dict[str, dict[str, list[int]]] = {}
         for topic, owned_by in owners.items():
             for partition, owner in enumerate(owned_by):
-                if owner != NOBODY:
+                if owner != UNASSIGNED:
                     plan.setdefault(members[owner], {}).setdefault(topic, []).append(partition)
         assignment = Assignment.from_owners(members, owners)
         assert assignment == Assignment(plan, members)
@@ -160,9 +160,9 @@ def test_assignments_that_differ_are_not_equal() -> None:
 def test_they_show_themselves_as_the_dictionaries_that_they_equal() -> None:
     assignment = Assignment({"a": {"t": [1, 0]}, "b": {}})
     assert repr(assignment) == "Assignment({'a': {'t': [0, 1]}, 'b': {}})"
-    assert repr(TopicPartitions({"t": range(1000)})) == "{'t': [  0,   1,   2, ..., 997, 998, 999]}"
+    assert repr(PartitionsByTopic({"t": range(1000)})) == "{'t': [  0,   1,   2, ..., 997, 998, 999]}"
     assert (
-        repr(TopicPartitions({f"t{number}": [0] for number in range(20)})) == "<20 partitions of 20 topics>"
+        repr(PartitionsByTopic({f"t{number}": [0] for number in range(20)})) == "<20 partitions of 20 topics>"
     )
     large = Assignment.from_owners([str(number) for number in range(20)], {"t": range(20)})
     assert repr(large) == "<Assignment of 20 partitions of 1 topics to 20 members>"

@@ -7,12 +7,12 @@ from groupwright.assignors import (
     AssignorError,
     CooperativeStickyAssignor,
     Group,
+    PartitionsByTopic,
     Plan,
     RangeAssignor,
     RebalanceProtocol,
     RoundRobinAssignor,
     StickyAssignor,
-    TopicPartitions,
     builtin_assignors,
     by_name,
     check_assignor,
@@ -33,7 +33,7 @@ def test_an_assignor_needs_no_more_than_a_name_and_a_method() -> None:
     check_assignor(assignor)
     assert assignor.protocols == {RebalanceProtocol.EAGER}
     assert assignor.user_data(frozenset({"orders"})) is None
-    assignor.on_assignment(TopicPartitions({"orders": [0]}), 3)
+    assignor.on_assignment(PartitionsByTopic({"orders": [0]}), 3)
 
 
 @pytest.mark.parametrize("name", ["", 7, None])

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from groupwright.assignors import MalformedBytesError, TopicPartitions
+from groupwright.assignors import MalformedBytesError, PartitionsByTopic
 from groupwright.assignors._wire import batch_decoder as bulk
 from groupwright.assignors._wire import interning as names_module
-from groupwright.assignors._wire.batch_decoder import Cursor
+from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.primitives import Reader
 
 Runs = Sequence[tuple[bytes, Sequence[int]]]
@@ -32,47 +32,47 @@ def run_list(runs: Runs) -> bytes:
 BEFORE = b"before"
 
 
-def cursor_at(lists: Sequence[bytes], before: bytes = b"", behind: bytes = b"") -> Cursor:
+def cursor_at(lists: Sequence[bytes], before: bytes = b"", behind: bytes = b"") -> BatchReader:
     """Return a cursor that stands before the lists."""
-    cursor = Cursor([before + data + behind for data in lists], {})
-    cursor.go_on(np.full(len(lists), len(before)))
-    return cursor
+    reader = BatchReader([before + data + behind for data in lists], {})
+    reader.skip(np.full(len(lists), len(before)))
+    return reader
 
 
-def read_strings(cursor: Cursor) -> list[tuple[str, ...] | None]:
-    read = cursor.strings(np.arange(cursor.good.size))
-    return [listed if good else None for listed, good in zip(read, cursor.good.tolist(), strict=True)]
+def read_strings(reader: BatchReader) -> list[tuple[str, ...] | None]:
+    read = reader.strings(np.arange(reader.valid.size))
+    return [listed if valid else None for listed, valid in zip(read, reader.valid.tolist(), strict=True)]
 
 
-def read_partitions(cursor: Cursor) -> list[TopicPartitions | None]:
-    read = cursor.topic_partitions().each()
-    return [listed if good else None for listed, good in zip(read, cursor.good.tolist(), strict=True)]
+def read_partitions(reader: BatchReader) -> list[PartitionsByTopic | None]:
+    read = reader.topic_partitions().split()
+    return [listed if valid else None for listed, valid in zip(read, reader.valid.tolist(), strict=True)]
 
 
-def offsets(cursor: Cursor) -> list[int]:
-    offsets: list[int] = (cursor.at - cursor.starts).tolist()
+def offsets(reader: BatchReader) -> list[int]:
+    offsets: list[int] = (reader.at - reader.starts).tolist()
     return offsets
 
 
 def assert_reads_the_same(lists: Sequence[bytes], *, partitions: bool, unread: int = 0) -> None:
     """Of well-formed lists, all but so many are read together."""
-    cursor = cursor_at(lists, BEFORE, b"behind")
+    reader = cursor_at(lists, BEFORE, b"behind")
     one_by_one = [Reader(BEFORE + data + b"behind", "list") for data in lists]
-    for reader in one_by_one:
-        reader.offset = len(BEFORE)
+    for single in one_by_one:
+        single.offset = len(BEFORE)
     if partitions:
-        results: Sequence[object] = read_partitions(cursor)
-        expected: Sequence[object] = [reader.topic_partitions("list") for reader in one_by_one]
+        results: Sequence[object] = read_partitions(reader)
+        expected: Sequence[object] = [single.topic_partitions("list") for single in one_by_one]
     else:
-        results = read_strings(cursor)
-        expected = [reader.strings("list") for reader in one_by_one]
+        results = read_strings(reader)
+        expected = [single.strings("list") for single in one_by_one]
     assert sum(result is None for result in results) == unread
-    for offset, alone, result, right in zip(offsets(cursor), one_by_one, results, expected, strict=True):
+    for offset, decoded, result, right in zip(offsets(reader), one_by_one, results, expected, strict=True):
         if result is None:
             assert offset == len(BEFORE)
         else:
             assert result == right
-            assert offset == alone.offset
+            assert offset == decoded.offset
 
 
 def random_name(rng: random.Random) -> bytes:
@@ -170,7 +170,7 @@ def test_a_list_of_very_many_elements_is_left_to_the_reader() -> None:
 
 
 def test_a_large_group_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "_MOST", 50)
+    monkeypatch.setattr(bulk, "_MAX_ITEMS", 50)
     names = [b"topic-%04d" % number for number in range(20)]
     for count in (1, 2, 3, 10, 11):
         assert_reads_the_same([string_list(names)] * count, partitions=False)
@@ -196,19 +196,19 @@ MALFORMED_RUNS = {
 
 @pytest.mark.parametrize("data", MALFORMED_RUNS.values(), ids=MALFORMED_RUNS)
 def test_malformed_partitions_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
-    good = run_list([(b"t", [1, 2]), (b"u", [0])])
-    several = cursor_at([good, data, good, data])
-    expected = TopicPartitions({"t": [1, 2], "u": [0]})
+    valid = run_list([(b"t", [1, 2]), (b"u", [0])])
+    several = cursor_at([valid, data, valid, data])
+    expected = PartitionsByTopic({"t": [1, 2], "u": [0]})
     assert read_partitions(several) == [expected, None, expected, None]
-    assert offsets(several)[::2] == [len(good), len(good)]
+    assert offsets(several)[::2] == [len(valid), len(valid)]
     with pytest.raises(MalformedBytesError):
         Reader(data, "list").topic_partitions("list")
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_topics_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
-    good = string_list([b"t", b"u"])
-    assert read_strings(cursor_at([good, data, good, data])) == [("t", "u"), None, ("t", "u"), None]
+    valid = string_list([b"t", b"u"])
+    assert read_strings(cursor_at([valid, data, valid, data])) == [("t", "u"), None, ("t", "u"), None]
     with pytest.raises(MalformedBytesError):
         Reader(data, "list").strings("list")
 

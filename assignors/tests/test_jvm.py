@@ -10,15 +10,15 @@ from groupwright.assignors import (
     Group,
     JoinedMember,
     MalformedBytesError,
+    PartitionsByTopic,
     Subscription,
     Topic,
-    TopicPartitions,
     by_name,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
-    lead,
+    perform_assignment,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +43,13 @@ def test_a_java_leader_would_assign_the_same(
         members = joined(group)
         counts = {name: topic.partitions for name, topic in group.topics.items()}
         ours = {
-            id_: decode_assignment(data) for id_, data in lead(by_name(assignor), members, counts).items()
+            id_: decode_assignment(data)
+            for id_, data in perform_assignment(by_name(assignor), members, counts).items()
         }
-        javas = {id_: decode_assignment(data) for id_, data in jvm.lead(assignor, members, counts).items()}
+        javas = {
+            id_: decode_assignment(data)
+            for id_, data in jvm.perform_assignment(assignor, members, counts).items()
+        }
         assert ours == javas, group
         given += sum(share.partitions.count for share in ours.values())
     assert given > 20_000
@@ -59,10 +63,10 @@ def test_a_java_leader_would_assign_the_same_where_racks_matter(
     changed_by_racks = 0
     for group in groups_with_racks(881, 3000):
         members = joined(group)
-        ours = lead(by_name("range"), members, group.topics)
-        assert ours == in_order(jvm.lead("range", members, group.topics)), group
+        ours = perform_assignment(by_name("range"), members, group.topics)
+        assert ours == in_order(jvm.perform_assignment("range", members, group.topics)), group
         counts = {name: topic.partitions for name, topic in group.topics.items()}
-        changed_by_racks += ours != lead(by_name("range"), members, counts)
+        changed_by_racks += ours != perform_assignment(by_name("range"), members, counts)
     assert changed_by_racks > 1000
 
 
@@ -88,8 +92,8 @@ def test_a_thousand_members_get_what_a_java_leader_would_give_them(
         for name, size in sizes.items()
     }
     for assignor in ("range", "roundrobin"):
-        ours = lead(by_name(assignor), members, topics)
-        assert ours == in_order(jvm.lead(assignor, members, topics))
+        ours = perform_assignment(by_name(assignor), members, topics)
+        assert ours == in_order(jvm.perform_assignment(assignor, members, topics))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -175,8 +179,8 @@ def random_subscription(rng: random.Random) -> Subscription:
     )
 
 
-def random_partitions(rng: random.Random) -> TopicPartitions:
-    return TopicPartitions(
+def random_partitions(rng: random.Random) -> PartitionsByTopic:
+    return PartitionsByTopic(
         {topic: rng.sample(range(100), rng.randint(0, 5)) for topic in rng.sample(TOPICS, rng.randint(0, 4))}
     )
 
@@ -185,6 +189,6 @@ def random_user_data(rng: random.Random) -> bytes | None:
     return rng.choice((None, b"", b"\x00\x00\x00\x07", rng.randbytes(20)))
 
 
-def shuffled(rng: random.Random, partitions: TopicPartitions) -> list[tuple[str, int]]:
+def shuffled(rng: random.Random, partitions: PartitionsByTopic) -> list[tuple[str, int]]:
     listed = [(topic, int(partition)) for topic in partitions for partition in partitions[topic]]
     return rng.sample(listed, len(listed))

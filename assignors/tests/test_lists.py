@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from groupwright.assignors import TopicPartitions
-from groupwright.assignors._model.columns import PartitionLists
+from groupwright.assignors import PartitionsByTopic
+from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.partitions import NO_PARTITIONS
 
 
-def random_lists(rng: random.Random, count: int) -> list[TopicPartitions]:
+def random_lists(rng: random.Random, count: int) -> list[PartitionsByTopic]:
     return [
-        TopicPartitions(
+        PartitionsByTopic(
             {
                 name: rng.sample(range(20), rng.randint(0, 4))
                 for name in rng.sample("abcdefg\uffee\U0001f600", rng.randint(0, 5))
@@ -27,15 +27,15 @@ def test_lists_come_out_of_columns_as_they_went_in(seeded: Callable[[int], rando
     rng = seeded(1)
     for count in (0, 1, 2, 30):
         lists = random_lists(rng, count)
-        columns = PartitionLists.of(lists)
+        columns = PartitionColumns.of(lists)
         assert len(columns) == count
-        assert columns.each() == lists
+        assert columns.split() == lists
         assert columns.counts.tolist() == [listed.count for listed in lists]
 
 
 def test_lists_of_one_group_in_their_order_are_its_columns(seeded: Callable[[int], random.Random]) -> None:
-    columns = PartitionLists.of([*random_lists(seeded(2), 30), NO_PARTITIONS])
-    assert PartitionLists.of(columns.each()) is columns
+    columns = PartitionColumns.of([*random_lists(seeded(2), 30), NO_PARTITIONS])
+    assert PartitionColumns.of(columns.split()) is columns
 
 
 def test_lists_of_several_origins_are_joined_in_any_order(seeded: Callable[[int], random.Random]) -> None:
@@ -43,23 +43,25 @@ def test_lists_of_several_origins_are_joined_in_any_order(seeded: Callable[[int]
     rng = seeded(3)
     for _ in range(50):
         lists = [
-            *PartitionLists.of(random_lists(rng, 9)).each(),
+            *PartitionColumns.of(random_lists(rng, 9)).split(),
             *random_lists(rng, 9),
-            *PartitionLists.of(random_lists(rng, 9)).each(),
+            *PartitionColumns.of(random_lists(rng, 9)).split(),
             NO_PARTITIONS,
         ]
         chosen = rng.choices(lists, k=25)
-        assert PartitionLists.of(chosen).each() == chosen
+        assert PartitionColumns.of(chosen).split() == chosen
 
 
 def test_a_partition_is_a_number_by_topic_if_the_topic_is_asked_for() -> None:
-    columns = PartitionLists.of([TopicPartitions({"a": [-1, 3], "b": [2]}), TopicPartitions({"c": [0, 7]})])
+    columns = PartitionColumns.of(
+        [PartitionsByTopic({"a": [-1, 3], "b": [2]}), PartitionsByTopic({"c": [0, 7]})]
+    )
     assert columns.keys(["c", "a"]).tolist() == [2**32 + 3, 0, 7]
 
 
 def test_what_is_cut_out_leaves_the_others_behind_when_it_is_pickled() -> None:
-    lists = [TopicPartitions({"a": range(9)}), TopicPartitions({"b": range(100_000)})]
-    small, _ = PartitionLists.of(lists).each()
+    lists = [PartitionsByTopic({"a": range(9)}), PartitionsByTopic({"b": range(100_000)})]
+    small, _ = PartitionColumns.of(lists).split()
     pickled = pickle.dumps(small)
     assert len(pickled) < 2_000
     assert pickle.loads(pickled) == lists[0]  # noqa: S301 - made above
@@ -67,9 +69,9 @@ def test_what_is_cut_out_leaves_the_others_behind_when_it_is_pickled() -> None:
 
 
 def test_columns_cannot_be_written_to() -> None:
-    columns = PartitionLists.of([TopicPartitions({"a": [1]})])
+    columns = PartitionColumns.of([PartitionsByTopic({"a": [1]})])
     assert not any(
         column.flags.writeable
         for column in (columns.list_starts, columns.run_topics, columns.run_starts, columns.partitions)
     )
-    assert columns.take(np.array([1, 0])).each() == [NO_PARTITIONS, TopicPartitions({"a": [1]})]
+    assert columns.take(np.array([1, 0])).split() == [NO_PARTITIONS, PartitionsByTopic({"a": [1]})]

@@ -10,16 +10,16 @@ import pytest
 
 from groupwright.assignors import (
     Assignment,
+    AssignmentQuality,
     AssignorError,
     Group,
     InvalidInputError,
-    Measures,
     Member,
     Topic,
     assign,
     builtin_assignors,
     by_name,
-    measure,
+    evaluate,
 )
 from groupwright.testing.assignors import random_groups
 
@@ -39,38 +39,38 @@ CHAIN = Group(
 def test_a_chain_that_other_assignors_leave_as_it_is_could_be_even() -> None:
     """Loads of 9, 10 and 11: no single move helps, two of them, by way of the member in the middle, do."""
     stays = {member.id: member.owned for member in CHAIN.members}
-    measures = measure(CHAIN, stays)
-    assert measures == Measures(
+    measures = evaluate(CHAIN, stays)
+    assert measures == AssignmentQuality(
         partitions=30,
         unassigned=0,
         imbalance=2,
-        best_imbalance=0,
+        min_imbalance=0,
         deviation=measures.deviation,
-        squares=302,
-        best_squares=300,
-        far=0,
-        best_far=0,
-        moved=0,
-        best_moved=2,
+        sum_of_squares=302,
+        min_sum_of_squares=300,
+        rack_mismatches=0,
+        min_rack_mismatches=0,
+        moves=0,
+        min_moves=2,
         spreads={"audit": 7, "orders": 3},
     )
     assert measures.deviation == pytest.approx(math.sqrt(2 / 3))
-    assert measures.widest_spread == 7
+    assert measures.max_spread == 7
 
 
 def test_the_best_may_have_to_be_uneven() -> None:
     group = Group([Member("a", ["t"]), Member("b", ["t", "u"]), Member("c", [])], {"t": 1, "u": 6})
-    measures = measure(group, {"a": {"t": [0]}, "b": {"u": range(6)}})
-    assert (measures.imbalance, measures.best_imbalance) == (6, 6)
-    assert (measures.squares, measures.best_squares) == (37, 37)
+    measures = evaluate(group, {"a": {"t": [0]}, "b": {"u": range(6)}})
+    assert (measures.imbalance, measures.min_imbalance) == (6, 6)
+    assert (measures.sum_of_squares, measures.min_sum_of_squares) == (37, 37)
     assert measures.spreads == {"t": 1, "u": 0}
 
 
 def test_partitions_that_nobody_is_given_are_counted_and_moved_if_somebody_had_them() -> None:
     group = Group([Member("a", ["t"], owned={"t": [0, 1, 2]}), Member("b", ["t"])], {"t": 4})
-    measures = measure(group, {"a": {"t": [0, 1]}})
+    measures = evaluate(group, {"a": {"t": [0, 1]}})
     assert (measures.partitions, measures.unassigned) == (4, 2)
-    assert (measures.moved, measures.best_moved) == (1, 1)
+    assert (measures.moves, measures.min_moves) == (1, 1)
 
 
 def test_what_leaves_a_member_that_could_not_have_kept_it_is_not_moved() -> None:
@@ -82,17 +82,17 @@ def test_what_leaves_a_member_that_could_not_have_kept_it_is_not_moved() -> None
         ],
         {"t": 2, "u": 1},
     )
-    assert measure(group, {"a": {"t": [0]}, "b": {"t": [1], "u": [0]}}).moved == 0
-    assert measure(group, {"a": {"t": [1]}, "b": {"t": [0], "u": [0]}}).moved == 1
+    assert evaluate(group, {"a": {"t": [0]}, "b": {"t": [1], "u": [0]}}).moves == 0
+    assert evaluate(group, {"a": {"t": [1]}, "b": {"t": [0], "u": [0]}}).moves == 1
 
 
 def test_what_was_before_may_be_said_instead_of_claimed() -> None:
     group = Group([Member("a", ["t"], owned={"t": [0, 1]}), Member("b", ["t"])], {"t": 2})
     now = {"a": {"t": [0]}, "b": {"t": [1]}}
     before = Assignment({"b": {"t": [1]}, "left": {"t": [0]}})
-    assert measure(group, now).moved == 1
-    assert measure(group, now, before).moved == 0
-    assert measure(group, now, {}).best_moved == 0
+    assert evaluate(group, now).moves == 1
+    assert evaluate(group, now, before).moves == 0
+    assert evaluate(group, now, {}).min_moves == 0
 
 
 def test_far_is_who_is_in_a_rack_without_a_replica() -> None:
@@ -104,14 +104,16 @@ def test_far_is_who_is_in_a_rack_without_a_replica() -> None:
         ],
         {"t": Topic(4, racks=[["here"], ["here", "there"], ["nowhere"], []]), "u": 2},
     )
-    far = measure(group, {"a": {"t": [2], "u": [0]}, "b": {"t": [0, 3]}, "c": {"t": [1], "u": [1]}})
-    assert (far.far, far.best_far) == (2, 0)
+    rack_mismatches = evaluate(
+        group, {"a": {"t": [2], "u": [0]}, "b": {"t": [0, 3]}, "c": {"t": [1], "u": [1]}}
+    )
+    assert (rack_mismatches.rack_mismatches, rack_mismatches.min_rack_mismatches) == (2, 0)
 
 
 def test_a_group_with_nothing_to_give_is_measured() -> None:
     for group in (Group([], {}), Group([Member("a", ["none"]), Member("b", [])], {"t": 3})):
-        measures = measure(group, {})
-        assert (measures.partitions, measures.squares, measures.spreads, measures.widest_spread) == (
+        measures = evaluate(group, {})
+        assert (measures.partitions, measures.sum_of_squares, measures.spreads, measures.max_spread) == (
             0,
             0,
             {},
@@ -122,25 +124,25 @@ def test_a_group_with_nothing_to_give_is_measured() -> None:
 def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
     group = Group([Member("a", ["t"])], {"t": 1})
     with pytest.raises(AssignorError, match="partition 1 of 't', which has 1 partitions"):
-        measure(group, {"a": {"t": [1]}})
+        evaluate(group, {"a": {"t": [1]}})
     with pytest.raises(InvalidInputError, match="a plan must map"):
-        measure(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
+        evaluate(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
 
 
 def test_measures_are_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
     rng = seeded(1)
-    moved = far = 0
+    moves = rack_mismatches = 0
     for group in random_groups(seed=1, count=400):
         plan: dict[str, dict[str, list[int]]] = {member.id: {} for member in group.members}
         for (topic, partition), able in able_members(group).items():
             if rng.random() < 0.9:
                 plan[rng.choice(able).id].setdefault(topic, []).append(partition)
-        measures = measure(group, plan)
+        measures = evaluate(group, plan)
         assert measures == counted(group, plan, measures)
-        moved += measures.moved
-        far += measures.far
-    assert moved > 500
-    assert far > 500
+        moves += measures.moves
+        rack_mismatches += measures.rack_mismatches
+    assert moves > 500
+    assert rack_mismatches > 500
 
 
 def test_the_best_is_the_best_of_all_assignments() -> None:
@@ -149,8 +151,8 @@ def test_the_best_is_the_best_of_all_assignments() -> None:
         able = able_members(group)
         if 1 < math.prod(map(len, able.values())) <= 2000:
             best = min(score(group, owners) for owners in all_assignments(able))
-            measures = measure(group, {})
-            assert (measures.best_squares, measures.best_far, measures.best_moved) == best
+            measures = evaluate(group, {})
+            assert (measures.min_sum_of_squares, measures.min_rack_mismatches, measures.min_moves) == best
             tried += 1
     assert tried > 100
 
@@ -158,21 +160,21 @@ def test_the_best_is_the_best_of_all_assignments() -> None:
 def test_no_assignor_is_better_than_the_best() -> None:
     for group in random_groups(seed=3, count=200):
         for assignor in builtin_assignors():
-            measures = measure(group, assign(assignor, group))
+            measures = evaluate(group, assign(assignor, group))
             if not measures.unassigned:
-                assert (measures.squares, measures.far, measures.moved) >= (
-                    measures.best_squares,
-                    measures.best_far,
-                    measures.best_moved,
+                assert (measures.sum_of_squares, measures.rack_mismatches, measures.moves) >= (
+                    measures.min_sum_of_squares,
+                    measures.min_rack_mismatches,
+                    measures.min_moves,
                 )
 
 
 def test_a_million_partitions_are_measured() -> None:
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}
     group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)
-    measures = measure(group, by_name("roundrobin").assign(group))
-    assert (measures.squares, measures.best_squares) == (500_000_000, 500_000_000)
-    assert measures.widest_spread == 1
+    measures = evaluate(group, by_name("roundrobin").assign(group))
+    assert (measures.sum_of_squares, measures.min_sum_of_squares) == (500_000_000, 500_000_000)
+    assert measures.max_spread == 1
 
 
 def able_members(group: Group) -> dict[Partition, list[Member]]:
@@ -210,22 +212,24 @@ def loads(group: Group, owners: Owners) -> list[int]:
 
 def score(group: Group, owners: Owners) -> tuple[int, int, int]:
     rack_of = {member.id: member.rack for member in group.members}
-    far = 0
+    rack_mismatches = 0
     for (topic, partition), owner in owners.items():
         racks = (group.topics[topic].racks or {partition: None})[partition]
-        far += bool(racks and rack_of[owner] and rack_of[owner] not in racks)
-    moved = sum(owners.get(place) != owner for place, owner in owned_before(group).items())
-    return sum(load**2 for load in loads(group, owners)), far, moved
+        rack_mismatches += bool(racks and rack_of[owner] and rack_of[owner] not in racks)
+    moves = sum(owners.get(place) != owner for place, owner in owned_before(group).items())
+    return sum(load**2 for load in loads(group, owners)), rack_mismatches, moves
 
 
-def counted(group: Group, plan: dict[str, dict[str, list[int]]], measures: Measures) -> Measures:
+def counted(
+    group: Group, plan: dict[str, dict[str, list[int]]], measures: AssignmentQuality
+) -> AssignmentQuality:
     owners = {
         (topic, partition): id_
         for id_, share in plan.items()
         for topic in share
         for partition in share[topic]
     }
-    squares, far, moved = score(group, owners)
+    sum_of_squares, rack_mismatches, moves = score(group, owners)
     able = able_members(group)
     of_members = loads(group, owners)
     assert measures.deviation == pytest.approx(statistics.pstdev(of_members))
@@ -233,17 +237,17 @@ def counted(group: Group, plan: dict[str, dict[str, list[int]]], measures: Measu
     for topic, subscribers in group.subscribers().items():
         shares = [len(plan[member.id].get(topic, [])) for member in subscribers]
         spreads[topic] = max(shares) - min(shares)
-    return Measures(
+    return AssignmentQuality(
         partitions=len(able),
         unassigned=len(able) - len(owners),
         imbalance=max(of_members) - min(of_members),
-        best_imbalance=measures.best_imbalance,
+        min_imbalance=measures.min_imbalance,
         deviation=measures.deviation,
-        squares=squares,
-        best_squares=measures.best_squares,
-        far=far,
-        best_far=measures.best_far,
-        moved=moved,
-        best_moved=measures.best_moved,
+        sum_of_squares=sum_of_squares,
+        min_sum_of_squares=measures.min_sum_of_squares,
+        rack_mismatches=rack_mismatches,
+        min_rack_mismatches=measures.min_rack_mismatches,
+        moves=moves,
+        min_moves=measures.min_moves,
         spreads=spreads,
     )

@@ -9,7 +9,7 @@ from groupwright.assignors import (
     Assignor,
     Group,
     Member,
-    TopicPartitions,
+    PartitionsByTopic,
     assign,
     builtin_assignors,
     unassigned,
@@ -49,7 +49,7 @@ def test_every_partition_that_somebody_wants_goes_to_one_that_does(
 @EACH_ASSIGNOR
 def test_nothing_is_left_to_nobody(random_groups: Groups, assignor: Assignor) -> None:
     for group in random_groups(12, 500):
-        assert unassigned(group, assign(assignor, group)) == TopicPartitions()
+        assert unassigned(group, assign(assignor, group)) == PartitionsByTopic()
 
 
 @EACH_ASSIGNOR

@@ -15,8 +15,8 @@ from groupwright.assignors import (
     InvalidInputError,
     MalformedBytesError,
     MemberAssignment,
+    PartitionsByTopic,
     Subscription,
-    TopicPartitions,
     decode_assignment,
     decode_subscription,
     decode_subscriptions,
@@ -28,7 +28,7 @@ from groupwright.assignors import (
 FULL = Subscription(
     topics=("orders", "audit"),
     user_data=b"\x01\x02",
-    owned=TopicPartitions({"orders": [5, 1], "audit": [0]}),
+    owned=PartitionsByTopic({"orders": [5, 1], "audit": [0]}),
     generation=7,
     rack="r1",
 )
@@ -126,7 +126,7 @@ def test_partitions_are_in_order_even_at_the_ends_of_32_bits() -> None:
     ("subscription", "message"),
     [
         (Subscription(("t" * 32_768,)), "is 32768 bytes long; 32767 can be written"),
-        (Subscription((), owned=TopicPartitions({"t" * 32_768: [0]})), "is 32768 bytes long"),
+        (Subscription((), owned=PartitionsByTopic({"t" * 32_768: [0]})), "is 32768 bytes long"),
         (Subscription((), rack="é" * 16_384), "is 32768 bytes long"),
         (Subscription(("\ud800",)), "cannot be written in UTF-8"),
         (Subscription((), generation=2**31), "generation must have 32 bits, not be 2147483648"),
@@ -230,7 +230,7 @@ def outcome(decode: Callable[[bytes], Read], data: bytes) -> Read | MalformedByt
 
 LARGER = Subscription(
     topics=tuple(f"topic-{number}" for number in range(9)),
-    owned=TopicPartitions({f"topic-{number}": range(number) for number in range(9)} | {"é" * 140: [3]}),
+    owned=PartitionsByTopic({f"topic-{number}": range(number) for number in range(9)} | {"é" * 140: [3]}),
     generation=3,
 )
 
@@ -315,10 +315,10 @@ def test_what_is_written_is_read_again(
     generation: int,
     rack: str | None,
 ) -> None:
-    written = Subscription(tuple(topics), user_data, TopicPartitions(owned), generation, rack)
+    written = Subscription(tuple(topics), user_data, PartitionsByTopic(owned), generation, rack)
     read = decode_subscription(encode_subscription(written))
     assert set(read.topics) == set(topics)
-    assert read == Subscription(read.topics, user_data, TopicPartitions(owned), generation, rack)
+    assert read == Subscription(read.topics, user_data, PartitionsByTopic(owned), generation, rack)
     assert decode_assignment(encode_assignment(owned, user_data)) == MemberAssignment(
         written.owned, user_data
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from charts.dashboards import promql
 
+from groupwright import core
 from groupwright.instrumentation._metrics import labels
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.spec import Kind
@@ -12,10 +13,10 @@ TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint
 """What Prometheus adds to every series, of the target that it scrapes."""
 
 VALUES = {
-    "outcome": {*labels.OUTCOMES, *labels.EVENT_OUTCOMES},
-    "phase": {*labels.PHASES},
+    "outcome": {*core.Outcome, *labels.EVENT_OUTCOMES},
+    "phase": {*core.Phase},
     "callback": {*labels.CALLBACKS},
-    "kind": {*labels.KINDS, ""},
+    "kind": {*core.Kind, ""},
     "state": {*labels.STATES},
     "request": {*labels.REQUESTS},
 }

@@ -31,6 +31,7 @@ from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset, Partitions
 from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer.errors import ConsumerError
+from groupwright.core import RebalanceListener
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -458,7 +459,7 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
 
 
 @dataclass
-class Listener:
+class Listener(RebalanceListener):
     """Writes down what it hears."""
 
     heard: list[tuple[str, Partitions]] = field(default_factory=list)

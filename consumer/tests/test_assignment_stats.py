@@ -1,31 +1,17 @@
-"""What a leader can tell of its plan."""
+"""Statistics of the leader's assignment."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from groupwright.assignors import Assignment, Assignor, AssignorError, Group, Member, RangeAssignor, assign
-from groupwright.consumer._config.log import GroupLog
+from groupwright.assignors import Assignment, Group, Member, RangeAssignor, assign
 from groupwright.consumer._coordinator.assignment_stats import (
-    MeasuredAssignor,
     PreviousAssignment,
     change_of_members,
+    evaluate_assignment,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline
-
-LOG = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
-
-
-class Fixed(Assignor):
-    name = "fixed"
-
-    def __init__(self, plan: Mapping[str, Any]) -> None:
-        self.plan = plan
-
-    def assign(self, group: Group) -> Mapping[str, Any]:  # noqa: ARG002 - the interface's
-        return self.plan
+from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline, Trigger
 
 
 def group(members: Mapping[str, Mapping[str, tuple[int, ...]]], partitions: int = 4) -> Group:
@@ -39,57 +25,46 @@ def made(plan: Mapping[str, Any]) -> PreviousAssignment:
     return PreviousAssignment(1, frozenset(plan), Assignment(plan))
 
 
-def test_moves_are_counted_against_what_members_claim() -> None:
-    weighed = MeasuredAssignor(Fixed({"a": {"t": [0, 3]}, "b": {"t": [1, 2]}}), None, LOG)
+def test_moves_are_counted_against_the_claims_of_the_members() -> None:
+    claiming = group({"a": {"t": (0, 1)}, "b": {"t": (2, 3)}})
+    assignment = Assignment({"a": {"t": [0, 3]}, "b": {"t": [1, 2]}})
 
-    assign(weighed, group({"a": {"t": (0, 1)}, "b": {"t": (2, 3)}}))
-
-    assert weighed.leadership == Leadership(members=2, moved=2, moves_needed=0, imbalance=0)
-
-
-def test_where_nobody_claims_anything_the_plan_before_says_who_had_what() -> None:
-    """Eager members give everything up first."""
-    before = made({"a": {"t": [0, 1, 2, 3]}})
-    weighed = MeasuredAssignor(RangeAssignor(), before, LOG)
-
-    assign(weighed, group({"a": {}, "b": {}}))
-
-    assert weighed.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
+    assert evaluate_assignment(claiming, assignment, None) == Leadership(
+        2, moved=2, moves_needed=0, imbalance=0
+    )
 
 
-def test_without_either_nothing_has_moved() -> None:
-    weighed = MeasuredAssignor(RangeAssignor(), None, LOG)
+def test_without_claims_the_previous_assignment_names_the_owners() -> None:
+    """Eager members revoke everything before they join."""
+    joined = group({"a": {}, "b": {}})
+    previous = made({"a": {"t": [0, 1, 2, 3]}})
 
-    assign(weighed, group({"a": {}, "b": {}}))
+    found = evaluate_assignment(joined, assign(RangeAssignor(), joined), previous)
 
-    assert weighed.leadership == Leadership(members=2, moved=0, moves_needed=0, imbalance=0)
-
-
-def test_imbalance_is_what_exceeds_the_gap_that_must_be() -> None:
-    """Three partitions for two members: a gap of 1 cannot be helped, one of 3 can."""
-    weighed = MeasuredAssignor(Fixed({"a": {"t": [0, 1, 2]}}), None, LOG)
-
-    assign(weighed, group({"a": {}, "b": {}}, partitions=3))
-
-    assert weighed.leadership == Leadership(members=2, moved=0, moves_needed=0, imbalance=2)
+    assert found == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
 
 
-def test_a_group_that_is_too_large_is_assigned_and_not_weighed() -> None:
-    weighed = MeasuredAssignor(RangeAssignor(), None, LOG)
+def test_without_claims_or_a_previous_assignment_nothing_has_moved() -> None:
+    joined = group({"a": {}, "b": {}})
 
-    plan = assign(weighed, group({"a": {}}, partitions=600_000))
+    found = evaluate_assignment(joined, assign(RangeAssignor(), joined), None)
 
-    assert len(plan["a"]["t"]) == 600_000
-    assert weighed.leadership is None
+    assert found == Leadership(members=2, moved=0, moves_needed=0, imbalance=0)
 
 
-def test_a_plan_that_is_none_is_refused_in_the_words_that_it_had_without_weighing() -> None:
-    with pytest.raises(AssignorError) as plain:
-        assign(Fixed({"a": {"t": [9]}}), group({"a": {}}))
-    with pytest.raises(AssignorError) as weighed:
-        assign(MeasuredAssignor(Fixed({"a": {"t": [9]}}), None, LOG), group({"a": {}}))
+def test_imbalance_is_what_exceeds_the_smallest_possible_gap() -> None:
+    """With three partitions for two members a gap of 1 is inevitable, one of 3 is not."""
+    joined = group({"a": {}, "b": {}}, partitions=3)
 
-    assert str(weighed.value) == str(plain.value)
+    found = evaluate_assignment(joined, Assignment({"a": {"t": [0, 1, 2]}}, members=["b"]), None)
+
+    assert found == Leadership(members=2, moved=0, moves_needed=0, imbalance=2)
+
+
+def test_a_group_that_is_too_large_is_not_evaluated() -> None:
+    joined = group({"a": {}}, partitions=600_000)
+
+    assert evaluate_assignment(joined, assign(RangeAssignor(), joined), None) is None
 
 
 @pytest.mark.parametrize(
@@ -112,8 +87,11 @@ def test_the_leader_says_who_came_and_went(
 
 def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_it_knew() -> None:
     timeline = Timeline(OTHERS, 0.0)
-    timeline.on_leader_elected(Leadership(members=2, moved=3, moves_needed=2, imbalance=4), "a member joined")
-    timeline.on_leader_elected(Leadership(members=2, moved=0, moves_needed=0, imbalance=1), "a member left")
+    timeline.on_leader_elected("a member joined")
+    timeline.assignment_evaluated(Leadership(members=2, moved=3, moves_needed=2, imbalance=4))
+    timeline.on_leader_elected("a member left")
+    timeline.assignment_evaluated(Leadership(members=2, moved=0, moves_needed=0, imbalance=1))
 
     assert timeline.leadership == Leadership(members=2, moved=3, moves_needed=2, imbalance=1)
     assert timeline.reason == "a member joined"
+    assert timeline.trigger is Trigger.GROUP

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from groupwright.assignors import RangeAssignor
 from groupwright.consumer import ConfigurationError, Consumer, Rebalance
+from groupwright.core import RebalanceListener
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -26,7 +27,7 @@ NOWHERE: dict[str, Any] = {
 
 
 @dataclass
-class Listener:
+class Listener(RebalanceListener):
     heard: list[tuple[str, dict[str, tuple[int, ...]]]] = field(default_factory=list)
 
     def partitions_assigned(self, partitions: Any, seconds: float) -> None:

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance
+from groupwright.core import RebalanceListener
 from groupwright.testing import LocalKafka
 
 if TYPE_CHECKING:
@@ -201,19 +202,13 @@ def test_what_librdkafkas_own_callbacks_raise_costs_no_message(scene: "Scene", *
 
 
 @dataclass
-class Listener:
+class Listener(RebalanceListener):
     """Keeps the records of rebalances."""
 
     rebalances: list[Rebalance] = field(default_factory=list)
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
-
-    def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_revoked(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_lost(self, partitions: object, seconds: float) -> None: ...
 
 
 def test_a_rebalance_is_measured_in_its_phases(scene: "Scene") -> None:

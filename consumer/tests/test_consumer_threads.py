@@ -19,6 +19,7 @@ from groupwright.consumer._membership.access import AccessGuard, exclusive
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.membership import Membership
+from groupwright.core import RebalanceListener
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -281,7 +282,7 @@ def test_the_age_of_the_last_poll_ends_with_the_consumer() -> None:
 
 
 def test_a_listener_that_was_removed_is_told_nothing_more() -> None:
-    class Same:
+    class Same(RebalanceListener):
         def __eq__(self, other: object) -> bool:
             return True
 
@@ -290,10 +291,20 @@ def test_a_listener_that_was_removed_is_told_nothing_more() -> None:
     first, second = Same(), Same()
     with Consumer(NOWHERE) as consumer:
         for listener in (first, second):
-            consumer.add_listener(listener)  # type: ignore[arg-type] # it is never called
-        consumer.remove_listener(second)  # type: ignore[arg-type] # as above
-        consumer.remove_listener(second)  # type: ignore[arg-type] # as above
+            consumer.add_listener(listener)
+        consumer.remove_listener(second)
+        consumer.remove_listener(second)
         assert [id(one) for one in consumer._member.listeners] == [id(first)]
+
+
+def test_a_listener_of_another_class_is_refused() -> None:
+    """The consumer calls every method of a listener, so it must have them all."""
+
+    class Other:
+        def rebalanced(self, rebalance: object) -> None: ...
+
+    with Consumer(NOWHERE) as consumer, pytest.raises(TypeError, match="derive the class from it"):
+        consumer.add_listener(Other())  # type: ignore[arg-type] # what is tested
 
 
 # --- The lock itself ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from confluent_kafka import Message, TopicPartition
 from groupwright.assignors import Assignor, Group, Plan, RebalanceProtocol, withhold_claimed
 from groupwright.consumer import AssignorFailedError, Consumer, Rebalance
 from groupwright.consumer._protocol.membership import State
+from groupwright.core import RebalanceListener
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -22,7 +23,7 @@ COOPERATIVE = "cooperative-sticky"
 
 
 @dataclass
-class Notes:
+class Notes(RebalanceListener):
     """What a consumer's callbacks and its listener were told."""
 
     told: list[tuple[str, list[int]]] = field(default_factory=list)

@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import (
     Group,
     JoinedMember,
+    PartitionsByTopic,
     RangeAssignor,
     Subscription,
     Topic,
-    TopicPartitions,
     encode_subscription,
 )
 from groupwright.consumer._config.log import LIBRARY, GroupLog
@@ -53,7 +53,7 @@ PATIENCE = 10.0
 class Slow(RangeAssignor):
     """Takes its time to note what was assigned."""
 
-    def on_assignment(self, _assignment: TopicPartitions, _generation: int) -> None:
+    def on_assignment(self, _assignment: PartitionsByTopic, _generation: int) -> None:
         threading.Event().wait(0.3)
 
 
@@ -370,7 +370,7 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     rig: Rig, script: Script, eventually: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As Java's does; the member that has subscribed to the rest hears of it itself."""
-    subscription = encode_subscription(Subscription(("t", "secret"), None, TopicPartitions({}), -1, None))
+    subscription = encode_subscription(Subscription(("t", "secret"), None, PartitionsByTopic({}), -1, None))
     members = (JoinedMember("m-1", None, subscription),)
     script.say(
         "join",

@@ -18,7 +18,7 @@ HEAVY = {
     "groupwright.consumer._membership.classic_membership",
     "groupwright.assignors._wire.consumer_protocol",
     "groupwright.consumer._membership.librdkafka_membership",
-    "groupwright.consumer._coordinator.planning",
+    "groupwright.consumer._coordinator.assignment_stats",
     "groupwright.consumer._config.tls",
     "ctypes",
     "importlib.metadata",

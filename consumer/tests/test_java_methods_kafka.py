@@ -18,6 +18,7 @@ from groupwright.consumer import (
     Rebalance,
     WakeupError,
 )
+from groupwright.core import RebalanceListener
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -28,7 +29,7 @@ PATIENCE = 20
 STATIC = {"group_instance_id": "one"}
 
 
-class Heard:
+class Heard(RebalanceListener):
     """A listener that keeps rebalances."""
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ def test_an_enforced_rebalance_has_its_reason(scene: "Scene", strategy: str) -> 
     topic = scene.topic(partitions=2)
     heard = Heard()
     consumer = scene.consumer(partition_assignment_strategy=strategy)
-    consumer.add_listener(heard)  # type: ignore[arg-type] # it hears of rebalances alone
+    consumer.add_listener(heard)
     consumer.subscribe([topic])
     scene.poll_until(lambda: len(heard.rebalances) == 1, consumer)
     consumer.enforce_rebalance("the load has changed")

@@ -13,11 +13,12 @@ PARTS = file_map.PARTS
 
 # What the design lets each part import of the others.
 ALLOWED = {
-    "assignors": set[str](),
-    "consumer": {"assignors"},
-    "instrumentation": set[str](),
-    "testing": {"assignors"},
-    "pipeline": {"assignors"},
+    "core": set[str](),
+    "assignors": {"core"},
+    "consumer": {"core", "assignors"},
+    "instrumentation": {"core"},
+    "testing": {"core", "assignors"},
+    "pipeline": {"core", "assignors"},
     "cli": set(PARTS),
 }
 
@@ -34,7 +35,7 @@ ROOMS = {
 LEAVES = {
     "assignors": {"errors"},
     "consumer": {"errors", "interceptors"},
-    "instrumentation": {"interfaces", "events"},
+    "instrumentation": {"events"},
     "testing": {"errors"},
     "pipeline": {"errors", "schemas"},
 }
@@ -134,6 +135,17 @@ def test_leaves_import_no_room(part: str) -> None:
     ] == []
 
 
+def test_the_core_needs_the_standard_library_alone() -> None:
+    foreign = {
+        (module.name, name)
+        for module in modules("core")
+        for name in imports(module)
+        if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith("groupwright.core")
+    }
+
+    assert foreign == set()
+
+
 def test_the_consumers_protocol_is_pure() -> None:
     """No network, no librdkafka, no clock of its own: the simulation and the property tests rely on it."""
     room = ROOT / "consumer/src/groupwright/consumer/_protocol"
@@ -142,7 +154,9 @@ def test_the_consumers_protocol_is_pure() -> None:
         for module in room.glob("*.py")
         for name in imports(module)
         if name.split(".")[0] not in sys.stdlib_module_names
-        and not name.startswith(("groupwright.assignors", "groupwright.consumer._protocol"))
+        and not name.startswith(
+            ("groupwright.assignors", "groupwright.core", "groupwright.consumer._protocol")
+        )
     }
 
     assert foreign == set()

@@ -1,6 +1,6 @@
 """What the tests share: consumers that say what a test wants, records, and a look at a metric's value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from groupwright.consumer import Outcome, Phase, Rebalance
+from groupwright.consumer import Outcome, Phase, Rebalance, Trigger
 from groupwright.instrumentation import MembershipSnapshot, RebalanceListener
 
 
@@ -20,7 +20,8 @@ class ScriptedConsumer:
     client_id: str = "c-1"
     age: Callable[[], float | None] = lambda: 0.5
     listeners: list[RebalanceListener] = field(default_factory=list)
-    membership_snapshot: MembershipSnapshot | None = None
+    membership_snapshot: MembershipSnapshot = field(default_factory=MembershipSnapshot)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def poll_age(self) -> float | None:
@@ -49,6 +50,7 @@ def new_rebalance() -> Callable[..., Rebalance]:
             "protocol": "range",
             "outcome": Outcome.COMPLETED,
             "reason": "the group is rebalancing",
+            "trigger": Trigger.GROUP,
             "duration": 0.3,
             "phases": {Phase.REVOKE: 0.02, Phase.JOIN: 0.2, Phase.SYNC: 0.05, Phase.ASSIGN: 0.03},
             "partitions_before": {"orders": [1, 0]},

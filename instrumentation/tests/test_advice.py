@@ -194,9 +194,8 @@ def test_warnings_are_logged_and_counted_at_the_start_and_at_run_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     consumer = new_consumer(membership_snapshot=MembershipSnapshot(max_poll_interval=300.0))
-    listener = Metrics.of(registry).watch(
-        consumer, config={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 3_000}
-    )
+    consumer.settings = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 3_000}
+    listener = Metrics.of(registry).watch(consumer)
     assert value("groupwright_warnings_total", rule="session-timeout") == 1
     for _ in range(4):
         listener.rebalanced(new_rebalance(outcome=Outcome.LOST))

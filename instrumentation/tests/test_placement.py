@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.instrumentation.advice import OffsetsTopic, Severity, on_offsets_topic, partition_of
+from groupwright.instrumentation.advice import OffsetsTopic, Severity, on_offsets_topic, partition_for
 
 SMALLEST = "polygenelubricants"
 """The word whose hash is the smallest of Java's numbers, which has no absolute value."""
@@ -20,7 +20,7 @@ SMALLEST = "polygenelubricants"
 )
 def test_a_groups_partition_is_its_ids_java_hash_without_its_sign(group: str, partition: int) -> None:
     """`integration_tests/coordinator` holds it against a broker; the hashes here are `String.hashCode`'s."""
-    assert partition_of(group, 50) == partition
+    assert partition_for(group, 50) == partition
 
 
 def test_nothing_is_found_while_the_topic_is_as_it_was_created() -> None:

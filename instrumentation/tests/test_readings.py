@@ -81,22 +81,16 @@ def test_what_the_leader_knows_is_counted_and_shown(
     new_consumer: NewConsumer,
     new_rebalance: Callable[..., Rebalance],
 ) -> None:
-    class Led:
-        leadership: Leadership | None = Leadership(members=5, moved=7, moves_needed=4, imbalance=2)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(record, name)
-
-    record = new_rebalance()
+    led = new_rebalance(leadership=Leadership(members=5, moved=7, moves_needed=4, imbalance=2))
     consumer = new_consumer()
     listener = instrument(consumer, registry)
-    listener.rebalanced(Led())
-    listener.rebalanced(Led())
+    listener.rebalanced(led)
+    listener.rebalanced(led)
     assert value("groupwright_leader_moves_total") == 14
     assert value("groupwright_leader_moves_needed_total") == 8
     assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (2, 5)
 
-    listener.rebalanced(record)  # another leads now
+    listener.rebalanced(new_rebalance())  # another leads now
     assert value("groupwright_leader_moves_total") == 14
     assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (None, None)
 
@@ -145,7 +139,8 @@ def test_a_membership_of_librdkafkas_is_completed_from_statistics(
     signals = Signals(read_consumer)
     signals.take_statistics(statistics("consumer"))
     consumer = new_consumer(membership_snapshot=MembershipSnapshot(max_poll_exceeded=2))
-    Metrics.of(registry).watch(consumer, None, signals, {"group.protocol": "consumer"})
+    consumer.settings = {"group.protocol": "consumer"}
+    Metrics.of(registry).watch(consumer, None, signals)
 
     assert value("groupwright_coordinator_node") == 1
     assert value("groupwright_membership_state", state="stable") == 1

@@ -3,22 +3,18 @@
 import math
 import queue
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance
-from groupwright.consumer._protocol.rebalance import Kind
-from groupwright.consumer._protocol.rebalance import Leadership as Led
+from groupwright.core import Kind, Trigger
 from groupwright.instrumentation import Leadership, RebalanceEvent, instrument, to_callback
-from groupwright.instrumentation._tracking.round_merger import Round, Rounds, read_round
+from groupwright.instrumentation._tracking.round_merger import Rounds
 
 NewRebalance = Callable[..., Rebalance]
-
-
-def read(rebalance: Rebalance) -> Round:
-    return read_round(rebalance, {})
 
 
 @pytest.fixture
@@ -27,12 +23,13 @@ def first(new_rebalance: NewRebalance) -> Rebalance:
     return new_rebalance(
         kind=Kind.COOPERATIVE,
         reason="the consumer subscribed",
+        trigger=Trigger.MEMBER,
         duration=0.5,
         phases={Phase.JOIN: 0.3, Phase.SYNC: 0.1, Phase.ASSIGN: 0.1},
         partitions_before={},
         partitions={},
         ended_at=1000.0,
-        leadership=Led(members=2, moved=2, moves_needed=2, imbalance=2),
+        leadership=Leadership(members=2, moved=2, moves_needed=2, imbalance=2),
     )
 
 
@@ -47,26 +44,37 @@ def second(new_rebalance: NewRebalance) -> Rebalance:
         partitions_before={},
         partitions={"orders": [0, 1]},
         ended_at=1001.0,
-        leadership=Led(members=2, moved=0, moves_needed=0, imbalance=0),
+        leadership=Leadership(members=2, moved=0, moves_needed=0, imbalance=0),
     )
 
 
 def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, second: Rebalance) -> None:
     rounds = Rounds(6.0)
-    assert rounds.add(read(first), now=50.0) == []
+    assert rounds.add(first, now=50.0) == []
 
-    (told,) = rounds.add(read(second), now=51.0)
+    (told,) = rounds.add(second, now=51.0)
 
     assert (told.reason, told.generation, told.duration) == ("the consumer subscribed", 8, 1.5)
     assert told.phases == pytest.approx({"join": 0.4, "sync": 0.15, "assign": 0.2})
-    assert (told.partitions_before, told.partitions) == ({}, {"orders": (0, 1)})
+    assert (told.partitions_before, told.partitions) == ({}, {"orders": [0, 1]})
     assert told.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
     assert rounds.settles_at == math.inf
 
 
+def test_a_leaders_second_round_belongs_to_it_though_it_knows_more_than_that_the_group_rebalances(
+    first: Rebalance, second: Rebalance
+) -> None:
+    rounds = Rounds(6.0)
+    rounds.add(first, now=50.0)
+
+    (told,) = rounds.add(replace(second, reason="a member joined"), now=51.0)
+
+    assert (told.reason, told.generation) == ("the consumer subscribed", 8)
+
+
 def test_a_round_that_no_other_follows_counts_when_it_has_settled(first: Rebalance) -> None:
     rounds = Rounds(6.0)
-    rounds.add(read(first), now=50.0)
+    rounds.add(first, now=50.0)
 
     assert rounds.settle(now=55.9) == []
     assert [told.generation for told in rounds.settle(now=56.0)] == [7]
@@ -77,11 +85,13 @@ def test_what_comes_later_or_for_another_reason_is_a_rebalance_of_its_own(
     first: Rebalance, second: Rebalance, new_rebalance: NewRebalance
 ) -> None:
     rounds = Rounds(6.0)
-    rounds.add(read(first), now=50.0)
-    assert [told.generation for told in rounds.add(read(second), now=57.0)] == [7]
-    changed = new_rebalance(kind=Kind.COOPERATIVE, generation=9, reason="the subscription changed")
+    rounds.add(first, now=50.0)
+    assert [told.generation for told in rounds.add(second, now=57.0)] == [7]
+    changed = new_rebalance(
+        kind=Kind.COOPERATIVE, generation=9, reason="the subscription changed", trigger=Trigger.MEMBER
+    )
 
-    assert [told.generation for told in rounds.add(read(changed), now=58.0)] == [8, 9]
+    assert [told.generation for told in rounds.add(changed, now=58.0)] == [8, 9]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,7 @@ def test_what_comes_later_or_for_another_reason_is_a_rebalance_of_its_own(
 def test_what_can_have_no_other_round_is_told_at_once(
     fields: dict[str, Any], new_rebalance: NewRebalance
 ) -> None:
-    assert len(Rounds(6.0).add(read(new_rebalance(**fields)), now=50.0)) == 1
+    assert len(Rounds(6.0).add(new_rebalance(**fields), now=50.0)) == 1
 
 
 def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(

@@ -90,19 +90,21 @@ def test_with_several_processes_counters_and_histograms_add_up_and_gauges_are_le
     worker = """
 import sys
 from dataclasses import dataclass
-from types import SimpleNamespace
 from prometheus_client import CollectorRegistry
+from groupwright.core import MembershipSnapshot, Outcome, Phase, Rebalance
 from groupwright.instrumentation import instrument
 
 class Consumer:
     group_id, client_id, poll_age = "billing", "c-1", 0.5
+    settings, membership_snapshot = {}, MembershipSnapshot()
     def add_listener(self, listener):
         self.listener = listener
 
 consumer = Consumer()
 instrument(consumer, CollectorRegistry())
-consumer.listener.rebalanced(SimpleNamespace(
-    generation=1, protocol="range", outcome="completed", duration=0.3, phases={"join": 0.2},
+consumer.listener.rebalanced(Rebalance(
+    group="billing", client_id="c-1", member_id="c-1-5d0c", generation=1, protocol="range",
+    outcome=Outcome.COMPLETED, reason="", duration=0.3, phases={Phase.JOIN: 0.2},
     partitions={"orders": [0]}, ended_at=1.0))
 """
     reader = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.assignors import by_name, decode_assignment, lead
+from groupwright.assignors import by_name, decode_assignment, perform_assignment
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import offsets_topic
@@ -41,7 +41,9 @@ def test_each_generation_of_a_group_is_assigned_as_the_library_does_offline(
     stored = [entry for entry in offsets_topic.generations(kafka.bootstrap_servers, group) if entry.members]
     assert max(len(generation.members) for generation in stored) == 4
     for generation in stored:
-        offline = lead(by_name(assignor), [member.joined for member in generation.members], topics)
+        offline = perform_assignment(
+            by_name(assignor), [member.joined for member in generation.members], topics
+        )
         assert assigned(generation) == {
             member.client_id: readable(offline[member.joined.id]) for member in generation.members
         }, f"generation {generation.number}"

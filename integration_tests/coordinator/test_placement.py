@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from groupwright.instrumentation.advice.placement import OFFSETS_TOPIC, partition_of
+from groupwright.core.placement import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import offsets_topic
@@ -53,7 +53,7 @@ def test_the_leader_of_the_partition_that_the_id_hashes_to_coordinates_the_group
     named = find_coordinators(kafka.bootstrap_servers, groups)
 
     partitions = kafka.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions
-    expected = {group: partitions[partition_of(group, len(partitions))].leader for group in groups}
+    expected = {group: partitions[partition_for(group, len(partitions))].leader for group in groups}
 
     assert {group: node for group, (node, _) in named.items()} == expected
 
@@ -74,5 +74,5 @@ def test_a_groups_records_are_in_the_partition_that_its_id_hashes_to(
         if record.key == (topic, 0)
     }
 
-    assert found == {group: partition_of(group, partitions) for group in groups}
+    assert found == {group: partition_for(group, partitions) for group in groups}
     assert len(Counter(found.values())) == partitions  # else the hash was not put to the test

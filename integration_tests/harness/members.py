@@ -9,12 +9,13 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance
+from groupwright.core import RebalanceListener
 
 PATIENCE = float(os.environ.get("GROUPWRIGHT_TESTS_PATIENCE", "30"))
 """Seconds that a condition may take on a slow machine."""
 
 
-class RunningMember:
+class RunningMember(RebalanceListener):
     """A consumer in a loop of polls, and what happened to it."""
 
     def __init__(
@@ -110,12 +111,6 @@ class RunningMember:
         self.owned = {
             (topic, number) for topic, numbers in rebalance.partitions.items() for number in numbers
         }
-
-    def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_revoked(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_lost(self, partitions: object, seconds: float) -> None: ...
 
 
 class Join(Protocol):

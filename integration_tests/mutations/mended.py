@@ -1,6 +1,6 @@
 """Defects that the consumer once had beside confluent-kafka's, put back: one that returns is noticed."""
 
-from mutations.mutation import CONSUMER, Mutation
+from mutations.mutation import CONSUMER, CORE, Mutation
 
 _TESTS = "consumer/tests"
 _BOTH = "integration_tests/parity/test_parity.py::test_both_do_the_same"
@@ -366,7 +366,7 @@ MENDED = (
     ),
     Mutation(
         "a number with a decimal point is refused",
-        f"{CONSUMER}/_config/config.py",
+        f"{CORE}/configuration.py",
         "return int(value) if math.isfinite(value) else None",
         "return None",
         f"{_TESTS}/test_config.py::test_numbers_are_read_as_librdkafka_reads_them",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+CORE = "core/src/groupwright/core"
 ASSIGNORS = "assignors/src/groupwright/assignors"
 CONSUMER = "consumer/src/groupwright/consumer"
 

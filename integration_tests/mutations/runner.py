@@ -12,7 +12,7 @@ from pathlib import Path
 from mutations.mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
-_PARTS = ("assignors", "consumer", "instrumentation", "testing", "cli")
+_PARTS = ("core", "assignors", "consumer", "instrumentation", "testing", "cli")
 _BESIDES = ("consumer/tests", "integration_tests", "examples", "docs", "pyproject.toml")
 _PATIENCE_SECONDS = "15"
 """That a test which waits in vain waits for; more than the longest session and its poll interval."""

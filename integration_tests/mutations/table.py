@@ -14,8 +14,8 @@ MUTATIONS = (
     Mutation(
         "transactions carry neither generation nor member",
         f"{CONSUMER}/_protocol/group_metadata.py",
-        "    generation = _GENERATION.pack(identity.generation)\n",
-        "    identity = MemberIdentity()\n    generation = _GENERATION.pack(identity.generation)\n",
+        "    return GroupMetadata(group_id, identity.generation,",
+        "    identity = MemberIdentity()\n    return GroupMetadata(group_id, identity.generation,",
         "integration_tests/exactly_once/test_fencing.py::test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen",
     ),
     Mutation(
@@ -49,8 +49,8 @@ MUTATIONS = (
     Mutation(
         "a partition that must be given up first is assigned at once",
         f"{ASSIGNORS}/_algorithms/sticky.py",
-        "return layout.given(np.where(is_withheld, np.int32(NOBODY), owners))",
-        "return layout.given(owners)",
+        "return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))",
+        "return indexed.assignment_of(owners)",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(

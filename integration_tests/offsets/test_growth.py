@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
-from groupwright.instrumentation.advice.placement import OFFSETS_TOPIC, partition_of
+from groupwright.core.placement import OFFSETS_TOPIC, partition_for
 from groupwright.testing import KafkaContainers, LocalKafka
 from harness import clusters, offsets_topic
 from harness.offsets_topic import StoredOffset
@@ -30,7 +30,7 @@ CONSUMED, WRITTEN = 3, 5
 def groups(*, moved: bool) -> list[str]:
     """Return groups that hash to another partition after the growth, or to the same."""
     ids = (f"billing-{number}" for number in range(40))
-    return [group for group in ids if (partition_of(group, BEFORE) != partition_of(group, AFTER)) is moved][
+    return [group for group in ids if (partition_for(group, BEFORE) != partition_for(group, AFTER)) is moved][
         :4
     ]
 
@@ -113,7 +113,7 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     stranded = {
         record.group: record.value.offset
         for record in offsets_topic.records(kafka.bootstrap_servers)
-        if isinstance(record.value, StoredOffset) and record.partition != partition_of(record.group, AFTER)
+        if isinstance(record.value, StoredOffset) and record.partition != partition_for(record.group, AFTER)
     }
     assert stranded == dict.fromkeys(moved, CONSUMED)
     for group, offset in stranded.items():
@@ -136,7 +136,7 @@ def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coor
 
         partitions = cluster.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions
         for node, counted in ((1, 12), (2, 6), (3, 6)):
-            expected = {group: partitions[partition_of(group, counted)].leader for group in ids}
+            expected = {group: partitions[partition_for(group, counted)].leader for group in ids}
             assert named_by(cluster, node, ids) == expected, f"node {node}"
         assert named_by(cluster, 1, ids) != named_by(cluster, 2, ids)
 

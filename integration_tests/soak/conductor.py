@@ -183,6 +183,7 @@ class _Run:
                 self._kafka.pause()
                 threading.Event().wait(strike.seconds)
                 self._kafka.resume()
+                self._kafka.wait_until_ready()
             case Kind.CRASH_BROKER:
                 self._kafka.kill()
                 self._kafka.start()

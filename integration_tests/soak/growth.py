@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from groupwright.consumer import Consumer, Rebalance
+from groupwright.core import RebalanceListener
 from groupwright.testing import LocalKafka
 
 PARTITIONS = 6
@@ -142,7 +143,7 @@ class Pair:
                 consumer.poll(_POLL_SECONDS)
 
 
-class _Ear:
+class _Ear(RebalanceListener):
     """A listener that tells the pair."""
 
     def __init__(self, pair: Pair, index: int) -> None:
@@ -151,12 +152,6 @@ class _Ear:
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self._pair.heard(self._index, rebalance)
-
-    def partitions_assigned(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_revoked(self, partitions: object, seconds: float) -> None: ...
-
-    def partitions_lost(self, partitions: object, seconds: float) -> None: ...
 
 
 def measure(

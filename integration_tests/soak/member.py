@@ -21,6 +21,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance, WakeupError
+from groupwright.core import RebalanceListener
 from soak import events
 from soak.events import HistoryWriter, Key, now
 from soak.lives import LIFE
@@ -113,7 +114,7 @@ class Role:
         }
 
 
-class Member:
+class Member(RebalanceListener):
     """The consumer, its callbacks and its history; all on one thread, but for what an `Order` has another one do."""
 
     def __init__(self, role: Role, timing: Timing, history: HistoryWriter) -> None:

@@ -161,7 +161,18 @@ def test_a_paused_broker_is_silent_and_a_resumed_one_answers(
     finally:
         local_kafka.resume()
 
+    local_kafka.wait_until_ready()
     assert topic in local_kafka.admin().list_topics(timeout=20).topics
+
+
+def test_a_broker_that_is_not_ready_in_time_says_so(local_kafka: LocalKafka) -> None:
+    local_kafka.pause()
+    try:
+        with pytest.raises(LocalKafkaError, match=r"is not ready after 0\.2 s"):
+            local_kafka.wait_until_ready(timeout=0.2)
+    finally:
+        local_kafka.resume()
+    local_kafka.wait_until_ready()
 
 
 def test_the_java_of_the_wheel_runs_the_broker(alive: Alive, temporary: Path) -> None:

@@ -13,9 +13,9 @@ from groupwright.assignors import (
     CooperativeStickyAssignor,
     Group,
     Member,
+    PartitionsByTopic,
     StickyAssignor,
     Topic,
-    TopicPartitions,
     assign,
     unassigned,
 )
@@ -175,7 +175,7 @@ class Handover:
         first = self.round(group)
         again = self.rejoined(group, first, 1000)
         second = self.round(again)
-        assert unassigned(group, second) == TopicPartitions()
+        assert unassigned(group, second) == PartitionsByTopic()
         for id_, share in first.items():
             for topic, partitions in share.items():
                 assert set(partitions.tolist()) <= set(second[id_].get(topic, np.empty(0)).tolist())

@@ -11,7 +11,7 @@ from groupwright.assignors import (
     CooperativeStickyAssignor,
     Group,
     Member,
-    TopicPartitions,
+    PartitionsByTopic,
     assign,
     unassigned,
 )
@@ -78,7 +78,7 @@ def test_members_that_give_everything_up_get_everything_at_once() -> None:
     """The same assignor serves a group that rebalances eagerly, until its last member cooperates."""
     members = [Member(f"c{number}", T) for number in range(3)]
     group = Group(members, {"topic": 9})
-    assert unassigned(group, assign(CooperativeStickyAssignor(), group)) == TopicPartitions()
+    assert unassigned(group, assign(CooperativeStickyAssignor(), group)) == PartitionsByTopic()
 
 
 def test_the_second_round_moves_nothing_else(
@@ -117,7 +117,7 @@ def test_a_long_history_never_has_two_owners_and_settles_in_two_rounds(
         if rng.random() < 0.5:
             continue  # the next event comes between this round and the next
         settled = handover.round(world.group())
-        assert unassigned(world.group(), settled) == TopicPartitions()
+        assert unassigned(world.group(), settled) == PartitionsByTopic()
         assert judge.score(world.group(), settled)[:2] == judge.optimum(world.group())[:2]
         world.everybody_takes(shares_of(settled), generation)
         assert handover.round(world.group()) == settled

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupwright.assignors import Group, Member, StickyAssignor, Topic, TopicPartitions, assign, unassigned
+from groupwright.assignors import Group, Member, PartitionsByTopic, StickyAssignor, Topic, assign, unassigned
 
 if TYPE_CHECKING:
     from assignors.tests.sticky.conftest import Handover, Judge
@@ -30,7 +30,7 @@ def test_whatever_members_claim_nothing_better_is_possible(
     for seed in range(800):
         group = arbitrary_group(seeded(1000 * block + seed))
         assignment = assign(StickyAssignor(), eagerly(group))
-        assert unassigned(group, assignment) == TopicPartitions()
+        assert unassigned(group, assignment) == PartitionsByTopic()
         best = judge.optimum(group)
         assert judge.score(group, assignment) == best, (block, seed)
         worth += best.far > 0 and best.moved > 0

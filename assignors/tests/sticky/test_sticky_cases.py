@@ -20,9 +20,9 @@ from groupwright.assignors import (
     Assignment,
     Group,
     Member,
+    PartitionsByTopic,
     StickyAssignor,
     Topic,
-    TopicPartitions,
     assign,
     unassigned,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Owned = Mapping[str, Sequence[int]]
 Run = Callable[[Group], Assignment]
 
-NOTHING: Owned = {}
+OWNS_NOTHING: Owned = {}
 
 
 @dataclass(frozen=True)
@@ -411,7 +411,7 @@ def run(request: pytest.FixtureRequest, eagerly: Callable[[Group], Group], hando
 def test_kafkas_cases_and_those_where_others_fail(case: Case, run: Run, judge: "type[Judge]") -> None:
     group = case.group()
     assignment = run(group)
-    assert unassigned(group, assignment) == TopicPartitions()
+    assert unassigned(group, assignment) == PartitionsByTopic()
     loads = {id_: share.count for id_, share in assignment.items()}
     if isinstance(case.loads, Mapping):
         assert loads == case.loads
@@ -616,7 +616,7 @@ def test_large_groups_take_seconds_at_most(
     assignment = run(group)
     left = without(joined(group, assignment), "c000")
     again = run(left)
-    assert unassigned(left, again) == TopicPartitions()
+    assert unassigned(left, again) == PartitionsByTopic()
     assert judge.score(left, again).moved == 0
 
 

@@ -13,7 +13,7 @@ from groupwright.assignors import (
     Member,
     StickyAssignor,
     decode_assignment,
-    lead,
+    perform_assignment,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Make = Callable[[random.Random, int], Group]
 
 def javas(jvm: "Jvm", assignor: str, group: Group, members: list[JoinedMember]) -> Assignment:
     counts = {name: topic.partitions for name, topic in group.topics.items()}
-    answers = jvm.lead(assignor, members, counts)
+    answers = jvm.perform_assignment(assignor, members, counts)
     return Assignment({id_: decode_assignment(data).partitions for id_, data in answers.items()})
 
 
@@ -70,7 +70,7 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
         group = comparable(arbitrary_group(rng) if seed % 3 else eventful_group(rng, 1 + seed % 5))
         members = joined(eagerly(group))
         counts = {name: topic.partitions for name, topic in group.topics.items()}
-        answers = lead(StickyAssignor(), members, counts)
+        answers = perform_assignment(StickyAssignor(), members, counts)
         ours = Assignment({id_: decode_assignment(data).partitions for id_, data in answers.items()})
         theirs = javas(jvm, "sticky", group, members)
         mine, java = judge.score(group, ours), judge.score(group, theirs)

@@ -11,12 +11,12 @@ from groupwright.assignors import (
     CooperativeStickyAssignor,
     Group,
     Member,
+    PartitionsByTopic,
     RebalanceProtocol,
     StickyAssignor,
-    TopicPartitions,
     assign,
 )
-from groupwright.assignors._wire.owned import NOTHING, decode_owned
+from groupwright.assignors._wire.owned import OWNS_NOTHING, decode_owned
 from groupwright.assignors._wire.user_data import Owned, decode_generation, encode_owned
 
 V1 = bytes.fromhex(
@@ -33,14 +33,14 @@ V1 = bytes.fromhex(
     "00000007"  # generation 7
 )
 V0 = V1[:-4]
-OWNED = Owned(TopicPartitions({"a": [0, 3], "b": [1]}), 7)
+OWNED = Owned(PartitionsByTopic({"a": [0, 3], "b": [1]}), 7)
 
 TOPICS = frozenset({"a", "b"})
 
 
 def read(*data: bytes | None) -> list[Owned]:
     owned = decode_owned(data)
-    return list(map(Owned, owned.partitions.each(), owned.generations.tolist()))
+    return list(map(Owned, owned.partitions.split(), owned.generations.tolist()))
 
 
 def test_sticky_writes_kafkas_version_1() -> None:
@@ -53,7 +53,7 @@ def test_sticky_writes_kafkas_version_1() -> None:
 def test_sticky_forgets_what_it_had_when_it_gets_something_else() -> None:
     assignor = StickyAssignor()
     assignor.on_assignment(OWNED.partitions, 7)
-    assignor.on_assignment(TopicPartitions(), 8)
+    assignor.on_assignment(PartitionsByTopic(), 8)
     assert assignor.user_data(TOPICS) == bytes.fromhex("00000000 00000008")
 
 
@@ -82,13 +82,15 @@ def test_the_protocols_are_kafkas() -> None:
         pytest.param(V0, Owned(OWNED.partitions), id="version 0 has no generation"),
         pytest.param(V1 + b"more", OWNED, id="what follows is not looked at"),
         pytest.param(V1[:-1], Owned(OWNED.partitions), id="half a generation is none"),
-        pytest.param(None, NOTHING, id="none"),
-        pytest.param(b"", NOTHING, id="no bytes"),
-        pytest.param(V0[:-1], NOTHING, id="cut off"),
-        pytest.param(b"\x7f\xff\xff\xff" + V1[4:], NOTHING, id="a count that cannot be"),
-        pytest.param(b"\xff\xff\xff\xff", NOTHING, id="a negative count"),
-        pytest.param(V1.replace(b"a", b"\xff"), NOTHING, id="not UTF-8"),
-        pytest.param(b"\x00\x00\x00\x07", NOTHING, id="a generation alone, as cooperative-sticky writes"),
+        pytest.param(None, OWNS_NOTHING, id="none"),
+        pytest.param(b"", OWNS_NOTHING, id="no bytes"),
+        pytest.param(V0[:-1], OWNS_NOTHING, id="cut off"),
+        pytest.param(b"\x7f\xff\xff\xff" + V1[4:], OWNS_NOTHING, id="a count that cannot be"),
+        pytest.param(b"\xff\xff\xff\xff", OWNS_NOTHING, id="a negative count"),
+        pytest.param(V1.replace(b"a", b"\xff"), OWNS_NOTHING, id="not UTF-8"),
+        pytest.param(
+            b"\x00\x00\x00\x07", OWNS_NOTHING, id="a generation alone, as cooperative-sticky writes"
+        ),
     ],
 )
 def test_sticky_reads_what_it_can(data: bytes | None, owned: Owned) -> None:
@@ -110,7 +112,7 @@ def test_damaged_user_data_says_something_else_or_nothing_and_harms_nobody(
     nothing = 0
     for _ in range(1500):
         data = damage(rng, encode_owned(OWNED))
-        nothing += read(data) == [NOTHING]
+        nothing += read(data) == [OWNS_NOTHING]
         group = Group([Member("c1", ["a"], user_data=data), Member("c2", ["a", "b"])], {"a": 4, "b": 2})
         for assignor in (StickyAssignor(), CooperativeStickyAssignor()):
             assert sorted(share.count for share in assign(assignor, group).values()) == [3, 3]
@@ -128,14 +130,14 @@ def test_sticky_believes_the_user_data_and_not_the_subscription() -> None:
         ["a"],
         owned={"a": [1]},
         generation=9,
-        user_data=encode_owned(Owned(TopicPartitions({"a": [0]}))),
+        user_data=encode_owned(Owned(PartitionsByTopic({"a": [0]}))),
     )
     c2 = Member(
         "c2",
         ["a"],
         owned={"a": [0]},
         generation=9,
-        user_data=encode_owned(Owned(TopicPartitions({"a": [1]}))),
+        user_data=encode_owned(Owned(PartitionsByTopic({"a": [1]}))),
     )
     assignment = owners(StickyAssignor(), c1, c2)
     assert 0 in assignment["c1"]["a"]
@@ -143,8 +145,8 @@ def test_sticky_believes_the_user_data_and_not_the_subscription() -> None:
 
 
 def test_cooperative_sticky_believes_the_subscription() -> None:
-    c1 = Member("c1", ["a"], owned={"a": [0]}, user_data=encode_owned(Owned(TopicPartitions({"a": [1]}))))
-    c2 = Member("c2", ["a"], owned={"a": [1]}, user_data=encode_owned(Owned(TopicPartitions({"a": [0]}))))
+    c1 = Member("c1", ["a"], owned={"a": [0]}, user_data=encode_owned(Owned(PartitionsByTopic({"a": [1]}))))
+    c2 = Member("c2", ["a"], owned={"a": [1]}, user_data=encode_owned(Owned(PartitionsByTopic({"a": [0]}))))
     assignment = owners(CooperativeStickyAssignor(), c1, c2)
     assert 0 in assignment["c1"]["a"]
     assert 1 in assignment["c2"]["a"]
@@ -165,9 +167,9 @@ def test_the_user_datas_generation_counts_where_the_subscription_has_none(
 
 def test_members_of_old_and_new_subscriptions_keep_what_they_own() -> None:
     had = StickyAssignor()
-    had.on_assignment(TopicPartitions({"a": [0]}), 1)
+    had.on_assignment(PartitionsByTopic({"a": [0]}), 1)
     old = Member("c1", ["a"], user_data=had.user_data(TOPICS))
-    v0 = Member("c2", ["a"], user_data=encode_owned(Owned(TopicPartitions({"a": [1]})))[:-4])
+    v0 = Member("c2", ["a"], user_data=encode_owned(Owned(PartitionsByTopic({"a": [1]})))[:-4])
     assignment = owners(StickyAssignor(), old, v0, Member("c3", ["a"]))
     assert 0 in assignment["c1"]["a"]
     assert 1 in assignment["c2"]["a"]

@@ -3,7 +3,7 @@
 from benchmarks.assignors.inputs import Inputs, TopicInput
 from benchmarks.assignors.programs.harness import LackingError, Step, compete
 
-from groupwright.assignors import JoinedMember, Topic, builtin_assignors, by_name, lead
+from groupwright.assignors import JoinedMember, Topic, builtin_assignors, by_name, perform_assignment
 
 
 def prepare(inputs: Inputs) -> Step:
@@ -17,7 +17,7 @@ def prepare(inputs: Inputs) -> Step:
     assignor = by_name(inputs.assignor)
     topics = {topic.name: _topic(topic, inputs.racks) for topic in inputs.topics}
     joined = [JoinedMember(member.id, None, member.data) for member in inputs.members]
-    return lambda: lead(assignor, joined, topics).items()
+    return lambda: perform_assignment(assignor, joined, topics).items()
 
 
 def _topic(topic: TopicInput, racks: tuple[str | None, ...]) -> int | Topic:

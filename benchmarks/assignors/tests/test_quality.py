@@ -11,7 +11,13 @@ from benchmarks.assignors.inputs import MemberBytes, read_answer, read_inputs, w
 from benchmarks.assignors.quality import measure
 from benchmarks.assignors.subscriptions import make_inputs
 
-from groupwright.assignors import JoinedMember, by_name, decode_assignment, encode_assignment, lead
+from groupwright.assignors import (
+    JoinedMember,
+    by_name,
+    decode_assignment,
+    encode_assignment,
+    perform_assignment,
+)
 
 CASE = Case(
     assignor="range",
@@ -27,7 +33,9 @@ def answer_of(group: Group) -> list[MemberBytes]:
     inputs = make_inputs(group)
     joined = [JoinedMember(member.id, None, member.data) for member in inputs.members]
     topics = {topic.name: len(topic.replicas) for topic in inputs.topics}
-    return [MemberBytes(*assigned) for assigned in lead(by_name("range"), joined, topics).items()]
+    return [
+        MemberBytes(*assigned) for assigned in perform_assignment(by_name("range"), joined, topics).items()
+    ]
 
 
 def test_it_counts_what_the_decoder_finds() -> None:

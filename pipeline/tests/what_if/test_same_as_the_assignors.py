@@ -13,13 +13,13 @@ from groupwright.assignors import (
     CooperativeStickyAssignor,
     Group,
     Member,
+    PartitionsByTopic,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
     Topic,
-    TopicPartitions,
     assign,
-    measure,
+    evaluate,
 )
 from groupwright.pipeline._what_if.history import KnownTopic
 
@@ -89,18 +89,18 @@ def test_the_measures_are_those_of_the_assignors_part(past: Any, racks: Any) -> 
     topics = some_history(past, np.random.default_rng(11), mixed=True, racks=racks)
     rows = past.play("range", topics=topics)["range"]
     known = {name: Topic(topic.partitions, topic.racks) for name, topic in topics.items()}
-    before: dict[str, TopicPartitions] = {}
+    before: dict[str, PartitionsByTopic] = {}
     for row, members in zip(rows, members_of(past), strict=True):
         group = Group(members, known)
         given = assign(RangeAssignor(), group)
-        expected = measure(group, given, before)
+        expected = evaluate(group, given, before)
         assert (row["moved"], row["fewest_moves"], row["imbalance"]) == (
-            expected.moved,
-            expected.best_moved,
+            expected.moves,
+            expected.min_moves,
             expected.imbalance,
         )
         assert row["topic_spread"] == pytest.approx(np.mean(list(expected.spreads.values())))
-        assert row["far"] == (expected.far if racks else None)
+        assert row["far"] == (expected.rack_mismatches if racks else None)
         before = dict(given)
 
 

@@ -1,12 +1,12 @@
 """Partition assignors for Kafka consumer groups: chosen, written and trusted.
 
 - The model: a `Group` of `Member`s and `Topic`s goes in, an `Assignment` comes out. It maps member ids to
-  `TopicPartitions`, which map topics to ascending arrays of partitions.
+  `PartitionsByTopic`, which map topics to ascending arrays of partitions.
 - The assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor`, by
   Kafka's name from `by_name`. One's own is a subclass of `Assignor`, with a name and a method `assign`. The
   function `assign` runs any of them and checks the result; `unassigned` tells what it gives to nobody.
-- The leader's step: `lead` takes what JoinGroup brings and returns what SyncGroup wants, in bytes.
-- `measure` tells how good an assignment is, and how good the best one would be.
+- The leader's step: `perform_assignment` takes what JoinGroup brings and returns what SyncGroup wants, in bytes.
+- `evaluate` tells how good an assignment is, and how good the best one would be.
 - The wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
 All of it is pure: nothing here does I/O, reads a clock, starts a thread or holds state of its own. What needs numpy is
@@ -35,12 +35,12 @@ from groupwright.assignors.errors import (
 if TYPE_CHECKING:
     from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
     from groupwright.assignors._algorithms.cooperative import withhold_claimed
-    from groupwright.assignors._algorithms.quality import Measures, measure
+    from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
     from groupwright.assignors._model.arrays import PartitionArray
-    from groupwright.assignors._model.assignment import NOBODY, Assignment
+    from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
     from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
     from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
-    from groupwright.assignors._model.partitions import TopicPartitions
+    from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._wire.consumer_protocol import (
         NEWEST_VERSION,
         MemberAssignment,
@@ -52,13 +52,18 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
     from groupwright.assignors.builtin import builtin_assignors, by_name
-    from groupwright.assignors.leader import lead, subscribed_topics
+    from groupwright.assignors.leader import (
+        assign_members,
+        decode_members,
+        perform_assignment,
+        subscribed_topics,
+    )
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
 _HOMES = {
-    "NOBODY": "_model.assignment",
+    "UNASSIGNED": "_model.assignment",
     "Assignment": "_model.assignment",
     "Assignor": "_model.assignor",
     "Plan": "_model.assignor",
@@ -71,16 +76,18 @@ _HOMES = {
     "unassigned": "_algorithms.check",
     "withhold_claimed": "_algorithms.cooperative",
     "JoinedMember": "_model.group",
-    "lead": "leader",
+    "assign_members": "leader",
+    "decode_members": "leader",
+    "perform_assignment": "leader",
     "subscribed_topics": "leader",
-    "Measures": "_algorithms.quality",
-    "measure": "_algorithms.quality",
+    "AssignmentQuality": "_algorithms.quality",
+    "evaluate": "_algorithms.quality",
     "NO_GENERATION": "_model.group",
     "Group": "_model.group",
     "Member": "_model.group",
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
-    "TopicPartitions": "_model.partitions",
+    "PartitionsByTopic": "_model.partitions",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -99,9 +106,10 @@ _HOMES = {
 
 __all__ = [
     "NEWEST_VERSION",
-    "NOBODY",
     "NO_GENERATION",
+    "UNASSIGNED",
     "Assignment",
+    "AssignmentQuality",
     "Assignor",
     "AssignorError",
     "CooperativeStickyAssignor",
@@ -110,10 +118,10 @@ __all__ = [
     "InvalidInputError",
     "JoinedMember",
     "MalformedBytesError",
-    "Measures",
     "Member",
     "MemberAssignment",
     "PartitionArray",
+    "PartitionsByTopic",
     "Plan",
     "RangeAssignor",
     "RebalanceProtocol",
@@ -121,20 +129,21 @@ __all__ = [
     "StickyAssignor",
     "Subscription",
     "Topic",
-    "TopicPartitions",
     "assign",
+    "assign_members",
     "builtin_assignors",
     "by_name",
     "check_assignment",
     "check_assignor",
     "decode_assignment",
+    "decode_members",
     "decode_subscription",
     "decode_subscriptions",
     "encode_assignment",
     "encode_assignments",
     "encode_subscription",
-    "lead",
-    "measure",
+    "evaluate",
+    "perform_assignment",
     "subscribed_topics",
     "unassigned",
     "withhold_claimed",

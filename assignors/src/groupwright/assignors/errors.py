@@ -1,8 +1,8 @@
-"""The root of Groupwright's exceptions, and those of the assignors."""
+"""The assignors' exceptions."""
 
+from groupwright.core import GroupwrightError
 
-class GroupwrightError(Exception):
-    """The root of every exception that Groupwright raises on purpose."""
+__all__ = ["AssignorError", "GroupwrightError", "InvalidInputError", "MalformedBytesError"]
 
 
 class InvalidInputError(GroupwrightError, ValueError):

@@ -1,96 +1,121 @@
-"""The leader's step: everybody's subscriptions in, everybody's assignments out."""
+"""The leader's step between JoinGroup and SyncGroup: subscriptions in, assignments out, both in bytes."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from groupwright.assignors._algorithms.check import assign, unassigned
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor
-from groupwright.assignors._model.columns import PartitionLists
+from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import Group, JoinedMember, Member, Topic
-from groupwright.assignors._model.partitions import TopicPartitions
-from groupwright.assignors._wire.group_codec import decode_topics, encode_assignments, read_subscriptions
+from groupwright.assignors._model.partitions import PartitionsByTopic
+from groupwright.assignors._wire.group_codec import encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
 
 
-def subscribed_topics(joined: Iterable[JoinedMember]) -> frozenset[str]:
-    """Return the topics that the leader must know the partitions of. Nothing else of a subscription is looked at.
-
-    Raises:
-        MalformedBytesError: A subscription's topics cannot be read; the message names the member.
-    """
-    return frozenset().union(*{id(topics): topics for topics in decode_topics(_metadata(joined))}.values())
-
-
-def lead(
+def perform_assignment(
     assignor: Assignor, joined: Sequence[JoinedMember], topics: Mapping[str, int | Topic]
 ) -> dict[str, bytes]:
-    """Do what the group's leader does between JoinGroup and SyncGroup.
+    """Assign a group's partitions, as its leader does between JoinGroup and SyncGroup.
 
-    The assignor's result is checked before it leaves. A partition of a subscribed topic that it gives to
-    nobody, and that no member says it owns, is not consumed by anyone from then on; that is allowed, since
-    an assignor may mean it, and logged as a warning.
+    The same as Java's `ConsumerCoordinator.onLeaderElected`. A leader that has to look the topics up first calls
+    `decode_members`, `subscribed_topics`, `assign_members` and `encode_assignments` one by one.
 
     Args:
-        assignor: The assignor that the group agreed on.
-        joined: The members.
-        topics: The topics that exist, at least those of `subscribed_topics`, with their partition counts.
+        assignor: The assignor that the coordinator chose.
+        joined: The members in JoinGroup's response.
+        topics: The existing topics, at least those in `subscribed_topics`, or their numbers of partitions.
 
     Returns:
-        By member id, for every member, its assignment in the bytes of ConsumerProtocol (version 3).
+        The assignment of every member by member id, in ConsumerProtocol version 3.
 
     Raises:
         AssignorError: The assignor is not usable, or its result is not an assignment of this group.
-        InvalidInputError: Two members have one id, or a partition count cannot be.
-        MalformedBytesError: A subscription cannot be read; the message names the member.
+        InvalidInputError: Two members have the same id, or a number of partitions is out of range.
+        MalformedBytesError: A subscription cannot be decoded; the message names the member.
     """
-    ids = [member.id for member in joined]
-    said = read_subscriptions(ids, [member.metadata for member in joined])
-    instance_ids = [member.instance_id for member in joined]
-    members = map(
-        Member.from_fields,
-        ids,
-        said.topics,
-        said.owned,
-        said.generations,
-        instance_ids,
-        said.racks,
-        said.user_data,
-    )
-    group = Group(members, topics)
-    assignment = assign(assignor, group)
-    _warn_of_orphans(assignor, group, assignment)
+    _, assignment = assign_members(assignor, decode_members(joined), topics)
     return encode_assignments(assignment)
 
 
-def _metadata(joined: Iterable[JoinedMember]) -> Iterator[tuple[str, bytes]]:
-    return ((member.id, member.metadata) for member in joined)
+def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
+    """Decode the subscriptions in JoinGroup's response.
+
+    Raises:
+        MalformedBytesError: A subscription cannot be decoded; the message names the member.
+    """
+    ids = [member.id for member in joined]
+    subscriptions = read_subscriptions(ids, [member.metadata for member in joined])
+    members = map(
+        Member.from_fields,
+        ids,
+        subscriptions.topics,
+        subscriptions.owned,
+        subscriptions.generations,
+        [member.instance_id for member in joined],
+        subscriptions.racks,
+        subscriptions.user_data,
+    )
+    return list(members)
 
 
-def _warn_of_orphans(assignor: Assignor, group: Group, assignment: Assignment) -> None:
-    orphans = _orphans(group, assignment)
-    if orphans:
+def subscribed_topics(members: Iterable[Member]) -> frozenset[str]:
+    """Return all topics that any member subscribes to: those whose metadata the leader needs."""
+    distinct = {id(member.topics): member.topics for member in members}  # decoded members share equal tuples
+    return frozenset().union(*distinct.values())
+
+
+def assign_members(
+    assignor: Assignor,
+    members: Iterable[Member],
+    topics: Mapping[str, int | Topic],
+    *,
+    cooperative: bool = False,
+) -> tuple[Group, Assignment]:
+    """Run the assignor on a group of these members, and check its result.
+
+    A partition of a subscribed topic that no member is assigned and no member owns is not consumed. An assignor may
+    leave one out on purpose, so that is a warning in the log and not an error.
+
+    Args:
+        assignor: The assignor.
+        members: The members.
+        topics: The existing topics, or their numbers of partitions.
+        cooperative: Whether the members rebalance cooperatively: see `assign`.
+
+    Returns:
+        The group, and its assignment.
+
+    Raises:
+        AssignorError: The assignor is not usable, or its result is not an assignment of this group.
+        InvalidInputError: Two members have the same id, or a number of partitions is out of range.
+    """
+    group = Group(members, topics)
+    assignment = assign(assignor, group, cooperative=cooperative)
+    unconsumed = _unconsumed(group, assignment)
+    if unconsumed:
         _log.warning(
-            "Assignor %r gives %d partitions of subscribed topics to no member, so nobody consumes them: %r",
+            "Assignor %r assigns %d partitions of subscribed topics to no member, so they are not consumed: %r",
             assignor.name,
-            orphans.count,
-            orphans,
+            unconsumed.count,
+            unconsumed,
         )
+    return group, assignment
 
 
-def _orphans(group: Group, assignment: Assignment) -> TopicPartitions:
-    """Return the partitions that nobody is given and nobody says it owns.
+def _unconsumed(group: Group, assignment: Assignment) -> PartitionsByTopic:
+    """Return the partitions that no member is assigned and no member claims.
 
-    A partition that somebody says it owns may be withheld until that member has given it up (KIP-429).
+    A claimed partition may be withheld until its owner has revoked it (KIP-429).
     """
     free = unassigned(group, assignment)
     if not free:
         return free
-    claimed = PartitionLists.of([member.owned for member in group.members]).keys(free.topics)
-    orphaned = np.setdiff1d(PartitionLists.of([free]).keys(free.topics), claimed)
-    bounds = np.searchsorted(orphaned, np.arange(len(free) + 1) << 32)
-    by_topic = np.split((orphaned & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
-    return TopicPartitions(dict(zip(free.topics, by_topic, strict=True)))
+    claimed = PartitionColumns.of([member.owned for member in group.members]).keys(free.topics)
+    unconsumed = np.setdiff1d(PartitionColumns.of([free]).keys(free.topics), claimed)
+    bounds = np.searchsorted(unconsumed, np.arange(len(free) + 1) << 32)
+    by_topic = np.split((unconsumed & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
+    return PartitionsByTopic(dict(zip(free.topics, by_topic, strict=True)))

@@ -33,6 +33,6 @@ class RoundRobinAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Return the deal."""
-        from groupwright.assignors._algorithms.roundrobin import plan_deal  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
+        from groupwright.assignors._algorithms.roundrobin import plan_round_robin  # noqa: PLC0415 - numpy comes with it, which members that do not lead can do without
 
-        return plan_deal(group)
+        return plan_round_robin(group)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
 from groupwright.assignors._model.group import NO_GENERATION, Group
-from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire.user_data import Owned, encode_generation, encode_owned
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class StickyAssignor(Assignor):
         partitions each. All can have 4. From c to a, who have no topic in common, it takes two moves, by way of
         b; an assignor that only looks for better places for single partitions finds none, and stops.
 
-        >>> from groupwright.assignors import Group, Member, TopicPartitions
+        >>> from groupwright.assignors import Group, Member, PartitionsByTopic
         >>> def member(id, topics, owned):
         ...     had = StickyAssignor()
-        ...     had.on_assignment(TopicPartitions(owned), generation=7)
+        ...     had.on_assignment(PartitionsByTopic(owned), generation=7)
         ...     return Member(id, topics, user_data=had.user_data(frozenset(topics)))
         >>> members = [
         ...     member("a", ["orders"], {"orders": [0, 1, 2]}),
@@ -73,7 +73,7 @@ class StickyAssignor(Assignor):
         """Return what this member had, or None if it has not been in a generation."""
         return None if self._last is None else encode_owned(self._last)
 
-    def on_assignment(self, assignment: TopicPartitions, generation: int) -> None:
+    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
         """Remember what this member got."""
         self._last = Owned(assignment, generation)
 
@@ -128,7 +128,7 @@ class CooperativeStickyAssignor(Assignor):
         """Return this member's last generation, for leaders that do not find it in the subscription."""
         return encode_generation(self._generation)
 
-    def on_assignment(self, assignment: TopicPartitions, generation: int) -> None:  # noqa: ARG002 - claimed anyway
+    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - claimed anyway
         """Remember the generation."""
         self._generation = generation
 

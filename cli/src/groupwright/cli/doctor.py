@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from groupwright.core.placement import OFFSETS_TOPIC
 from groupwright.instrumentation.advice import (
     BrokerLimits,
     Finding,
@@ -20,7 +21,6 @@ from groupwright.instrumentation.advice import (
     on_offsets_topic,
 )
 from groupwright.instrumentation.advice.configuration import Measured
-from groupwright.instrumentation.advice.placement import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

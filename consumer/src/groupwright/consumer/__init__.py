@@ -3,26 +3,16 @@
 - `Consumer`: change the import, add ``partition.assignment.strategy`` with names or `Assignor` objects.
 - `DeserializingConsumer`, `AIOConsumer`: confluent-kafka's classes of these names, over the same membership.
 - `ConsumerInterceptor`: what sees every message and every commit (KIP-42).
-- `Listener`, `Rebalance`, `Outcome`, `Phase`, `Kind`, `Leadership`: what a consumer tells of its rebalances
-  (`Consumer.add_listener`); a `ClientListener` hears of commits too.
-- `MembershipSnapshot`: how its membership stands (`Consumer.membership_snapshot`).
+- `RebalanceListener`: receives rebalances and commits (`Consumer.add_listener`).
+- `Rebalance`, with `Outcome`, `Phase`, `Kind`, `Trigger`, `Leadership`: the record of one rebalance.
+- `MembershipSnapshot`: the state of the membership (`Consumer.membership_snapshot`).
 - `GroupMembershipOperation`: whether `Consumer.close` leaves the group (KIP-1092).
 - `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol.model import GroupMembershipOperation
-from groupwright.consumer._protocol.rebalance import (
-    ClientListener,
-    Kind,
-    Leadership,
-    Listener,
-    Outcome,
-    Phase,
-    Rebalance,
-)
 from groupwright.consumer.consumer import Consumer
 from groupwright.consumer.deserializing import DeserializingConsumer
 from groupwright.consumer.errors import (
@@ -35,6 +25,19 @@ from groupwright.consumer.errors import (
     WakeupError,
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
+from groupwright.core import (
+    Kind,
+    Leadership,
+    MembershipSnapshot,
+    Outcome,
+    Phase,
+    Rebalance,
+    RebalanceListener,
+    Trigger,
+)
+
+Listener = ClientListener = RebalanceListener
+"""Names of `RebalanceListener`."""
 
 if TYPE_CHECKING:
     from groupwright.consumer.aio import AIOConsumer
@@ -59,6 +62,8 @@ __all__ = [
     "Outcome",
     "Phase",
     "Rebalance",
+    "RebalanceListener",
+    "Trigger",
     "WakeupError",
 ]
 

@@ -6,7 +6,7 @@ confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchang
 
 from confluent_kafka import KafkaError, KafkaException
 
-from groupwright.assignors import GroupwrightError
+from groupwright.core import GroupwrightError
 
 __all__ = [
     "AssignorFailedError",

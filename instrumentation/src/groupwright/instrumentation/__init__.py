@@ -6,27 +6,24 @@
 - `Metrics`: the collector behind it, one for each registry.
 - `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: where the record of each rebalance goes.
 - `RebalanceEvent`: that record.
-- `ObservableConsumer`, `RebalanceListener`, `ClientListener`, `RebalanceRecord`, `MembershipSnapshot`, `Leadership`:
-  what it needs of a consumer.
+- `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `MembershipSnapshot`, `Leadership`: the interface to a consumer.
 
 `groupwright.instrumentation._metrics.catalogue` describes every metric, and REFERENCE.md is made from it;
 `groupwright.instrumentation.advice` has the rules of advice. Serving is prometheus-client's: ``start_http_server``,
 ``make_wsgi_app``, ``make_asgi_app``, ``write_to_textfile``.
 """
 
+from groupwright.core import Leadership, MembershipSnapshot, ObservableConsumer, Rebalance, RebalanceListener
 from groupwright.instrumentation.adopt import instrumented
 from groupwright.instrumentation.collector import Metrics, instrument
 from groupwright.instrumentation.events import RebalanceEvent
-from groupwright.instrumentation.interfaces import (
-    ClientListener,
-    Leadership,
-    MembershipSnapshot,
-    ObservableConsumer,
-    RebalanceListener,
-    RebalanceRecord,
-)
 from groupwright.instrumentation.listener import Instrumentation
 from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
+
+ClientListener = RebalanceListener
+"""Another name of `RebalanceListener`."""
+RebalanceRecord = Rebalance
+"""Another name of `Rebalance`."""
 
 __all__ = [
     "ClientListener",
@@ -36,6 +33,7 @@ __all__ = [
     "MembershipSnapshot",
     "Metrics",
     "ObservableConsumer",
+    "Rebalance",
     "RebalanceEvent",
     "RebalanceListener",
     "RebalanceRecord",

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import confluent_kafka
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from groupwright.core.configuration import Configuration
 from groupwright.instrumentation._librdkafka.callbacks import Signals
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._tracking.callback_tracker import Observer
-from groupwright.instrumentation._tracking.settings import DEFAULT_CLIENT_ID, ConsumerSettings
 from groupwright.instrumentation._tracking.wrapped_consumer import ObservedConsumer, observe
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.listener import Options
@@ -59,7 +59,7 @@ def instrumented(
     if hasattr(kind, "produce"):
         signals = Signals(read_producer)
         producer = kind(signals.configure(config, asynchronous=asynchronous), **arguments)
-        metrics.watch_producer(str(config.get("client.id", DEFAULT_CLIENT_ID)), signals)
+        metrics.watch_producer(Configuration(config).text("client.id"), signals)
         return producer
     told = Signals(read_consumer)
     configured = told.configure(config, asynchronous=asynchronous)
@@ -67,11 +67,11 @@ def instrumented(
     if hasattr(kind, "add_listener"):
         consumer = kind(configured, **arguments)
     else:
-        observer = Observer(ConsumerSettings.of(config), told)
+        observer = Observer(config, told)
         consumer = observe(
             kind, _watching(kind, asynchronous=asynchronous), observer, configured, **arguments
         )
-    metrics.watch(consumer, Options(events, lag_by_partition, advise), told, config)
+    metrics.watch(consumer, Options(events, lag_by_partition, advise), told)
     return consumer  # type: ignore[no-any-return] # it is of that kind
 
 

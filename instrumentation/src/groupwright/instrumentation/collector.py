@@ -2,13 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any, Self
 
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from groupwright.core import ObservableConsumer
 from groupwright.instrumentation._librdkafka.callbacks import Signals
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import gauges
@@ -16,7 +17,6 @@ from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.producers import ProducerInstrumentation
-from groupwright.instrumentation.interfaces import ObservableConsumer, as_observable
 from groupwright.instrumentation.listener import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
 
@@ -92,7 +92,6 @@ class Metrics:
         consumer: ObservableConsumer,
         options: Options | None = None,
         signals: Signals[ConsumerStatistics] | None = None,
-        config: Mapping[str, Any] | None = None,
     ) -> Instrumentation:
         """Measure a consumer; one that is measured already returns what it returned before.
 
@@ -100,18 +99,17 @@ class Metrics:
             consumer: the consumer.
             options: what to measure besides the usual.
             signals: what librdkafka's callbacks tell of it, if somebody listens to them.
-            config: its configuration, for advice.
 
         Raises:
             TypeError: it tells nothing of its rebalances, as a plain `confluent_kafka.Consumer`.
         """
-        consumer = as_observable(consumer)
+        _check_observable(consumer)
         with self._lock:
             for known in self._alive():
                 if known.watches(consumer):
                     return known
             instrumentation = Instrumentation(
-                consumer, self._families, self._forget, self._logger, options, signals, config
+                consumer, self._families, self._forget, self._logger, options, signals
             )
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)
@@ -173,6 +171,15 @@ class Metrics:
             self._producers = [each for each in self._producers if each is not gone]
             if all(each.identity != gone.identity for each in self._alive_producers()):
                 self._families.remove(gone.identity)
+
+
+def _check_observable(consumer: Any) -> None:
+    if not hasattr(consumer, "add_listener"):
+        kind = f"{type(consumer).__module__}.{type(consumer).__qualname__}"
+        raise TypeError(
+            f"cannot instrument this {kind}: it tells nothing of its rebalances, and once it is made, it takes no "
+            f"stats_cb any more. Make it by `instrumented({type(consumer).__name__}, config)`, which returns one"
+        )
 
 
 def _holder(registry: CollectorRegistry) -> object:

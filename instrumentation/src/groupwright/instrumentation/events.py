@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
+from groupwright.core import Rebalance
+
 VERSION = 1
 
 
@@ -44,7 +46,7 @@ class RebalanceEvent:
     partitions_before: Mapping[str, Sequence[int]]
     partitions_after: Mapping[str, Sequence[int]]
     leader: Mapping[str, int] | None
-    """What the group's leader knows of the assignment, if this member led: `observable.Leadership`."""
+    """What the group's leader knows of the assignment, if this member led: `Leadership`."""
     error: str | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,42 +58,35 @@ class RebalanceEvent:
         return json.dumps(self.to_dict(), separators=(",", ":"))
 
 
-def make_event(
-    group: str, client_id: str, rebalance: Any, partitions_before: Mapping[str, Sequence[int]]
-) -> RebalanceEvent:
-    """Make the event of a `RebalanceRecord`.
+def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEvent:
+    """Make the event of a rebalance.
 
     Args:
-        group: the consumer's.
-        client_id: the consumer's.
-        rebalance: the record, with whatever optional members it has.
-        partitions_before: what was owned when it began, for a record that does not say.
+        group: The consumer's group, for the event.
+        client_id: The consumer's client id, for the event.
+        rebalance: The record of the rebalance.
     """
     duration = None if rebalance.duration is None else float(rebalance.duration)
-    leadership = getattr(rebalance, "leadership", None)
+    leadership = rebalance.leadership
     return RebalanceEvent(
         version=VERSION,
         id=str(uuid.uuid4()),
         group=group,
         client_id=client_id,
-        member_id=getattr(rebalance, "member_id", None) or None,
+        member_id=rebalance.member_id or None,
         generation=rebalance.generation if rebalance.generation >= 0 else None,
         protocol=rebalance.protocol,
-        kind=_text(getattr(rebalance, "kind", None)),
+        kind=str(rebalance.kind),
         outcome=str(rebalance.outcome),
-        trigger=_text(getattr(rebalance, "reason", None)),
+        trigger=rebalance.reason or None,
         started_at=None if duration is None else _time(rebalance.ended_at - duration),
         ended_at=_time(rebalance.ended_at),
         duration_seconds=duration,
         phases={str(phase): float(seconds) for phase, seconds in rebalance.phases.items()},
-        partitions_before=_plain(getattr(rebalance, "partitions_before", partitions_before)),
+        partitions_before=_plain(rebalance.partitions_before),
         partitions_after=_plain(rebalance.partitions),
-        leader=None
-        if leadership is None
-        else {
-            name: int(getattr(leadership, name)) for name in ("members", "moved", "moves_needed", "imbalance")
-        },
-        error=_text(getattr(rebalance, "error", None)),
+        leader=None if leadership is None else asdict(leadership),
+        error=rebalance.error or None,
     )
 
 
@@ -100,10 +95,6 @@ def schema() -> dict[str, Any]:
     text = resources.files(__package__).joinpath("rebalance-event.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value) or None
 
 
 def _time(seconds: float) -> str:

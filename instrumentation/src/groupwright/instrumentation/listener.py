@@ -7,8 +7,17 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from groupwright.core import (
+    Kind,
+    MembershipSnapshot,
+    ObservableConsumer,
+    Outcome,
+    Partitions,
+    Rebalance,
+    RebalanceListener,
+)
+from groupwright.core.configuration import Configuration
 from groupwright.instrumentation._librdkafka.callbacks import Signals
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._librdkafka.stats import NativeMembership
@@ -34,21 +43,13 @@ from groupwright.instrumentation._metrics.catalogue import (
 )
 from groupwright.instrumentation._metrics.consumer_state import Standing
 from groupwright.instrumentation._metrics.families import Families, Identity
-from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES, FAILED, OUTCOMES
+from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
 from groupwright.instrumentation._metrics.samples import Growth, Reading
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import Observed
-from groupwright.instrumentation._tracking.rebalance_tracker import CONSUMER
-from groupwright.instrumentation._tracking.round_merger import Round, Rounds, read_round
-from groupwright.instrumentation._tracking.settings import ConsumerSettings
+from groupwright.instrumentation._tracking.round_merger import Rounds
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
 from groupwright.instrumentation.events import RebalanceEvent, make_event
-from groupwright.instrumentation.interfaces import (
-    MembershipSnapshot,
-    ObservableConsumer,
-    Partitions,
-    RebalanceRecord,
-)
 from groupwright.instrumentation.sinks import EventSink
 
 _MARGIN = 0.01
@@ -66,7 +67,7 @@ class Options:
     """Whether to look for what causes rebalances, and warn of it in the log."""
 
 
-class Instrumentation:
+class Instrumentation(RebalanceListener):
     """One consumer's metrics; returned by `instrument`.
 
     The consumer tells it of rebalances, as a `RebalanceListener`. It holds the consumer weakly. None of its methods
@@ -82,7 +83,6 @@ class Instrumentation:
         logger: logging.Logger,
         options: Options | None = None,
         signals: Signals[ConsumerStatistics] | None = None,
-        config: Mapping[str, Any] | None = None,
     ) -> None:
         """Use `Metrics.watch`, which makes it known to the collector and to the consumer."""
         self.identity = Identity(consumer.group_id, consumer.client_id)
@@ -93,17 +93,17 @@ class Instrumentation:
         self._logger = logger
         self._options = options or Options()
         self._signals = signals
-        # What the consumer says of itself has assignors by name.
-        self._config: Mapping[str, Any] | None = getattr(consumer, "settings", None) or config
-        settings = ConsumerSettings.of(self._config or {})
-        self._advice = RunningAdvice(settings.heartbeat_interval, settings.max_poll_interval)
+        self._settings = consumer.settings
+        settings = Configuration(self._settings)
+        heartbeat_interval = settings.seconds("heartbeat.interval.ms")
+        self._advice = RunningAdvice(heartbeat_interval, settings.seconds("max.poll.interval.ms"))
         observed = isinstance(consumer, Observed)
-        self._client = "librdkafka" if observed or settings.kind == CONSUMER else "groupwright"
-        self._kind = "" if self._client == "groupwright" else settings.kind
+        self._client = "librdkafka" if observed or settings.kind is Kind.CONSUMER else "groupwright"
+        self._kind = "" if self._client == "groupwright" else str(settings.kind)
         # An observed consumer completes its snapshots by itself.
-        self._native = NativeMembership() if settings.kind == CONSUMER and not observed else None
+        self._native = NativeMembership() if settings.kind is Kind.CONSUMER and not observed else None
         # An observed consumer joins rounds by itself.
-        self._rounds = Rounds(2 * settings.heartbeat_interval) if self._client == "groupwright" else None
+        self._rounds = Rounds(2 * heartbeat_interval) if self._client == "groupwright" else None
         self._growth = Growth()
         self._logged: set[str] = set()
         self._removed = False
@@ -144,8 +144,8 @@ class Instrumentation:
         for sink in self._options.events:
             for outcome in EVENT_OUTCOMES:
                 self._families.add(EVENTS, self.identity, 0, sink=sink.name, outcome=outcome)
-        if self._options.advise and self._config is not None:
-            self._guarded("advice", self._advise, on_configuration(self._config))
+        if self._options.advise and self._settings:
+            self._guarded("advice", self._advise, on_configuration(self._settings))
 
     def readings(self) -> list[Reading]:
         """Read what is shown at a scrape; what cannot be read is left out, and counted."""
@@ -178,7 +178,7 @@ class Instrumentation:
         """Count partitions lost."""
         self._guarded("partitions_lost", self._on_gone, PARTITIONS_LOST, "lost", partitions, seconds)
 
-    def rebalanced(self, rebalance: RebalanceRecord) -> None:
+    def rebalanced(self, rebalance: Rebalance) -> None:
         """Count and time a rebalance that has ended, and tell the sinks of it."""
         self._guarded("rebalanced", self._on_rebalanced, rebalance)
 
@@ -201,14 +201,14 @@ class Instrumentation:
         self._count(spec, callback, gone, seconds)
         self.standing = self.standing.without(gone)
 
-    def _on_rebalanced(self, rebalance: RebalanceRecord) -> None:
-        # Everything is read before anything is recorded: a record that cannot be read leaves no half of it behind.
-        ended = read_round(rebalance, self.standing.partitions)
-        standing = replace(self.standing, kind=ended.kind or self.standing.kind)
+    def _on_rebalanced(self, rebalance: Rebalance) -> None:
+        standing = replace(self.standing, kind=str(rebalance.kind))
         self.standing = (
-            standing if ended.outcome == FAILED else standing.owning(ended.partitions, ended.generation)
+            standing
+            if rebalance.outcome is Outcome.FAILED
+            else standing.owning(rebalance.partitions, rebalance.generation)
         )
-        told = [ended] if self._rounds is None else self._rounds.add(ended, time.monotonic())
+        told = [rebalance] if self._rounds is None else self._rounds.add(rebalance, time.monotonic())
         for each in told:
             self._count_rebalance(each)
         if self._rounds is not None and self._rounds.settles_at < math.inf and self._options.events:
@@ -225,8 +225,8 @@ class Instrumentation:
         for each in () if self._rounds is None else self._rounds.settle(time.monotonic()):
             self._count_rebalance(each)
 
-    def _count_rebalance(self, ended: Round) -> None:
-        event = make_event(*self.identity, ended, ended.partitions_before)
+    def _count_rebalance(self, ended: Rebalance) -> None:
+        event = make_event(*self.identity, ended)
         protocol = ended.protocol or ""
         self._start_outcomes(protocol)
         self._families.add(REBALANCES, self.identity, protocol=protocol, outcome=ended.outcome)
@@ -264,7 +264,7 @@ class Instrumentation:
             self._advise(self._advice.called_back(callback, seconds, time.monotonic()))
 
     def _start_outcomes(self, protocol: str) -> None:
-        for outcome in OUTCOMES:
+        for outcome in Outcome:
             self._families.add(REBALANCES, self.identity, 0, protocol=protocol, outcome=outcome)
 
     def _offer(self, event: RebalanceEvent) -> None:
@@ -292,8 +292,8 @@ class Instrumentation:
             return
         snapshot: MembershipSnapshot | None = None
         try:
-            snapshot = getattr(consumer, "membership_snapshot", None)
-            if snapshot is not None and self._native is not None and self._signals is not None:
+            snapshot = consumer.membership_snapshot
+            if self._native is not None and self._signals is not None:
                 snapshot = self._native.complete(snapshot, self._signals.statistics)
         except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
             self._failed("membership_snapshot", error)

@@ -22,7 +22,7 @@ __all__ = ["FaultyAssignorError", "Report", "UserData", "check", "large_group", 
 class Report:
     """How good and how fast an assignor is that has been found sound; `str` puts it in sentences.
 
-    What "best" means is said at `groupwright.assignors.Measures`.
+    What "best" means is said at `groupwright.assignors.AssignmentQuality`.
 
     Attributes:
         assignor: Its name.
@@ -48,10 +48,10 @@ class Report:
     partitions: int
     balanced: int
     worst_imbalance: int
-    moved: int
-    best_moved: int
-    far: int
-    best_far: int
+    moves: int
+    min_moves: int
+    rack_mismatches: int
+    min_rack_mismatches: int
     most_rounds: int
     seconds: float
     seconds_large: float | None
@@ -72,8 +72,8 @@ class Report:
             f"{cooperation}\n"
             f"Balance: as even as can be in {self.balanced} groups; in the others members are at most "
             f"{self.worst_imbalance} partitions further apart than they had to be.\n"
-            f"Stickiness: {self.moved} partitions moved; in the best assignments {self.best_moved} do.\n"
-            f"Racks: {self.far} partitions have an owner far away; in the best assignments {self.best_far} have.\n"
+            f"Stickiness: {self.moves} partitions moved; in the best assignments {self.min_moves} do.\n"
+            f"Racks: {self.rack_mismatches} partitions have an owner far away; in the best assignments {self.min_rack_mismatches} have.\n"
             f"Speed: {self.seconds * 1000:.1f} ms at most{large}.\n"
             f"Fingerprint: {self.fingerprint}"
         )
@@ -130,12 +130,12 @@ def check(
         assignor=assignor.name,
         groups=len(outcomes),
         partitions=sum(each.partitions for each in measures),
-        balanced=sum(each.squares == each.best_squares for each in measures),
-        worst_imbalance=max((each.imbalance - each.best_imbalance for each in measures), default=0),
-        moved=sum(each.moved for each in measures),
-        best_moved=sum(each.best_moved for each in measures),
-        far=sum(each.far for each in measures),
-        best_far=sum(each.best_far for each in measures),
+        balanced=sum(each.sum_of_squares == each.min_sum_of_squares for each in measures),
+        worst_imbalance=max((each.imbalance - each.min_imbalance for each in measures), default=0),
+        moves=sum(each.moves for each in measures),
+        min_moves=sum(each.min_moves for each in measures),
+        rack_mismatches=sum(each.rack_mismatches for each in measures),
+        min_rack_mismatches=sum(each.min_rack_mismatches for each in measures),
         most_rounds=max((outcome.rounds for outcome in outcomes), default=0),
         seconds=max((outcome.seconds for outcome in outcomes), default=0.0),
         seconds_large=None if large is None else Trial(assignor, large, len(outcomes)).seconds(),

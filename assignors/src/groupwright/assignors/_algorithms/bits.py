@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
+
+from groupwright.assignors._model.arrays import BoolArray, IntegerArray
 
 Bits = int
 """A set of small numbers: bit i of an integer, which may have thousands."""
@@ -11,7 +12,7 @@ Bits = int
 _CHUNK = 1 << 22
 
 
-def numbers_in(bits: Bits) -> Iterator[int]:
+def iter_bits(bits: Bits) -> Iterator[int]:
     """Go through the numbers in a set, ascending."""
     while bits:
         low = bits & -bits
@@ -19,14 +20,12 @@ def numbers_in(bits: Bits) -> Iterator[int]:
         bits ^= low
 
 
-def where(flags: npt.NDArray[np.bool_]) -> Bits:
+def bits_where(flags: BoolArray) -> Bits:
     """Return the set of the places where the flag is set."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-def sets_of(
-    which: npt.NDArray[np.integer], number: npt.NDArray[np.integer], sets: int, numbers: int
-) -> list[Bits]:
+def sets_of(which: IntegerArray, number: IntegerArray, sets: int, numbers: int) -> list[Bits]:
     """Return sets, given pair by pair which of them has which number.
 
     Args:

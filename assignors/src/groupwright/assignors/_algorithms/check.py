@@ -4,18 +4,31 @@ from collections.abc import Collection
 
 import numpy as np
 
-from groupwright.assignors._algorithms.indexed_group import NOT_THERE, PairTable, distinct_subscriptions
-from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._algorithms.claims import resolve_claims
+from groupwright.assignors._algorithms.indexed_group import (
+    NOT_FOUND,
+    IndexedGroup,
+    PairTable,
+    distinct_subscriptions,
+)
+from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Assignor, check_assignor
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import TopicPartitions
-from groupwright.assignors._wire.interning import places_in
+from groupwright.assignors._model.partitions import PartitionsByTopic
+from groupwright.assignors._wire.interning import topic_indexes
+from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
 
-def assign(assignor: Assignor, group: Group) -> Assignment:
-    """Run an assignor, and return its result, checked and with a place for every member.
+def assign(assignor: Assignor, group: Group, *, cooperative: bool = False) -> Assignment:
+    """Run an assignor, check its result, and return it with an entry for every member.
+
+    Args:
+        assignor: The assignor.
+        group: The group.
+        cooperative: Whether members keep their partitions while they rebalance (KIP-429). No partition may then be
+            assigned to a member while another one owns it.
 
     Raises:
         AssignorError: The assignor is not usable, or its result is not an assignment of this group.
@@ -27,6 +40,8 @@ def assign(assignor: Assignor, group: Group) -> Assignment:
         if not isinstance(result, Assignment) or not ids.issubset(result):
             result = Assignment(result, members=ids)
         check_assignment(group, result)
+        if cooperative:
+            _check_withheld(group, result)
     except (AssignorError, InvalidInputError) as error:
         raise AssignorError(f"assignor {assignor.name!r}: {error}") from error
     return result
@@ -48,7 +63,7 @@ def check_assignment(group: Group, assignment: Assignment) -> None:
     _check_subscriptions(group, assignment)
 
 
-def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
+def unassigned(group: Group, assignment: Assignment) -> PartitionsByTopic:
     """Return the partitions of subscribed topics that the assignment gives to nobody.
 
     An eager assignor has a reason to leave one out only if it should not be consumed. A cooperative one also
@@ -59,19 +74,35 @@ def unassigned(group: Group, assignment: Assignment) -> TopicPartitions:
         assignment: An assignment that `check_assignment` lets pass.
     """
     if assignment.count == sum(topic.partitions for topic in group.topics.values()):
-        return TopicPartitions()
+        return PartitionsByTopic()
     subscriptions, _ = distinct_subscriptions(group.members)
     subscribed = frozenset().union(*subscriptions)
     topics = sorted_names(name for name in group.topics if name in subscribed)
     starts = np.cumsum([0, *(group.topics[name].partitions for name in topics)])
     if assignment.count == starts[-1]:
-        return TopicPartitions()
+        return PartitionsByTopic()
     start_of = dict(zip(topics, starts.tolist(), strict=False))
     run_starts = np.array([start_of[name] for name in assignment.topics], np.int64)[assignment.run_topics]
     free = np.ones(starts[-1], np.bool_)
     free[np.repeat(run_starts, np.diff(assignment.run_starts)) + assignment.partitions] = False
     by_topic = zip(topics, np.split(free, starts[1:-1]), strict=True)
-    return TopicPartitions({name: np.flatnonzero(is_free) for name, is_free in by_topic})
+    return PartitionsByTopic({name: np.flatnonzero(is_free) for name, is_free in by_topic})
+
+
+def _check_withheld(group: Group, assignment: Assignment) -> None:
+    if not assignment.count:
+        return
+    indexed = IndexedGroup.of(group)
+    owners = indexed.owners_of(assignment)
+    claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
+    early = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner))
+    if early.size:
+        partition = early[0]
+        raise AssignorError(
+            f"it rebalances cooperatively, but gives {indexed.topics[indexed.topic[partition]]!r} "
+            f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} while another member owns it: "
+            "return withhold_claimed(group, plan) instead of the plan"
+        )
 
 
 def _check_names(given: tuple[str, ...], known: Collection[str], what: str) -> None:
@@ -97,14 +128,14 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     members = {member.id: member for member in group.members}
     subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
-    places = list(places_in(assignment.topics, subscriptions))
+    places = list(topic_indexes(assignment.topics, subscriptions))
     wanted = PairTable(
         np.repeat(np.arange(len(places)), [listed.size for listed in places]),
         np.concatenate([np.empty(0, np.int32), *places]),
         len(assignment.topics) + 1,
     )
     member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
-    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_THERE)
+    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_FOUND)
     if strange.size:
         run = strange[0]
         raise AssignorError(

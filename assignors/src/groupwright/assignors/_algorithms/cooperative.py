@@ -3,13 +3,12 @@
 import numpy as np
 
 from groupwright.assignors._algorithms.check import check_assignment
-from groupwright.assignors._algorithms.claims import settle_claims
-from groupwright.assignors._algorithms.indexed_group import Layout
-from groupwright.assignors._model.assignment import NOBODY, Assignment
+from groupwright.assignors._algorithms.claims import resolve_claims
+from groupwright.assignors._algorithms.indexed_group import IndexedGroup
+from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.group import Group
-from groupwright.assignors._wire.owned import OwnedLists
-from groupwright.assignors._wire.user_data import Owned
+from groupwright.assignors._wire.owned import OwnedColumns
 
 
 def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
@@ -38,11 +37,9 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
     """
     wanted = plan if isinstance(plan, Assignment) else Assignment(plan)
     check_assignment(group, wanted)
-    layout = Layout.of(group)
-    if not layout.topics:
-        return Assignment({}, layout.members)
-    members = {member.id: member for member in group.members}
-    owned = [Owned(members[id_].owned, members[id_].generation) for id_ in layout.members]
-    claims = settle_claims(layout, OwnedLists.of(owned))
-    owners = layout.owners(wanted)
-    return layout.given(np.where(claims.claimed & (owners != claims.owner), NOBODY, owners))
+    indexed = IndexedGroup.of(group)
+    if not indexed.topics:
+        return Assignment({}, indexed.members)
+    claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
+    owners = indexed.owners_of(wanted)
+    return indexed.assignment_of(np.where(claims.claimed & (owners != claims.owner), UNASSIGNED, owners))

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from groupwright.assignors._model.arrays import Offsets, numbers_in_slices
-from groupwright.assignors._model.assignment import NOBODY, Assignment
+from groupwright.assignors._model.arrays import Int32Array, IntegerArray, Offsets, numbers_in_slices
+from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.group import Group, Member
 from groupwright.assignors._model.order import sorted_members, sorted_names
-from groupwright.assignors._wire.interning import places_in
+from groupwright.assignors._wire.interning import topic_indexes
 
-_Numbers = npt.NDArray[np.int32]
-
-NOT_THERE = -1
+NOT_FOUND = -1
 """The place of a pair that is not among the given ones."""
 
 _RADIX = 2**16
@@ -23,7 +20,7 @@ _CELLS = 2**22  # of a table at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class IndexedGroup:
     """Members and topics by number, and the partitions of all topics on end.
 
     Topics with the same subscribers share one audience, so that a group in which all subscribe to the same
@@ -39,29 +36,31 @@ class Layout:
 
     members: tuple[str, ...]
     topics: tuple[str, ...]
-    sizes: _Numbers
-    audience_of: _Numbers
-    audiences: tuple[_Numbers, ...]
+    sizes: Int32Array
+    subscriber_set_of: Int32Array
+    subscriber_sets: tuple[Int32Array, ...]
 
     @classmethod
-    def of(cls, group: Group) -> "Layout":
+    def of(cls, group: Group) -> "IndexedGroup":
         """Lay out a group."""
         members = sorted_members(group.members)
         subscriptions, subscription_of = distinct_subscriptions(members)
         names = sorted_names(name for name, topic in group.topics.items() if topic.partitions)
-        topics, audience_of, audiences = _audiences(names, subscriptions, subscription_of)
+        topics, subscriber_set_of, subscriber_sets = _audiences(names, subscriptions, subscription_of)
         return cls(
             members=tuple(member.id for member in members),
             topics=topics,
             sizes=np.array([group.topics[name].partitions for name in topics], np.int32),
-            audience_of=audience_of,
-            audiences=audiences,
+            subscriber_set_of=subscriber_set_of,
+            subscriber_sets=subscriber_sets,
         )
 
     @cached_property
-    def audience_sizes(self) -> _Numbers:
+    def subscriber_counts(self) -> Int32Array:
         """How many subscribers each topic has."""
-        return np.array([audience.size for audience in self.audiences], np.int32)[self.audience_of]
+        return np.array([subscriber_set.size for subscriber_set in self.subscriber_sets], np.int32)[
+            self.subscriber_set_of
+        ]
 
     @cached_property
     def starts(self) -> Offsets:
@@ -69,49 +68,51 @@ class Layout:
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
 
     @cached_property
-    def topic(self) -> _Numbers:
+    def topic(self) -> Int32Array:
         """The topic of each partition."""
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.sizes)
 
     @cached_property
-    def partition(self) -> _Numbers:
+    def partition(self) -> Int32Array:
         """The number within its topic of each partition."""
         return numbers_in_slices(self.starts)
 
-    def seats(self, topics: npt.NDArray[np.integer], members: npt.NDArray[np.integer]) -> _Numbers:
-        """Return, pair by pair, the member's place in the topic's audience; `NOT_THERE` if it is not in it."""
-        widths = [audience.size for audience in self.audiences]
+    def subscriber_index(self, topics: IntegerArray, members: IntegerArray) -> Int32Array:
+        """Return, pair by pair, the member's place in the topic's audience; `NOT_FOUND` if it is not in it."""
+        widths = [subscriber_set.size for subscriber_set in self.subscriber_sets]
         if min(widths) == len(self.members):
             return members.astype(np.int32)
-        of_pair = self.audience_of[topics]
-        audience = np.repeat(np.arange(len(widths)), widths)
-        table = PairTable(audience, np.concatenate(self.audiences), len(self.members))
+        of_pair = self.subscriber_set_of[topics]
+        subscriber_set = np.repeat(np.arange(len(widths)), widths)
+        table = PairTable(subscriber_set, np.concatenate(self.subscriber_sets), len(self.members))
         place = table.find(of_pair, members)
         first = (np.cumsum(widths) - widths).astype(np.int32)
-        return np.where(place == NOT_THERE, place, place - first[of_pair])
+        return np.where(place == NOT_FOUND, place, place - first[of_pair])
 
-    def assignment(self, seats: _Numbers) -> Assignment:
+    def assignment_by_index(self, subscriber_index: Int32Array) -> Assignment:
         """Return the assignment that gives each partition to one of its topic's subscribers.
 
         Args:
-            seats: For each partition its owner's place in the topic's audience.
+            subscriber_index: For each partition its owner's place in the topic's audience.
         """
-        if len(self.audiences) == 1 and self.audiences[0].size == len(self.members):
-            return self.given(seats)
-        first_seats = np.cumsum([0, *(audience.size for audience in self.audiences)])[self.audience_of]
-        all_seats = np.concatenate([np.empty(0, np.int32), *self.audiences])
-        return self.given(all_seats[first_seats[self.topic] + seats])
+        if len(self.subscriber_sets) == 1 and self.subscriber_sets[0].size == len(self.members):
+            return self.assignment_of(subscriber_index)
+        first_index = np.cumsum([0, *(subscriber_set.size for subscriber_set in self.subscriber_sets)])[
+            self.subscriber_set_of
+        ]
+        all_seats = np.concatenate([np.empty(0, np.int32), *self.subscriber_sets])
+        return self.assignment_of(all_seats[first_index[self.topic] + subscriber_index])
 
-    def given(self, owners: npt.NDArray[np.integer]) -> Assignment:
+    def assignment_of(self, owners: IntegerArray) -> Assignment:
         """Return the assignment that gives each partition to a member.
 
         Args:
-            owners: For each partition its owner's number, or `NOBODY`.
+            owners: For each partition its owner's number, or `UNASSIGNED`.
         """
         return Assignment.from_column(self.members, self.topics, self.starts, owners)
 
-    def owners(self, assignment: Assignment) -> _Numbers:
-        """Return, for each partition, the number of the member that an assignment gives it to, or `NOBODY`.
+    def owners_of(self, assignment: Assignment) -> Int32Array:
+        """Return, for each partition, the number of the member that an assignment gives it to, or `UNASSIGNED`.
 
         Args:
             assignment: An assignment that `check.check_assignment` lets pass.
@@ -122,13 +123,13 @@ class Layout:
         members = np.array([member_numbers[id_] for id_ in assignment.members], np.int32)
         sizes = np.diff(assignment.run_starts)
         first = np.repeat(self.starts[topics[assignment.run_topics]], sizes)
-        owners = np.full(self.starts[-1], NOBODY, np.int32)
+        owners = np.full(self.starts[-1], UNASSIGNED, np.int32)
         owner_of_run = np.repeat(members, np.diff(assignment.member_starts))
         owners[first + assignment.partitions] = np.repeat(owner_of_run, sizes)
         return owners
 
 
-def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, ...]], _Numbers]:
+def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, ...]], Int32Array]:
     """Return the different subscriptions, and which of them each member has."""
     numbers: dict[tuple[str, ...], int] = {}
     by_identity: dict[int, int] = {}  # members share long ones, and to hash one takes long
@@ -144,7 +145,7 @@ def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, .
 class PairTable:
     """Finds pairs of numbers among given ones, many at a time."""
 
-    def __init__(self, first: npt.NDArray[np.integer], second: npt.NDArray[np.integer], seconds: int) -> None:
+    def __init__(self, first: IntegerArray, second: IntegerArray, seconds: int) -> None:
         """Take the pairs.
 
         Args:
@@ -156,13 +157,13 @@ class PairTable:
         self._second = second
         self._seconds = seconds
 
-    def find(self, first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-        """Return the place of each of these pairs among the given ones, or `NOT_THERE`.
+    def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
+        """Return the place of each of these pairs among the given ones, or `NOT_FOUND`.
 
         A table of all pairs that there may be is laid out, of so many first numbers at a time that it has a
         bounded size.
         """
-        found = np.full(first.size, NOT_THERE, np.int32)
+        found = np.full(first.size, NOT_FOUND, np.int32)
         firsts = int(self._first[-1]) + 1 if self._first.size else 0
         at_once = max(1, _CELLS // self._seconds)
         for start in range(0, firsts, at_once):
@@ -170,7 +171,7 @@ class PairTable:
             is_all = end - start == firsts
             given = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
             places = np.arange(self._first.size, dtype=np.int32)[given]
-            table = np.full((end - start) * self._seconds, NOT_THERE, np.int32)
+            table = np.full((end - start) * self._seconds, NOT_FOUND, np.int32)
             table[(self._first[given] - start).astype(np.int64) * self._seconds + self._second[given]] = (
                 places
             )
@@ -180,8 +181,8 @@ class PairTable:
 
 
 def _audiences(
-    names: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: _Numbers
-) -> tuple[tuple[str, ...], _Numbers, tuple[_Numbers, ...]]:
+    names: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: Int32Array
+) -> tuple[tuple[str, ...], Int32Array, tuple[Int32Array, ...]]:
     """Return the topics that somebody subscribes to, the audience of each, and the audiences.
 
     Args:
@@ -189,7 +190,7 @@ def _audiences(
         subscriptions: What the members subscribe to, each once.
         subscription_of: Which of the subscriptions each member has.
     """
-    topic = np.concatenate([np.empty(0, np.int32), *places_in(names, subscriptions)])
+    topic = np.concatenate([np.empty(0, np.int32), *topic_indexes(names, subscriptions)])
     subscription = np.repeat(
         np.arange(len(subscriptions), dtype=np.int32), [len(listed) for listed in subscriptions]
     )
@@ -201,19 +202,19 @@ def _audiences(
     bounds = np.searchsorted(topic, np.arange(len(names) + 1))
     wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
     numbers: dict[bytes, int] = {}
-    audience_of = []
-    audiences: list[_Numbers] = []
+    subscriber_set_of = []
+    subscriber_sets: list[Int32Array] = []
     for start, end in zip(bounds[wanted].tolist(), bounds[wanted + 1].tolist(), strict=True):
         held_by = subscription[start:end]
         number = numbers.setdefault(held_by.tobytes(), len(numbers))
-        audience_of.append(number)
-        if number == len(audiences):
-            audiences.append(_subscribers(held_by, subscription_of, len(subscriptions)))
+        subscriber_set_of.append(number)
+        if number == len(subscriber_sets):
+            subscriber_sets.append(_subscribers(held_by, subscription_of, len(subscriptions)))
     topics = names if wanted.size == len(names) else tuple(names[number] for number in wanted.tolist())
-    return topics, np.array(audience_of, np.int32), tuple(audiences)
+    return topics, np.array(subscriber_set_of, np.int32), tuple(subscriber_sets)
 
 
-def _subscribers(subscriptions: _Numbers, subscription_of: _Numbers, count: int) -> _Numbers:
+def _subscribers(subscriptions: Int32Array, subscription_of: Int32Array, count: int) -> Int32Array:
     """Return the members that have one of these subscriptions, of so many in all."""
     if count == subscription_of.size:
         return subscriptions  # which are numbered in the order of members

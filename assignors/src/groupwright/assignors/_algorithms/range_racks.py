@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
-from groupwright.assignors._algorithms.indexed_group import Layout
-from groupwright.assignors._model.assignment import NOBODY
+from groupwright.assignors._algorithms.indexed_group import IndexedGroup
+from groupwright.assignors._model.arrays import Int64Array
+from groupwright.assignors._model.assignment import UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 
-Seats = npt.NDArray[np.int64]
+SubscriberIndex = Int64Array
 """For each partition of a topic its owner's place in the topic's audience."""
 
 _Racks = frozenset[str]
 
 
-def rack_aware_seats(group: Group, layout: Layout) -> Iterator[tuple[list[int], Seats]]:
+def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list[int], SubscriberIndex]]:
     """Go through the topics in which racks have a say: the numbers of some that are cut alike, and their seats.
 
     Racks have a say if some topic needs it: one whose partitions are not all in the same racks, and are in the
@@ -25,24 +25,27 @@ def rack_aware_seats(group: Group, layout: Layout) -> Iterator[tuple[list[int], 
     subscribers and the same number of partitions; and in those of the rest that need it.
     """
     rack_of = {member.id: member.rack for member in group.members}
-    of_members = np.array([rack_of[id_] for id_ in layout.members], object)
-    racks: list[list[str | None]] = [of_members[audience].tolist() for audience in layout.audiences]
-    audience_of = layout.audience_of.tolist()
-    topics = [group.topics[name] for name in layout.topics]
+    of_members = np.array([rack_of[id_] for id_ in indexed.members], object)
+    racks: list[list[str | None]] = [
+        of_members[subscriber_set].tolist() for subscriber_set in indexed.subscriber_sets
+    ]
+    subscriber_set_of = indexed.subscriber_set_of.tolist()
+    topics = [group.topics[name] for name in indexed.topics]
     needs_racks = [
-        _needs_racks(topic, racks[audience]) for topic, audience in zip(topics, audience_of, strict=True)
+        _needs_racks(topic, racks[subscriber_set])
+        for topic, subscriber_set in zip(topics, subscriber_set_of, strict=True)
     ]
     if not any(needs_racks):
         return
     cut_alike: dict[tuple[int, int], list[int]] = {}
     for number, topic in enumerate(topics):
-        cut_alike.setdefault((audience_of[number], topic.partitions), []).append(number)
-    for (audience, partitions), numbers in cut_alike.items():
+        cut_alike.setdefault((subscriber_set_of[number], topic.partitions), []).append(number)
+    for (subscriber_set, partitions), numbers in cut_alike.items():
         if len(numbers) > 1 or needs_racks[numbers[0]]:
-            ranges = _Ranges(partitions, racks[audience])
+            ranges = _Ranges(partitions, racks[subscriber_set])
             near = _racks_in_common([topics[number] for number in numbers])
             (ranges.give_together if len(numbers) > 1 else ranges.give_near)(near)
-            yield numbers, ranges.seats()
+            yield numbers, ranges.subscriber_index()
 
 
 class _Ranges:
@@ -58,7 +61,7 @@ class _Ranges:
         self._racks = racks
         self._each, self._larger_left = divmod(partitions, len(racks))
         self._given = [0] * len(racks)
-        self._seat_of = [NOBODY] * partitions
+        self._seat_of = [UNASSIGNED] * partitions
 
     def give_together(self, near: Sequence[_Racks]) -> None:
         """Give each partition, of all topics, to the first that is near and has room. One with no rack is near.
@@ -74,9 +77,9 @@ class _Ranges:
             for queue in queues:
                 while queue and not self._room(queue[0]):
                     queue.popleft()
-            seat = min((queue[0] for queue in queues if queue), default=NOBODY)
-            if seat != NOBODY:
-                self._give(seat, [partition])
+            seat = min((queue[0] for queue in queues if queue), default=UNASSIGNED)
+            if seat != UNASSIGNED:
+                self._fill_class(seat, [partition])
 
     def give_near(self, near: Sequence[_Racks]) -> None:
         """Give each member in turn the first partitions that are near, as many as it has room for."""
@@ -90,22 +93,22 @@ class _Ranges:
             if not left:
                 break
             if rack in free:
-                left -= self._give(seat, list(islice(free[rack], self._room(seat))))
+                left -= self._fill_class(seat, list(islice(free[rack], self._room(seat))))
 
-    def seats(self) -> Seats:
+    def subscriber_index(self) -> SubscriberIndex:
         """Give the rest in ranges, and return all."""
         given = np.array(self._given)
         larger = given > self._each
         shares = self._each + larger
         shares[np.flatnonzero(~larger)[: self._larger_left]] += 1
-        seats = np.array(self._seat_of)
-        seats[seats == NOBODY] = np.repeat(np.arange(given.size), shares - given)
-        return seats
+        subscriber_index = np.array(self._seat_of)
+        subscriber_index[subscriber_index == UNASSIGNED] = np.repeat(np.arange(given.size), shares - given)
+        return subscriber_index
 
     def _room(self, seat: int) -> int:
         return max(0, self._each + (self._larger_left > 0) - self._given[seat])
 
-    def _give(self, seat: int, partitions: Sequence[int]) -> int:
+    def _fill_class(self, seat: int, partitions: Sequence[int]) -> int:
         """Give partitions to a seat, and return how many."""
         had = self._given[seat]
         self._given[seat] += len(partitions)
@@ -115,7 +118,7 @@ class _Ranges:
         return len(partitions)
 
     def _free(self, partitions: Iterable[int]) -> Iterator[int]:
-        return (partition for partition in partitions if self._seat_of[partition] == NOBODY)
+        return (partition for partition in partitions if self._seat_of[partition] == UNASSIGNED)
 
 
 def _needs_racks(topic: Topic, racks: Iterable[str | None]) -> bool:

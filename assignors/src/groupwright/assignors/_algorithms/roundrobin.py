@@ -4,28 +4,28 @@ from bisect import bisect_left
 
 import numpy as np
 
-from groupwright.assignors._algorithms.indexed_group import Layout
+from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.group import Group
 
 
-def plan_deal(group: Group) -> Assignment:
+def plan_round_robin(group: Group) -> Assignment:
     """Return what `RoundRobinAssignor` does."""
-    layout = Layout.of(group)
-    first_seats = np.array(_first_seats(layout), np.int32)
-    return layout.assignment(
-        (first_seats[layout.topic] + layout.partition) % layout.audience_sizes[layout.topic]
+    indexed = IndexedGroup.of(group)
+    first_index = np.array(_first_index(indexed), np.int32)
+    return indexed.assignment_by_index(
+        (first_index[indexed.topic] + indexed.partition) % indexed.subscriber_counts[indexed.topic]
     )
 
 
-def _first_seats(layout: Layout) -> list[int]:
+def _first_index(indexed: IndexedGroup) -> list[int]:
     """Return, for each topic, who in its audience gets its partition 0."""
-    audiences = [audience.tolist() for audience in layout.audiences]
+    subscriber_sets = [subscriber_set.tolist() for subscriber_set in indexed.subscriber_sets]
     next_member = 0
-    first_seats = []
-    for size, number in zip(layout.sizes.tolist(), layout.audience_of.tolist(), strict=True):
-        audience = audiences[number]
-        first_seat = bisect_left(audience, next_member) % len(audience)
-        first_seats.append(first_seat)
-        next_member = audience[(first_seat + size - 1) % len(audience)] + 1
-    return first_seats
+    first_index = []
+    for size, number in zip(indexed.sizes.tolist(), indexed.subscriber_set_of.tolist(), strict=True):
+        subscriber_set = subscriber_sets[number]
+        first = bisect_left(subscriber_set, next_member) % len(subscriber_set)
+        first_index.append(first)
+        next_member = subscriber_set[(first + size - 1) % len(subscriber_set)] + 1
+    return first_index

@@ -8,65 +8,70 @@ anything, all subscribe to the same, and no racks matter.
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners
-from groupwright.assignors._algorithms.indexed_group import Layout
-from groupwright.assignors._algorithms.partition_classes import NO_ARC, Ints, Places, Rows
-from groupwright.assignors._algorithms.water_fill import pour
-from groupwright.assignors._model.assignment import NOBODY
+from groupwright.assignors._algorithms.indexed_group import IndexedGroup
+from groupwright.assignors._algorithms.partition_classes import NO_ARC, ClassIndex, PartitionClasses
+from groupwright.assignors._algorithms.water_fill import water_fill
+from groupwright.assignors._model.arrays import Int64Array
+from groupwright.assignors._model.assignment import UNASSIGNED
 
 _MOST_ROUNDS = 2**16 - 1
 
 
-def choose_partitions(layout: Layout, rows: Rows, places: Places, flow: Ints) -> Owners:
+def choose_partitions(
+    indexed: IndexedGroup, classes: PartitionClasses, class_index: ClassIndex, flow: Int64Array
+) -> Owners:
     """Return the owner of each partition of the layout.
 
     Args:
-        layout: The group.
-        rows: Its rows.
-        places: Where its partitions stand.
+        indexed: The group.
+        classes: Its rows.
+        class_index: Where its partitions stand.
         flow: For each arc, how many of the row's partitions the member gets.
     """
-    released = np.maximum(rows.owned - flow, 0)
-    stays = places.arc != NO_ARC
+    released = np.maximum(classes.owned - flow, 0)
+    stays = class_index.arc != NO_ARC
     if released.any():
-        stays[_released(layout, rows, places, released)] = False
-    owner = np.full(stays.size, NOBODY, np.int32)
-    owner[stays] = rows.member[places.arc[stays]]
+        stays[_released(indexed, classes, class_index, released)] = False
+    owner = np.full(stays.size, UNASSIGNED, np.int32)
+    owner[stays] = classes.member_of_arc[class_index.arc[stays]]
     free = np.flatnonzero(~stays)
     if free.size:
-        _Deal(layout, rows, np.maximum(flow - rows.owned, 0), owner).run(places, free)
+        _TopicSpreader(indexed, classes, np.maximum(flow - classes.owned, 0), owner).run(class_index, free)
     return owner
 
 
-def _released(layout: Layout, rows: Rows, places: Places, released: Ints) -> Ints:
+def _released(
+    indexed: IndexedGroup, classes: PartitionClasses, class_index: ClassIndex, released: Int64Array
+) -> Int64Array:
     """Return which partitions their owners give up: of each topic those beyond the fair share first.
 
     Where that leaves a choice, each member goes on in the list of topics where the one before it stopped.
     """
-    owned = np.flatnonzero(released[places.arc] * (places.arc != NO_ARC))
-    arc, topic = places.arc[owned], layout.topic[owned].astype(np.int64)
-    member = rows.member[arc]
+    owned = np.flatnonzero(released[class_index.arc] * (class_index.arc != NO_ARC))
+    arc, topic = class_index.arc[owned], indexed.topic[owned].astype(np.int64)
+    member = classes.member_of_arc[arc]
     by_owner = np.argsort(member, kind="stable")
     height = np.empty(owned.size, np.int64)
-    height[by_owner] = _ranks((member * len(layout.topics) + topic)[by_owner]) + 1
-    share = -(-layout.sizes // layout.audience_sizes)
-    lowness = share[topic] - height + layout.sizes.max()
-    of_member = np.bincount(rows.member, released, rows.members).astype(np.int64)
+    height[by_owner] = _ranks((member * len(indexed.topics) + topic)[by_owner]) + 1
+    share = -(-indexed.sizes // indexed.subscriber_counts)
+    lowness = share[topic] - height + indexed.sizes.max()
+    of_member = np.bincount(classes.member_of_arc, released, classes.members).astype(np.int64)
     first_topic = (np.cumsum(of_member) - of_member)[member]
-    place, count = _among_its_audience(layout)
+    place, count = _among_its_audience(indexed)
     in_turn = (place[topic] - first_topic) % count[topic]
     order = np.argsort((arc * (int(lowness.max()) + 1) + lowness) * int(count.max()) + in_turn)
     return owned[order[_ranks(arc[order]) < released[arc[order]]]]
 
 
-def _among_its_audience(layout: Layout) -> tuple[Ints, Ints]:
+def _among_its_audience(indexed: IndexedGroup) -> tuple[Int64Array, Int64Array]:
     """Return, for each topic, its place in the list of the topics of its audience, and how many there are."""
-    order = np.argsort(layout.audience_of, kind="stable")
+    order = np.argsort(indexed.subscriber_set_of, kind="stable")
     place = np.empty(order.size, np.int64)
-    place[order] = _ranks(layout.audience_of[order].astype(np.int64))
-    return place, np.bincount(layout.audience_of)[layout.audience_of]
+    place[order] = _ranks(indexed.subscriber_set_of[order].astype(np.int64))
+    return place, np.bincount(indexed.subscriber_set_of)[indexed.subscriber_set_of]
 
 
-def _ranks(groups: Ints) -> Ints:
+def _ranks(groups: Int64Array) -> Int64Array:
     """Return 0, 1, 2 and so on for each run of equal numbers."""
     opens = np.ones(groups.size, np.bool_)
     opens[1:] = groups[1:] != groups[:-1]
@@ -74,81 +79,87 @@ def _ranks(groups: Ints) -> Ints:
     return np.arange(groups.size) - np.repeat(firsts, np.diff(np.append(firsts, groups.size)))
 
 
-class _Deal:
+class _TopicSpreader:
     """Gives out the partitions that have no owner."""
 
-    def __init__(self, layout: Layout, rows: Rows, gained: Ints, owner: Owners) -> None:
-        self._layout = layout
-        self._rows = rows
+    def __init__(
+        self, indexed: IndexedGroup, classes: PartitionClasses, gained: Int64Array, owner: Owners
+    ) -> None:
+        self._indexed = indexed
+        self._classes = classes
         self._gained = gained
         self._owner = owner
-        self._has_owners = np.zeros(len(layout.topics), np.bool_)
-        self._has_owners[layout.topic[owner != NOBODY]] = True
+        self._has_owners = np.zeros(len(indexed.topics), np.bool_)
+        self._has_owners[indexed.topic[owner != UNASSIGNED]] = True
 
-    def run(self, places: Places, free: Ints) -> None:
+    def run(self, class_index: ClassIndex, free: Int64Array) -> None:
         """Deal row by row; of a row with one topic all partitions are alike, and these go first."""
-        rows = self._rows.sizes.size
-        row = places.row[free]
-        if rows > 1:
-            order = np.argsort(row, kind="stable")
-            free, row = free[order], row[order]
-        topic = self._layout.topic[free]
-        is_mixed = np.zeros(rows, np.bool_)
-        is_mixed[row[1:][(row[1:] == row[:-1]) & (topic[1:] != topic[:-1])]] = True
+        classes = self._classes.sizes.size
+        partition_class = class_index.partition_class[free]
+        if classes > 1:
+            order = np.argsort(partition_class, kind="stable")
+            free, partition_class = free[order], partition_class[order]
+        topic = self._indexed.topic[free]
+        is_mixed = np.zeros(classes, np.bool_)
+        is_mixed[
+            partition_class[1:][(partition_class[1:] == partition_class[:-1]) & (topic[1:] != topic[:-1])]
+        ] = True
         if not is_mixed.all():
-            alike = ~is_mixed[row]
-            takers = np.where(is_mixed[self._rows.row], 0, self._gained)
-            self._owner[free[alike]] = np.repeat(self._rows.member, takers)
+            alike = ~is_mixed[partition_class]
+            takers = np.where(is_mixed[self._classes.class_of_arc], 0, self._gained)
+            self._owner[free[alike]] = np.repeat(self._classes.member_of_arc, takers)
             self._has_owners[topic[alike]] = True
-        ends = np.cumsum(np.bincount(row, minlength=rows))
+        ends = np.cumsum(np.bincount(partition_class, minlength=classes))
         for number in np.flatnonzero(is_mixed).tolist():
-            self._deal_row(number, free[ends[number - 1] if number else 0 : ends[number]])
+            self._spread_class(number, free[ends[number - 1] if number else 0 : ends[number]])
 
-    def _deal_row(self, row: int, free: Ints) -> None:
-        arcs = np.arange(self._rows.starts[row], self._rows.starts[row + 1])
+    def _spread_class(self, partition_class: int, free: Int64Array) -> None:
+        arcs = np.arange(self._classes.starts[partition_class], self._classes.starts[partition_class + 1])
         arcs = arcs[self._gained[arcs] > 0]
-        members, gained = self._rows.member[arcs], self._gained[arcs]
-        topics = self._layout.topic[free]
+        members, gained = self._classes.member_of_arc[arcs], self._gained[arcs]
+        topics = self._indexed.topic[free]
         if members.size == 1:
             self._owner[free] = members[0]
         elif self._has_owners[topics].any():
-            self._deal_topics(free, members, gained)
+            self._spread_topics(free, members, gained)
         else:
-            self._owner[free] = members[_in_rounds(gained)]
+            self._owner[free] = members[_round_robin_order(gained)]
         self._has_owners[topics] = True
 
-    def _deal_topics(self, free: Ints, members: Ints, gained: Ints) -> None:
+    def _spread_topics(self, free: Int64Array, members: Int64Array, gained: Int64Array) -> None:
         """Give each topic's partitions to those with the fewest of it, and of these to those that gain the most."""
-        topic = self._layout.topic[free]
+        topic = self._indexed.topic[free]
         opens = np.flatnonzero(np.append(True, topic[1:] != topic[:-1]))
         bounds = np.append(opens, free.size).tolist()
-        starts = self._layout.starts[topic[opens]].tolist()
-        ends = self._layout.starts[topic[opens] + 1].tolist()
-        seats = members.size
-        seat_of = np.full(self._rows.members + 1, seats)  # that of all others, and of NOBODY, who comes last
-        seat_of[members] = np.arange(seats)
-        # Whoever gains the most comes first, then the first one. Whoever gains something has a turn of `seats` or more.
-        turn = np.append(gained * seats + np.arange(seats)[::-1], 0)
+        starts = self._indexed.starts[topic[opens]].tolist()
+        ends = self._indexed.starts[topic[opens] + 1].tolist()
+        subscriber_index = members.size
+        seat_of = np.full(
+            self._classes.members + 1, subscriber_index
+        )  # that of all others, and of UNASSIGNED, who comes last
+        seat_of[members] = np.arange(subscriber_index)
+        # Whoever gains the most comes first, then the first one. Whoever gains something has a turn of `subscriber_index` or more.
+        turn = np.append(gained * subscriber_index + np.arange(subscriber_index)[::-1], 0)
         for first, end, start, stop in zip(bounds, bounds[1:], starts, ends, strict=False):
             units = end - first
             have_some = seat_of[self._owner[start:stop]]
-            if units <= seats:
+            if units <= subscriber_index:
                 turn_of_others = turn.copy()
                 turn_of_others[have_some] = 0
                 takers = np.argpartition(turn_of_others, -units)[-units:]
-                if turn_of_others[takers].min() >= seats:
+                if turn_of_others[takers].min() >= subscriber_index:
                     takers.sort()
                     self._owner[free[first:end]] = members[takers]
-                    turn[takers] -= seats
+                    turn[takers] -= subscriber_index
                     continue
-            has = np.bincount(have_some, minlength=seats + 1)
-            takers = np.flatnonzero(turn >= seats)
-            gets = _fewest_first(has[takers], turn[takers] // seats, units)
+            has = np.bincount(have_some, minlength=subscriber_index + 1)
+            takers = np.flatnonzero(turn >= subscriber_index)
+            gets = _fill_least_first(has[takers], turn[takers] // subscriber_index, units)
             self._owner[free[first:end]] = np.repeat(members[takers], gets)
-            turn[takers] -= gets * seats
+            turn[takers] -= gets * subscriber_index
 
 
-def _fewest_first(has: Ints, most: Ints, units: int) -> Ints:
+def _fill_least_first(has: Int64Array, most: Int64Array, units: int) -> Int64Array:
     """Return how many units each gets: those with the fewest first, and of these those that may get the most.
 
     Args:
@@ -161,7 +172,7 @@ def _fewest_first(has: Ints, most: Ints, units: int) -> Ints:
     gets = np.zeros(order.size, np.int64)
     while units:
         open_ = np.flatnonzero(gets < most)
-        more = np.minimum(pour(has[open_] + gets[open_], units), most[open_] - gets[open_])
+        more = np.minimum(water_fill(has[open_] + gets[open_], units), most[open_] - gets[open_])
         gets[open_] += more
         units -= int(more.sum())
     in_order = np.empty_like(gets)
@@ -169,7 +180,7 @@ def _fewest_first(has: Ints, most: Ints, units: int) -> Ints:
     return in_order
 
 
-def _in_rounds(gained: Ints) -> Ints:
+def _round_robin_order(gained: Int64Array) -> Int64Array:
     """Return who comes when, if all take part in as many rounds as they gain.
 
     Whoever gains one less than the others misses the last round. Where the numbers differ by more, all take part

@@ -3,36 +3,41 @@
 import numpy as np
 
 from groupwright.assignors._algorithms.balance import balance
-from groupwright.assignors._algorithms.min_cost_flow import Arcs, Network
-from groupwright.assignors._algorithms.partition_classes import NO_ARC, Ints, Rows
-from groupwright.assignors._algorithms.water_fill import pour
+from groupwright.assignors._algorithms.min_cost_flow import Arcs, MinCostFlow
+from groupwright.assignors._algorithms.partition_classes import NO_ARC, PartitionClasses
+from groupwright.assignors._algorithms.water_fill import water_fill
+from groupwright.assignors._model.arrays import Int64Array
 
 _MOVE = 1
 _ANY = 2**31
 _FEW = 100
 
 
-def best_flow(rows: Rows) -> Ints:
+def best_flow(classes: PartitionClasses) -> Int64Array:
     """Return, for each arc, how many of the row's partitions the member gets.
 
     No flow has more even loads; of those with such loads, none has more partitions with near members; and of
     those, none takes fewer partitions from members that own them.
     """
-    keeping = _Keeping(rows, np.zeros(rows.members, np.int64), np.zeros(rows.sizes.size, np.int64))
-    if keeping.give():
-        return keeping.flow  # all have the average load, so that nothing is more even, and there is one block
-    plain = rows.without_racks()
+    sticky_flow = _StickyFlow(
+        classes, np.zeros(classes.members, np.int64), np.zeros(classes.sizes.size, np.int64)
+    )
+    if sticky_flow.fill():
+        return (
+            sticky_flow.flow
+        )  # all have the average load, so that nothing is more even, and there is one block
+    plain = classes.without_racks()
     even = balance(plain)
-    if plain is rows and (rows.near.all() and (even.flow >= rows.owned).all()):
+    if plain is classes and (classes.rack_match.all() and (even.flow >= classes.owned).all()):
         return even.flow
     if even.block_of.any():
-        keeping = _Keeping(rows, even.block_of, even.row_block[rows.audience])
-    if not keeping.give():
-        keeping.solve()
-    return keeping.flow
+        sticky_flow = _StickyFlow(classes, even.block_of, even.class_block[classes.subscriber_set])
+    if not sticky_flow.fill():
+        sticky_flow.solve()
+    return sticky_flow.flow
 
 
-class _Keeping:
+class _StickyFlow:
     """Starts from what members own, and moves as little as the loads and the racks ask for.
 
     A row only goes to members of its block. All of them are to have as many units as the block's largest load:
@@ -46,72 +51,74 @@ class _Keeping:
         flow: For each arc, how many of the row's partitions the member has so far.
     """
 
-    def __init__(self, rows: Rows, block_of: Ints, row_block: Ints) -> None:
-        self._rows = rows
+    def __init__(self, classes: PartitionClasses, block_of: Int64Array, class_block: Int64Array) -> None:
+        self._classes = classes
         self._block_of = block_of
-        self._row_block = row_block
-        self._allowed = row_block[rows.row] == block_of[rows.member]
-        self._open = self._allowed & rows.near
-        self.flow = np.where(self._open, rows.owned, 0)
-        self._left = rows.sizes - rows.totals(self.flow)
-        total = np.bincount(row_block, rows.sizes, int(block_of.max()) + 1).astype(np.int64)
+        self._class_block = class_block
+        self._allowed = class_block[classes.class_of_arc] == block_of[classes.member_of_arc]
+        self._open = self._allowed & classes.rack_match
+        self.flow = np.where(self._open, classes.owned, 0)
+        self._left = classes.sizes - classes.totals(self.flow)
+        total = np.bincount(class_block, classes.sizes, int(block_of.max()) + 1).astype(np.int64)
         members = np.bincount(block_of)
         most = -(-total // members)
-        self._room = most[block_of] - rows.loads(self.flow)
+        self._room = most[block_of] - classes.loads(self.flow)
         self._had_room = self._room > 0
-        self._idle = self._rest(members * most - total)
+        self._idle = self._place_idle_units(members * most - total)
         self._wanted = int(self._room.clip(0).sum())
 
-    def _rest(self, idle: Ints) -> Ints:
+    def _place_idle_units(self, idle: Int64Array) -> Int64Array:
         """Give the idle units of each block to those with the most room, and return who has one."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)
         rank[order] = np.arange(order.size) - firsts[self._block_of[order]]
-        rests = (rank < idle[self._block_of]) & self._had_room
-        self._room -= rests
-        self._idle_left = idle - np.bincount(self._block_of, rests).astype(np.int64)
+        idles = (rank < idle[self._block_of]) & self._had_room
+        self._room -= idles
+        self._idle_left = idle - np.bincount(self._block_of, idles).astype(np.int64)
         self._idle_potential = np.where(self._idle_left == 0, _MOVE, 0)
-        return rests.astype(np.int64)
+        return idles.astype(np.int64)
 
-    def give(self) -> bool:
+    def fill(self) -> bool:
         """Give what is missing and what some have too much of to members with room; tell if nothing is left."""
-        widths = np.diff(self._rows.starts)
+        widths = np.diff(self._classes.starts)
         narrow_first = np.argsort(widths, kind="stable").tolist()
-        shares = (-(-self._rows.sizes // widths)).tolist()
+        shares = (-(-self._classes.sizes // widths)).tolist()
         for times in (1, 2, 4, _ANY):
             can_release = bool((self._room < 0).any() or self._idle_left.any())
-            for row in narrow_first:
-                if self._wanted and (can_release or self._left[row]):
-                    self._give(row, times * shares[row], can_release=can_release)
+            for partition_class in narrow_first:
+                if self._wanted and (can_release or self._left[partition_class]):
+                    self._fill_class(
+                        partition_class, times * shares[partition_class], can_release=can_release
+                    )
         if 0 < self._wanted <= _FEW:
-            self._pass_on()
+            self._fill_through_others()
         return not self._room.any()
 
-    def _give(self, row: int, most: int, *, can_release: bool) -> None:
+    def _fill_class(self, partition_class: int, most: int, *, can_release: bool) -> None:
         """Give units of one row to members with room.
 
         Args:
-            row: The row.
+            partition_class: The row.
             most: How many units of the row a member may come to have by this.
             can_release: Whether there may be members with too much, or idle units left.
         """
-        arcs = slice(self._rows.starts[row], self._rows.starts[row + 1])
-        members, flow = self._rows.member[arcs], self.flow[arcs]
+        arcs = slice(self._classes.starts[partition_class], self._classes.starts[partition_class + 1])
+        members, flow = self._classes.member_of_arc[arcs], self.flow[arcs]
         room = self._room[members]
         takers = np.flatnonzero((room > 0) & self._open[arcs])
         if not takers.size:
             return
-        supply = missing = int(self._left[row])
+        supply = missing = int(self._left[partition_class])
         if can_release:
             excess = np.clip(-room, 0, flow)
             can_rest = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
-            can_rest = can_rest[: self._idle_left[self._row_block[row]]]
+            can_rest = can_rest[: self._idle_left[self._class_block[partition_class]]]
             supply += int(excess.sum()) + can_rest.size
         if not supply:
             return
         room = room[takers]
-        gained = pour(-room, min(supply, int(room.sum())))
+        gained = water_fill(-room, min(supply, int(room.sum())))
         gained = np.minimum(gained, np.maximum(0, most - flow[takers]))
         units = int(gained.sum())
         if units > missing:
@@ -119,68 +126,73 @@ class _Keeping:
             rest = can_rest[: units - missing - int(released.sum())]
             self._room[members] += released
             self._idle[members[rest]] = 1
-            self._idle_left[self._row_block[row]] -= rest.size
+            self._idle_left[self._class_block[partition_class]] -= rest.size
             released[rest] = 1
             flow -= released
-        self._left[row] -= min(units, missing)
+        self._left[partition_class] -= min(units, missing)
         self._room[members[takers]] -= gained
         self._wanted -= units
         flow[takers] += gained
 
-    def _pass_on(self) -> None:
+    def _fill_through_others(self) -> None:
         """Give what is missing to members without room that pass on what they do not own to one with room.
 
         That costs one move a partition too. It saves the network where a few are left.
         """
-        rows = self._rows
-        spare = np.flatnonzero((self.flow > rows.owned) & self._open)
+        classes = self._classes
+        spare = np.flatnonzero((self.flow > classes.owned) & self._open)
         for taker in np.flatnonzero(self._room > 0).tolist():
-            near = np.flatnonzero((rows.member == taker) & self._open)
-            arc_of = np.full(rows.sizes.size, NO_ARC)
-            arc_of[rows.row[near]] = near
-            for row in np.flatnonzero(self._left).tolist():
-                arcs = np.arange(rows.starts[row], rows.starts[row + 1])
+            rack_match = np.flatnonzero((classes.member_of_arc == taker) & self._open)
+            arc_of = np.full(classes.sizes.size, NO_ARC)
+            arc_of[classes.class_of_arc[rack_match]] = rack_match
+            for partition_class in np.flatnonzero(self._left).tolist():
+                arcs = np.arange(classes.starts[partition_class], classes.starts[partition_class + 1])
                 arcs = arcs[self._open[arcs]]
-                way_to = np.full(rows.members, NO_ARC)
-                way_to[rows.member[arcs]] = arcs
-                onward = spare[(arc_of[rows.row[spare]] != NO_ARC) & (way_to[rows.member[spare]] != NO_ARC)]
-                onward = onward[self.flow[onward] > rows.owned[onward]]
-                passed = onward[: min(self._left[row], self._room[taker])]
-                np.add.at(self.flow, way_to[rows.member[passed]], 1)
-                np.add.at(self.flow, arc_of[rows.row[passed]], 1)
+                way_to = np.full(classes.members, NO_ARC)
+                way_to[classes.member_of_arc[arcs]] = arcs
+                admissible = spare[
+                    (arc_of[classes.class_of_arc[spare]] != NO_ARC)
+                    & (way_to[classes.member_of_arc[spare]] != NO_ARC)
+                ]
+                admissible = admissible[self.flow[admissible] > classes.owned[admissible]]
+                passed = admissible[: min(self._left[partition_class], self._room[taker])]
+                np.add.at(self.flow, way_to[classes.member_of_arc[passed]], 1)
+                np.add.at(self.flow, arc_of[classes.class_of_arc[passed]], 1)
                 self.flow[passed] -= 1
-                self._left[row] -= passed.size
+                self._left[partition_class] -= passed.size
                 self._room[taker] -= passed.size
                 self._wanted -= passed.size
 
     def solve(self) -> None:
         """Give what is left on the cheapest ways, which may lead over several members."""
-        rows = self._rows
+        classes = self._classes
         arcs = np.flatnonzero(self._allowed)
-        resters = np.argsort(self._block_of, kind="stable")
-        yes, no = np.ones(arcs.size, np.bool_), np.zeros(resters.size, np.bool_)
-        network = Network(
+        idle_members = np.argsort(self._block_of, kind="stable")
+        yes, no = np.ones(arcs.size, np.bool_), np.zeros(idle_members.size, np.bool_)
+        flow_network = MinCostFlow(
             Arcs(
-                row=np.concatenate([rows.row[arcs], rows.sizes.size + self._block_of[resters]]),
-                member=np.concatenate([rows.member[arcs], resters]),
-                flow=np.concatenate([self.flow[arcs], self._idle[resters]]),
-                kept=np.concatenate([rows.owned[arcs], ~no]),
-                far=np.concatenate([~rows.near[arcs], no]),
+                class_of_arc=np.concatenate(
+                    [classes.class_of_arc[arcs], classes.sizes.size + self._block_of[idle_members]]
+                ),
+                member_of_arc=np.concatenate([classes.member_of_arc[arcs], idle_members]),
+                flow=np.concatenate([self.flow[arcs], self._idle[idle_members]]),
+                owned=np.concatenate([classes.owned[arcs], ~no]),
+                rack_mismatch=np.concatenate([~classes.rack_match[arcs], no]),
                 open=np.concatenate([yes, no]),
             ),
             left=np.concatenate([self._left, self._idle_left]),
-            surplus=-self._room,
-            step=_MOVE,
-            far_cost=int(rows.sizes.sum()) * _MOVE + 1,
-            row_potential=np.concatenate([np.zeros_like(rows.sizes), self._idle_potential]),
+            excess=-self._room,
+            move_cost=_MOVE,
+            rack_mismatch_cost=int(classes.sizes.sum()) * _MOVE + 1,
+            class_potential=np.concatenate([np.zeros_like(classes.sizes), self._idle_potential]),
             member_potential=self._had_room * _MOVE,
             sink_potential=_MOVE,
         )
-        network.run()
-        self.flow[arcs] = network.flow()[: arcs.size]
+        flow_network.run()
+        self.flow[arcs] = flow_network.flow()[: arcs.size]
 
 
-def _from_first(amounts: Ints, units: int) -> Ints:
+def _from_first(amounts: Int64Array, units: int) -> Int64Array:
     """Return so many units of the amounts, of the first ones all that they have."""
-    taken: Ints = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
+    taken: Int64Array = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
     return taken

@@ -1,12 +1,11 @@
 """Pouring: units go to whoever has the least."""
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from groupwright.assignors._model.arrays import Int64Array
 
 
-def pour(levels: Ints, units: int) -> Ints:
+def water_fill(levels: Int64Array, units: int) -> Int64Array:
     """Return how many units each gets if each one goes to whoever has the least by then, the first of equals.
 
     Args:

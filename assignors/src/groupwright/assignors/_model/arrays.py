@@ -11,6 +11,12 @@ from groupwright.assignors.errors import InvalidInputError
 PartitionArray = npt.NDArray[np.int32]
 """Numbers of partitions, of one topic or of several on end."""
 
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+UInt64Array = npt.NDArray[np.uint64]
+IntegerArray = npt.NDArray[np.integer]
+BoolArray = npt.NDArray[np.bool_]
+
 Offsets = npt.NDArray[np.int64]
 """Where the slices of an array start, and, last, where the last one ends."""
 

@@ -6,20 +6,26 @@ from reprlib import repr as brief
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors._model.arrays import Offsets, PartitionArray, partition_array
+from groupwright.assignors._model.arrays import (
+    Int32Array,
+    Int64Array,
+    IntegerArray,
+    Offsets,
+    PartitionArray,
+    partition_array,
+)
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
-NOBODY = -1
+UNASSIGNED = -1
 """The owner of a partition that is given to no member."""
 
-_Numbers = npt.NDArray[np.integer]
 _SHOWN_MEMBERS = 16
 _RADIX = 2**16
 
 
-class Assignment(Mapping[str, TopicPartitions]):
+class Assignment(Mapping[str, PartitionsByTopic]):
     """Who gets what: `assignment["c-1"]["orders"]` are the partitions of `orders` that `c-1` gets.
 
     A read-only mapping in which every member has its place, even one that gets nothing, and no partition
@@ -50,7 +56,7 @@ class Assignment(Mapping[str, TopicPartitions]):
     members: tuple[str, ...]
     topics: tuple[str, ...]
     member_starts: Offsets
-    run_topics: npt.NDArray[np.int32]
+    run_topics: Int32Array
     run_starts: Offsets
     partitions: PartitionArray
     _numbers: dict[str, int]
@@ -94,17 +100,17 @@ class Assignment(Mapping[str, TopicPartitions]):
 
     @classmethod
     def from_owners(
-        cls, members: Sequence[str], owners: Mapping[str, Sequence[int] | _Numbers]
+        cls, members: Sequence[str], owners: Mapping[str, Sequence[int] | IntegerArray]
     ) -> "Assignment":
         """Return the assignment that names an owner for every partition: the form that is fast to compute.
 
         Example:
-            >>> Assignment.from_owners(["c-1", "c-2"], {"orders": [0, 1, 0, NOBODY]})
+            >>> Assignment.from_owners(["c-1", "c-2"], {"orders": [0, 1, 0, UNASSIGNED]})
             Assignment({'c-1': {'orders': [0, 2]}, 'c-2': {'orders': [1]}})
 
         Args:
             members: The members' ids, in any order.
-            owners: By topic and partition, the owner's place in `members`, or `NOBODY`.
+            owners: By topic and partition, the owner's place in `members`, or `UNASSIGNED`.
 
         Raises:
             InvalidInputError: An owner is not a place in `members`, or members are repeated.
@@ -117,7 +123,7 @@ class Assignment(Mapping[str, TopicPartitions]):
 
     @classmethod
     def from_column(
-        cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: _Numbers
+        cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: IntegerArray
     ) -> "Assignment":
         """Return the assignment that names an owner for every partition of all topics on end.
 
@@ -125,7 +131,7 @@ class Assignment(Mapping[str, TopicPartitions]):
             members: The members' ids, in any order.
             topics: The topics, in Kafka's order.
             starts: Where the partitions of each topic start, and, last, how many partitions there are.
-            owner: For each partition the owner's place in `members`, or `NOBODY`.
+            owner: For each partition the owner's place in `members`, or `UNASSIGNED`.
 
         Raises:
             InvalidInputError: An owner is not a place in `members`, or members are repeated.
@@ -134,22 +140,22 @@ class Assignment(Mapping[str, TopicPartitions]):
         places = {member: place for place, member in enumerate(ids)}
         if len(places) != len(ids):
             raise InvalidInputError("members are repeated")
-        if owner.size and not NOBODY <= owner.min() <= owner.max() < len(ids):
-            strange = int(np.flatnonzero((owner < NOBODY) | (owner >= len(ids)))[0])
+        if owner.size and not UNASSIGNED <= owner.min() <= owner.max() < len(ids):
+            strange = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
             topic = np.searchsorted(starts, strange, side="right") - 1
             raise InvalidInputError(
                 f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, which is "
-                f"neither NOBODY nor one of {len(ids)} members, numbered from 0"
+                f"neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
             )
         # numpy sorts numbers of 16 bits by radix: it takes the same time, and not long, for every assignment.
         kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32
         place_of = np.array(
             [*(places[member] for member in members), len(ids)], kind
-        )  # the last one is NOBODY's
+        )  # the last one is UNASSIGNED's
         sortable = place_of[owner]
         row = np.argsort(sortable, kind="stable")
-        if (owner == NOBODY).any():
-            row = row[: np.count_nonzero(owner != NOBODY)]
+        if (owner == UNASSIGNED).any():
+            row = row[: np.count_nonzero(owner != UNASSIGNED)]
         topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))[row]
         partition = (row - starts[topic_of]).astype(np.int32)
         made = cls.__new__(cls)
@@ -160,8 +166,8 @@ class Assignment(Mapping[str, TopicPartitions]):
         self,
         members: tuple[str, ...],
         topics: tuple[str, ...],
-        owner: _Numbers,
-        topic: _Numbers,
+        owner: IntegerArray,
+        topic: IntegerArray,
         partition: PartitionArray,
     ) -> None:
         """Keep the columns, whose rows come by owner, then by topic, then by partition, in runs."""
@@ -185,12 +191,12 @@ class Assignment(Mapping[str, TopicPartitions]):
         """How many partitions are given, to all members."""
         return self.partitions.size
 
-    def __getitem__(self, member: str) -> TopicPartitions:
+    def __getitem__(self, member: str) -> PartitionsByTopic:
         """Return what the member gets."""
         number = self._numbers[member]
         first, end = self.member_starts[number], self.member_starts[number + 1]
         starts = self.run_starts[first : end + 1]
-        return TopicPartitions.from_numbers(
+        return PartitionsByTopic.from_numbers(
             self.topics,
             self.run_topics[first:end],
             starts - starts[0],
@@ -240,7 +246,7 @@ def _maps_to_mappings(plan: object) -> bool:
     return isinstance(plan, Mapping) and all(isinstance(share, Mapping) for share in plan.values())
 
 
-def _owners(topic: str, owners: Sequence[int] | _Numbers) -> npt.NDArray[np.int64]:
+def _owners(topic: str, owners: Sequence[int] | IntegerArray) -> Int64Array:
     column = np.asarray(owners) if len(owners) else np.empty(0, np.int32)
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise InvalidInputError(f"the owners of {topic!r} must be numbers of members, not {brief(owners)}")

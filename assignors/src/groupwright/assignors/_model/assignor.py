@@ -10,7 +10,7 @@ from groupwright.assignors.errors import AssignorError
 if TYPE_CHECKING:
     from groupwright.assignors._model.assignment import Assignment
     from groupwright.assignors._model.group import Group
-    from groupwright.assignors._model.partitions import TopicPartitions
+    from groupwright.assignors._model.partitions import PartitionsByTopic
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
 """What an assignor may return: by member id and topic, the partitions in any order."""
@@ -60,7 +60,7 @@ class Assignor(ABC):
         return None
 
     def on_assignment(  # noqa: B027 - most assignors need not know
-        self, assignment: "TopicPartitions", generation: int
+        self, assignment: "PartitionsByTopic", generation: int
     ) -> None:
         """Take note of what this member got.
 

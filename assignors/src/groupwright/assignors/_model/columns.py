@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from groupwright.assignors._model.arrays import Offsets, PartitionArray, TopicNumbers
+from groupwright.assignors._model.arrays import Int64Array, Offsets, PartitionArray, TopicNumbers
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import NO_PARTITIONS, TopicPartitions
-
-_Numbers = npt.NDArray[np.int64]
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 
 
-class PartitionLists:
+class PartitionColumns:
     """One list of partitions a member, of many members, on end.
 
     Attributes:
@@ -43,29 +40,29 @@ class PartitionLists:
             column.flags.writeable = False
 
     @classmethod
-    def of(cls, lists: Sequence[TopicPartitions]) -> "PartitionLists":
+    def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
         """Return these lists; of those that were made of columns, the columns are taken."""
-        cuts = [listed.cut_of for listed in lists]
-        sources = {id(cut[0]): cut[0] for cut in cuts if cut is not None}
-        others = [listed for listed, cut in zip(lists, cuts, strict=True) if cut is None and listed]
+        origins = [listed.source for listed in lists]
+        sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
+        others = [listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed]
         if others or not sources:
             sources[0] = _in_columns(others)
         sizes = [source.list_starts.size - 1 for source in sources.values()]
         first_of = dict(zip(sources, (np.cumsum(sizes) - sizes).tolist(), strict=True))
         nothing, other = sum(sizes), sum(sizes) - len(others)
         places = []
-        for listed, cut in zip(lists, cuts, strict=True):
-            if cut is not None:
-                places.append(first_of[id(cut[0])] + cut[1])
+        for listed, origin in zip(lists, origins, strict=True):
+            if origin is not None:
+                places.append(first_of[id(origin[0])] + origin[1])
             elif listed:
                 places.append(other)
                 other += 1
             else:
                 places.append(nothing)
-        return cls.joined(list(sources.values())).take(np.array(places, np.int64))
+        return cls.concatenated(list(sources.values())).take(np.array(places, np.int64))
 
     @classmethod
-    def joined(cls, parts: Sequence["PartitionLists"]) -> "PartitionLists":
+    def concatenated(cls, parts: Sequence["PartitionColumns"]) -> "PartitionColumns":
         """Return the lists of all parts, on end."""
         if len(parts) == 1:
             return parts[0]
@@ -88,22 +85,22 @@ class PartitionLists:
         return self.list_starts.size - 1
 
     @property
-    def counts(self) -> _Numbers:
+    def counts(self) -> Int64Array:
         """How many partitions each list has."""
         return np.diff(self.run_starts[self.list_starts])
 
-    def take(self, places: _Numbers) -> "PartitionLists":
+    def take(self, places: Int64Array) -> "PartitionColumns":
         """Return the lists at these places; behind the last one there is nothing."""
         if np.array_equal(places, np.arange(len(self))):
             return self
         starts = np.append(self.list_starts, self.list_starts[-1])
         runs, list_starts = _gathered(starts, places)
         rows, run_starts = _gathered(self.run_starts, runs)
-        return PartitionLists(
+        return PartitionColumns(
             self.names, list_starts, self.run_topics[runs], run_starts, self.partitions[rows]
         )
 
-    def keys(self, topics: Sequence[str]) -> _Numbers:
+    def keys(self, topics: Sequence[str]) -> Int64Array:
         """Return, as one number each, those partitions that are of these topics, and not negative.
 
         Returns:
@@ -112,17 +109,17 @@ class PartitionLists:
         place_of = {topic: place for place, topic in enumerate(topics)}
         places = np.array([place_of.get(name, -1) for name in self.names], np.int64)
         place = np.repeat(places[self.run_topics], np.diff(self.run_starts))
-        keys: _Numbers = ((place << 32) + self.partitions)[(place >= 0) & (self.partitions >= 0)]
+        keys: Int64Array = ((place << 32) + self.partitions)[(place >= 0) & (self.partitions >= 0)]
         return keys
 
-    def each(self) -> list[TopicPartitions]:
+    def split(self) -> list[PartitionsByTopic]:
         """Return the lists one by one; their arrays are cut out when they are asked for."""
         if not self.run_topics.size:
             return [NO_PARTITIONS] * len(self)
-        return [TopicPartitions.from_lists(self, place) for place in range(len(self))]
+        return [PartitionsByTopic.from_columns(self, place) for place in range(len(self))]
 
-    def columns_of(self, place: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
-        """Return what `TopicPartitions.from_numbers` makes the list at this place of."""
+    def row(self, place: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
+        """Return what `PartitionsByTopic.from_numbers` makes the list at this place of."""
         first, end = self.list_starts[place], self.list_starts[place + 1]
         starts = self.run_starts[first : end + 1]
         return (
@@ -133,11 +130,11 @@ class PartitionLists:
         )
 
 
-def _in_columns(lists: Sequence[TopicPartitions]) -> PartitionLists:
+def _in_columns(lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
     names, tables = _merged([listed.names for listed in lists])
     nothing = np.empty(0, np.int32)
     topics = (tables[id(listed.names)][listed.numbers] for listed in lists)
-    return PartitionLists(
+    return PartitionColumns(
         names,
         _starts([np.array([len(listed) for listed in lists], np.int64)]),
         np.concatenate([nothing, *topics]),
@@ -155,11 +152,11 @@ def _merged(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], dict[in
     return names, places
 
 
-def _starts(sizes: Sequence[_Numbers]) -> Offsets:
+def _starts(sizes: Sequence[Int64Array]) -> Offsets:
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
-def _gathered(starts: Offsets, places: _Numbers) -> tuple[_Numbers, Offsets]:
+def _gathered(starts: Offsets, places: Int64Array) -> tuple[Int64Array, Offsets]:
     """Return what the slices at these places consist of, on end, and where each starts there, and the last ends."""
     sizes = np.diff(starts)[places]
     new_starts = _starts([sizes])

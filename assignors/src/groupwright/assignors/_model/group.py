@@ -8,7 +8,7 @@ from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.order import member_order, sorted_names
-from groupwright.assignors._model.partitions import NO_PARTITIONS, TopicPartitions
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Member:
 
     id: str
     topics: tuple[str, ...]
-    owned: TopicPartitions
+    owned: PartitionsByTopic
     generation: int
     instance_id: str | None
     rack: str | None
@@ -138,7 +138,7 @@ class Member:
         """
         if not id or not isinstance(id, str):
             raise InvalidInputError(f"a member's id must be a string that is not empty, not {id!r}")
-        claims = owned if isinstance(owned, TopicPartitions) else TopicPartitions(owned)
+        claims = owned if isinstance(owned, PartitionsByTopic) else PartitionsByTopic(owned)
         self._set(id, _names(id, topics), claims, generation, instance_id, rack or None, user_data)
 
     @classmethod
@@ -146,7 +146,7 @@ class Member:
         cls,
         id: str,  # noqa: A002 - as in the constructor
         topics: tuple[str, ...],
-        owned: TopicPartitions,
+        owned: PartitionsByTopic,
         generation: int,
         instance_id: str | None,
         rack: str | None,
@@ -161,7 +161,7 @@ class Member:
         self,
         id: str,  # noqa: A002 - as in the constructor
         topics: tuple[str, ...],
-        owned: TopicPartitions,
+        owned: PartitionsByTopic,
         generation: int,
         instance_id: str | None,
         rack: str | None,

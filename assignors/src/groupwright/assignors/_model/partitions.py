@@ -13,14 +13,14 @@ from groupwright.assignors.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from groupwright.assignors._model.arrays import Offsets, PartitionArray, TopicNumbers
-    from groupwright.assignors._model.columns import PartitionLists
+    from groupwright.assignors._model.columns import PartitionColumns
 
 _SHOWN_PARTITIONS = 20
 _SHOWN_TOPICS = 16
 _MADE_LATER = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_places"})
 
 
-class TopicPartitions(Mapping[str, "PartitionArray"]):
+class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     """Some partitions of some topics: each topic's partitions are an ascending, read-only int32 array.
 
     A set in the form of a mapping: a repeated partition counts once, and a topic with no partitions is not
@@ -37,13 +37,13 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
         ints: The partitions as integers, by topic in order, where it was made of such, or None.
     """
 
-    __slots__ = ("_places", "_topics", "cut_of", "ints", "names", "numbers", "partitions", "starts")
+    __slots__ = ("_places", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
 
     names: tuple[str, ...]
     numbers: "TopicNumbers"
     partitions: "PartitionArray"
     starts: "Offsets"
-    cut_of: "tuple[PartitionLists, int] | None"
+    source: "tuple[PartitionColumns, int] | None"
     ints: dict[str, tuple[int, ...]] | None
     _topics: tuple[str, ...] | None
     _places: dict[str, int] | None
@@ -62,13 +62,13 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
         topics = sorted_names(topic for topic, array in arrays.items() if array.size)
         sizes = [arrays[topic].size for topic in topics]
         flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
-        self.cut_of = self.ints = None
+        self.source = self.ints = None
         self._set(topics, _all_of(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
     def from_slices(
         cls, topics: tuple[str, ...], starts: "Offsets", partitions: "PartitionArray"
-    ) -> "TopicPartitions":
+    ) -> "PartitionsByTopic":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked.
 
         Args:
@@ -81,30 +81,30 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
     @classmethod
     def from_numbers(
         cls, names: tuple[str, ...], numbers: "TopicNumbers", starts: "Offsets", partitions: "PartitionArray"
-    ) -> "TopicPartitions":
+    ) -> "PartitionsByTopic":
         """Return the partitions of arrays that already are what the attributes say. Nothing is checked."""
         made = cls.__new__(cls)
-        made.cut_of = made.ints = None
+        made.source = made.ints = None
         made._set(names, numbers, starts, partitions)  # noqa: SLF001 - its own class
         return made
 
     @classmethod
-    def from_lists(cls, lists: "PartitionLists", place: int) -> "TopicPartitions":
+    def from_columns(cls, lists: "PartitionColumns", place: int) -> "PartitionsByTopic":
         """Return one of many members' lists. Its arrays are cut out when somebody asks for them."""
         made = cls.__new__(cls)
-        made.cut_of = lists, place
+        made.source = lists, place
         made.ints = None
         return made
 
     @classmethod
-    def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> "TopicPartitions":
+    def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> "PartitionsByTopic":
         """Return partitions whose numbers are known to be integers of 32 bits.
 
         Arrays are made when somebody asks for them: what only goes over the wire needs none.
         """
         listed = {topic: tuple(sorted(set(numbers))) for topic, numbers in partitions.items()}
         made = cls.__new__(cls)
-        made.cut_of = None
+        made.source = None
         made.ints = {
             topic: listed[topic]
             for topic in sorted_names(name for name, numbers in listed.items() if numbers)
@@ -121,9 +121,9 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
         """Make the arrays: of the lists' columns, or of integers. This is called for what has not been set."""
         if name not in _MADE_LATER:
             raise AttributeError(name)
-        if self.cut_of is not None:
-            lists, place = self.cut_of
-            self._set(*lists.columns_of(place))
+        if self.source is not None:
+            lists, place = self.source
+            self._set(*lists.row(place))
         elif self.ints is not None:
             self._set_ints(self.ints)
         else:
@@ -132,7 +132,7 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the others' lists behind."""
-        return TopicPartitions.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
+        return PartitionsByTopic.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
 
     def _set(
         self,
@@ -194,7 +194,7 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
 
     def __eq__(self, other: object) -> bool:
         """Tell whether the other mapping names the same partitions."""
-        if isinstance(other, TopicPartitions):
+        if isinstance(other, PartitionsByTopic):
             import numpy as np  # noqa: PLC0415 - see the module
 
             return (
@@ -205,7 +205,7 @@ class TopicPartitions(Mapping[str, "PartitionArray"]):
         if not isinstance(other, Mapping):
             return NotImplemented
         try:
-            return self == TopicPartitions(other)
+            return self == PartitionsByTopic(other)
         except InvalidInputError:
             return False
 
@@ -232,5 +232,5 @@ def _all_of(names: tuple[str, ...]) -> "TopicNumbers":
     return np.arange(len(names), dtype=np.int32)
 
 
-NO_PARTITIONS = TopicPartitions.of_ints({})
+NO_PARTITIONS = PartitionsByTopic.of_ints({})
 """No partitions of no topic."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from groupwright.assignors._model.group import NO_GENERATION
-from groupwright.assignors._model.partitions import NO_PARTITIONS, TopicPartitions
-from groupwright.assignors._wire import primitives as binary
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._wire import primitives
 from groupwright.assignors.errors import InvalidInputError
 
 NEWEST_VERSION = 3
@@ -41,7 +41,7 @@ class Subscription:
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
-    owned: TopicPartitions = NO_PARTITIONS
+    owned: PartitionsByTopic = NO_PARTITIONS
     generation: int = NO_GENERATION
     rack: str | None = None
 
@@ -55,7 +55,7 @@ class MemberAssignment:
         user_data: What the leader's assignor has to say to it; Groupwright's leader writes None.
     """
 
-    partitions: TopicPartitions
+    partitions: PartitionsByTopic
     user_data: bytes | None = None
 
 
@@ -70,15 +70,15 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
     """
     parts = [
         written_version(version),
-        binary.strings(subscription.topics, "topics"),
-        binary.nullable_bytes(subscription.user_data, "user data"),
+        primitives.strings(subscription.topics, "topics"),
+        primitives.nullable_bytes(subscription.user_data, "user data"),
     ]
     if version >= OWNED_SINCE:
-        parts.append(binary.topic_partitions(subscription.owned))
+        parts.append(primitives.topic_partitions(subscription.owned))
     if version >= GENERATION_SINCE:
-        parts.append(binary.int32(subscription.generation, "generation"))
+        parts.append(primitives.int32(subscription.generation, "generation"))
     if version >= RACK_SINCE:
-        parts.append(binary.nullable_string(subscription.rack, "rack"))
+        parts.append(primitives.nullable_string(subscription.rack, "rack"))
     return b"".join(parts)
 
 
@@ -91,7 +91,7 @@ def decode_subscription(data: bytes) -> Subscription:
     Raises:
         MalformedBytesError: They hold none.
     """
-    return read_subscription(binary.Reader(data, "subscription"))
+    return read_subscription(primitives.Reader(data, "subscription"))
 
 
 def encode_assignment(
@@ -102,11 +102,11 @@ def encode_assignment(
     Raises:
         InvalidInputError: There is no such version, or a value is too large for its field.
     """
-    share = partitions if isinstance(partitions, TopicPartitions) else TopicPartitions(partitions)
+    share = partitions if isinstance(partitions, PartitionsByTopic) else PartitionsByTopic(partitions)
     written = (
         written_version(version),
-        binary.topic_partitions(share),
-        binary.nullable_bytes(user_data, "user data"),
+        primitives.topic_partitions(share),
+        primitives.nullable_bytes(user_data, "user data"),
     )
     return b"".join(written)
 
@@ -120,7 +120,7 @@ def decode_assignment(data: bytes) -> MemberAssignment:
     Raises:
         MalformedBytesError: They hold none.
     """
-    reader = binary.Reader(data, "assignment")
+    reader = primitives.Reader(data, "assignment")
     read_version(reader)
     return MemberAssignment(
         reader.topic_partitions("assigned partitions"), reader.nullable_bytes("user data")
@@ -138,7 +138,7 @@ def written_version(version: int) -> bytes:
     return version.to_bytes(2, "big")
 
 
-def read_version(reader: binary.Reader) -> int:
+def read_version(reader: primitives.Reader) -> int:
     """Read the version that both formats begin with.
 
     Raises:
@@ -150,7 +150,7 @@ def read_version(reader: binary.Reader) -> int:
     return version
 
 
-def read_subscription(reader: binary.Reader) -> Subscription:
+def read_subscription(reader: primitives.Reader) -> Subscription:
     """Read a subscription, as `decode_subscription` does."""
     version = read_version(reader)
     topics = reader.strings(TOPICS)

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from groupwright.assignors._model.arrays import Int64Array
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.group import NO_GENERATION
-from groupwright.assignors._model.partitions import TopicPartitions
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire import batch_decoder as bulk
 from groupwright.assignors._wire import consumer_protocol as wire
-from groupwright.assignors._wire import packing
-from groupwright.assignors._wire import primitives as binary
+from groupwright.assignors._wire import packing, primitives
 from groupwright.assignors._wire.consumer_protocol import Subscription
 
 _VERSION_SIZE = 2  # bytes
@@ -30,8 +29,17 @@ def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscrip
     Raises:
         MalformedBytesError: Bytes hold no subscription; the message names the member.
     """
-    said = read_subscriptions(*_columns(metadata))
-    return list(map(Subscription, said.topics, said.user_data, said.owned, said.generations, said.racks))
+    subscriptions = read_subscriptions(*_columns(metadata))
+    return list(
+        map(
+            Subscription,
+            subscriptions.topics,
+            subscriptions.user_data,
+            subscriptions.owned,
+            subscriptions.generations,
+            subscriptions.racks,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Subscriptions:
 
     topics: list[tuple[str, ...]]
     user_data: list[bytes | None]
-    owned: list[TopicPartitions]
+    owned: list[PartitionsByTopic]
     generations: list[int]
     racks: list[str | None]
 
@@ -56,44 +64,23 @@ def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscri
         MalformedBytesError: Bytes hold no subscription; the message names the member.
     """
     names: dict[bytes, str] = {}
-    cursor = bulk.Cursor(metadata, names)
-    versions = _read_versions(cursor)
-    topics = _read_topics(cursor, metadata)
-    user_data = cursor.nullable_bytes()
-    owned = cursor.topic_partitions(versions >= wire.OWNED_SINCE).each()
-    generations = cursor.int32(versions >= wire.GENERATION_SINCE, NO_GENERATION)
-    racks = [rack or None for rack in cursor.nullable_strings(versions >= wire.RACK_SINCE)]
+    reader = bulk.BatchReader(metadata, names)
+    versions = _read_versions(reader)
+    topics = _read_topics(reader, metadata)
+    user_data = reader.nullable_bytes()
+    owned = reader.topic_partitions(versions >= wire.OWNED_SINCE).split()
+    generations = reader.int32(versions >= wire.GENERATION_SINCE, NO_GENERATION)
+    racks = [rack or None for rack in reader.nullable_strings(versions >= wire.RACK_SINCE)]
     generations = np.maximum(generations, NO_GENERATION)
-    said = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
-    for number in np.flatnonzero(~cursor.good).tolist():
-        alone = wire.read_subscription(_reader(ids[number], metadata[number], names))
-        said.topics[number] = alone.topics
-        said.user_data[number] = alone.user_data
-        said.owned[number] = alone.owned
-        said.generations[number] = alone.generation
-        said.racks[number] = alone.rack
-    return said
-
-
-def decode_topics(metadata: Iterable[tuple[str, bytes]]) -> list[tuple[str, ...]]:
-    """Return the topics of each member's subscription, and look at nothing else.
-
-    Args:
-        metadata: As in `decode_subscriptions`.
-
-    Raises:
-        MalformedBytesError: A version or topics cannot be read; the message names the member.
-    """
-    ids, data = _columns(metadata)
-    names: dict[bytes, str] = {}
-    cursor = bulk.Cursor(data, names)
-    _read_versions(cursor)
-    topics = _read_topics(cursor, data)
-    for number in np.flatnonzero(~cursor.good).tolist():
-        reader = _reader(ids[number], data[number], names)
-        wire.read_version(reader)
-        topics[number] = reader.strings(wire.TOPICS)
-    return topics
+    subscriptions = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
+    for number in np.flatnonzero(~reader.valid).tolist():
+        decoded = wire.read_subscription(_member_reader(ids[number], metadata[number], names))
+        subscriptions.topics[number] = decoded.topics
+        subscriptions.user_data[number] = decoded.user_data
+        subscriptions.owned[number] = decoded.owned
+        subscriptions.generations[number] = decoded.generation
+        subscriptions.racks[number] = decoded.rack
+    return subscriptions
 
 
 def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSION) -> dict[str, bytes]:
@@ -102,14 +89,14 @@ def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSIO
     Raises:
         InvalidInputError: There is no such version, or a topic's name is too long.
     """
-    packed, bounds = packing.pack_lists(
+    packed, bounds = packing.pack_assignments(
         assignment.topics,
         assignment.member_starts,
         assignment.run_topics,
         assignment.run_starts,
         assignment.partitions,
         head=wire.written_version(version),
-        tail=binary.NULL_BYTES,
+        tail=primitives.NULL_BYTES,
     )
     places = bounds.tolist()
     return {
@@ -123,17 +110,17 @@ def _columns(metadata: Iterable[tuple[str, bytes]]) -> tuple[list[str], list[byt
     return [id_ for id_, _ in listed], [data for _, data in listed]
 
 
-def _reader(id_: str, data: bytes, names: dict[bytes, str]) -> binary.Reader:
-    return binary.Reader(data, f"subscription of member {id_!r}", names)
+def _member_reader(id_: str, data: bytes, names: dict[bytes, str]) -> primitives.Reader:
+    return primitives.Reader(data, f"subscription of member {id_!r}", names)
 
 
-def _read_versions(cursor: bulk.Cursor) -> npt.NDArray[np.int64]:
-    versions = cursor.int16()
-    cursor.good &= versions >= 0
+def _read_versions(reader: bulk.BatchReader) -> Int64Array:
+    versions = reader.int16()
+    reader.valid &= versions >= 0
     return versions
 
 
-def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
+def _read_topics(reader: bulk.BatchReader, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
     """Read the topics, which most members of most groups have in common to the byte.
 
     Of all lists that begin alike one is read first. Those that go on alike need not be.
@@ -143,9 +130,9 @@ def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[s
     for number, head in enumerate(heads):
         first_of.setdefault(head, number)
     firsts = np.array(list(first_of.values()), np.int64)
-    starts = cursor.at
-    lists = cursor.strings(firsts)
-    ends = np.where(cursor.good, cursor.at - cursor.starts, 0)[firsts].tolist()
+    starts = reader.at
+    lists = reader.strings(firsts)
+    ends = np.where(reader.valid, reader.at - reader.starts, 0)[firsts].tolist()
     known = {
         head: (metadata[number][_VERSION_SIZE:end], listed)
         for (head, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
@@ -158,8 +145,8 @@ def _read_topics(cursor: bulk.Cursor, metadata: Sequence[bytes]) -> list[tuple[s
         ],
         np.int64,
     )
-    cursor.at = starts + sizes
+    reader.at = starts + sizes
     others = np.flatnonzero(sizes == 0)
-    for number, listed in zip(others.tolist(), cursor.strings(others), strict=True):
+    for number, listed in zip(others.tolist(), reader.strings(others), strict=True):
         topics[number] = listed
     return topics

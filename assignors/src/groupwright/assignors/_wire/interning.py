@@ -4,21 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat, zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
-from groupwright.assignors._model.arrays import TopicNumbers
+from groupwright.assignors._model.arrays import BoolArray, Int64Array, IntegerArray, TopicNumbers, UInt64Array
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._wire.packing import at_any_byte
+from groupwright.assignors._wire.packing import unaligned_view
 
-UNREAD = -1
+NOT_INTERNED = -1
 """The number of a name that is not UTF-8, or that another one hides."""
 
-LONGEST_NAME = 256
+MAX_NAME_BYTES = 256
 """The most bytes of a name that can be read here. A topic's has 249 at most."""
 
-_Numbers = npt.NDArray[np.int64]
-_Words = npt.NDArray[np.uint64]
-_Flags = npt.NDArray[np.bool_]
 
 _WORD = 8
 _CHUNK = 2**14  # names at a time, so that what is computed of them stays in the processor's cache
@@ -29,7 +25,7 @@ _MOST_BITS = 16  # of the prefix of a hash
 _NO_NAME = 0
 
 
-class NameList(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can have no other slots
+class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can have no other slots
     """Names, and where they stand in a table of all names that were read together: computed on without a string.
 
     Attributes:
@@ -41,7 +37,7 @@ class NameList(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can have 
     places: TopicNumbers
 
     @classmethod
-    def of(cls, names: Iterable[str], table: tuple[str, ...], places: TopicNumbers) -> "NameList":
+    def of(cls, names: Iterable[str], table: tuple[str, ...], places: TopicNumbers) -> "InternedNames":
         """Return the list of these names, which stand at these places."""
         made = cls(names)
         made.table = table
@@ -49,7 +45,7 @@ class NameList(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can have 
         return made
 
 
-def places_in(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[npt.NDArray[np.integer]]:
+def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[IntegerArray]:
     """Go through lists of names as places in `topics`; what is not there has the place behind the last."""
     numbers = {topic: number for number, topic in enumerate(topics)}
     tables: dict[int, TopicNumbers] = {}
@@ -58,7 +54,7 @@ def places_in(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterat
         return np.fromiter(map(numbers.get, names, repeat(len(topics))), np.int32, len(names))
 
     for listed in lists:
-        if not isinstance(listed, NameList):
+        if not isinstance(listed, InternedNames):
             yield numbers_of(listed)
             continue
         if id(listed.table) not in tables:
@@ -67,18 +63,18 @@ def places_in(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterat
 
 
 def read_names(
-    buffer: bytes, at: _Numbers, sizes: _Numbers, known: dict[bytes, str]
+    buffer: bytes, at: Int64Array, sizes: Int64Array, known: dict[bytes, str]
 ) -> tuple[tuple[str, ...], TopicNumbers]:
-    """Read names of at most `LONGEST_NAME` bytes.
+    """Read names of at most `MAX_NAME_BYTES` bytes.
 
     Args:
-        buffer: Where the names are, and at least `LONGEST_NAME` bytes more.
+        buffer: Where the names are, and at least `MAX_NAME_BYTES` bytes more.
         at: Where each name starts.
         sizes: How many bytes each has.
         known: Names read so far, by their bytes; new ones are added.
 
     Returns:
-        The different names in Kafka's order, and for each name its place among them, or `UNREAD`.
+        The different names in Kafka's order, and for each name its place among them, or `NOT_INTERNED`.
     """
     reader = _NameReader(buffer, known, min(_MOST_BITS, at.size.bit_length() + 1))
     numbers = np.empty(at.size, np.int64)
@@ -99,21 +95,21 @@ class _NameReader:
     def __init__(self, buffer: bytes, known: dict[bytes, str], bits: int) -> None:
         """Start with no names. They are found by so many bits of their hashes first."""
         self._buffer = buffer
-        self._places = at_any_byte(buffer, "<u8")
+        self._places = unaligned_view(buffer, "<u8")
         self._known = known
         self._texts: list[str | None] = [None]
         self._sizes = np.full(1, -1, np.int64)
-        self._words: list[_Words] = []
+        self._words: list[UInt64Array] = []
         self._hashes = np.zeros(1, np.uint64)
         self._by_hash = np.zeros(1, np.int64)
         self._by_prefix = np.zeros(1 << bits, np.int64)
         self._rest = np.uint64(64 - bits)
 
-    def read(self, at: _Numbers, sizes: _Numbers) -> _Numbers:
+    def read(self, at: Int64Array, sizes: Int64Array) -> Int64Array:
         """Return the numbers of names; 0 of those that cannot be read."""
         words = self._read_words(at, sizes)
         hashes = _hashes(sizes, words)
-        numbers: _Numbers = self._by_prefix[hashes >> self._rest]
+        numbers: Int64Array = self._by_prefix[hashes >> self._rest]
         agree = self._agree(numbers, sizes, words)
         if not agree.all():
             others = np.flatnonzero(~agree)
@@ -121,20 +117,22 @@ class _NameReader:
             numbers[others] = self._find(at[others], sizes[others], hashes[others], words_of_others)
         return numbers
 
-    def in_order(self, numbers: _Numbers) -> tuple[tuple[str, ...], TopicNumbers]:
+    def in_order(self, numbers: Int64Array) -> tuple[tuple[str, ...], TopicNumbers]:
         """Return all names in Kafka's order, and the numbers as places among them."""
         names = sorted_names(text for text in self._texts if text is not None)
         places: dict[str | None, int] = {name: place for place, name in enumerate(names)}
-        return names, np.array([places.get(text, UNREAD) for text in self._texts], np.int32)[numbers]
+        return names, np.array([places.get(text, NOT_INTERNED) for text in self._texts], np.int32)[numbers]
 
-    def _agree(self, numbers: _Numbers, sizes: _Numbers, words: list[_Words]) -> _Flags:
+    def _agree(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
         """Tell which names are those of the numbers."""
-        agree: _Flags = self._sizes[numbers] == sizes
+        agree: BoolArray = self._sizes[numbers] == sizes
         for known, word in zip(self._words, words, strict=False):  # of one size, names have as many words
             agree &= known[numbers] == word
         return agree
 
-    def _find(self, at: _Numbers, sizes: _Numbers, hashes: _Words, words: list[_Words]) -> _Numbers:
+    def _find(
+        self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
+    ) -> Int64Array:
         """Return the numbers of names by their whole hashes, and give numbers to those that have none yet."""
         numbers = self._with_hashes(hashes)
         new = np.flatnonzero(self._hashes[numbers] != hashes)
@@ -143,13 +141,15 @@ class _NameReader:
             numbers = self._with_hashes(hashes)
         return np.where(self._agree(numbers, sizes, words), numbers, _NO_NAME)
 
-    def _with_hashes(self, hashes: _Words) -> _Numbers:
+    def _with_hashes(self, hashes: UInt64Array) -> Int64Array:
         """Return the names that have these hashes, if any has."""
         places = np.searchsorted(self._hashes, hashes, sorter=self._by_hash)
-        numbers: _Numbers = self._by_hash[np.minimum(places, self._by_hash.size - 1)]
+        numbers: Int64Array = self._by_hash[np.minimum(places, self._by_hash.size - 1)]
         return numbers
 
-    def _learn(self, at: _Numbers, sizes: _Numbers, hashes: _Words, words: list[_Words]) -> None:
+    def _learn(
+        self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
+    ) -> None:
         """Give numbers to names that have none yet."""
         hashes, first = np.unique(hashes, return_index=True)
         at, sizes = at[first], sizes[first]
@@ -167,7 +167,7 @@ class _NameReader:
         self._hashes = np.concatenate([self._hashes, hashes])
         self._by_hash = np.argsort(self._hashes)
 
-    def _read_words(self, at: _Numbers, sizes: _Numbers) -> list[_Words]:
+    def _read_words(self, at: Int64Array, sizes: Int64Array) -> list[UInt64Array]:
         """Return the first word of each name, the second one, and so on; 0 behind the end."""
         least = sizes.min()
         words = []
@@ -181,7 +181,7 @@ class _NameReader:
             words.append(word)
         return words
 
-    def _word(self, at: _Numbers, sizes: _Numbers, offset: int) -> _Words:
+    def _word(self, at: Int64Array, sizes: Int64Array, offset: int) -> UInt64Array:
         """Return the 8 bytes from each name's offset on, or its last 8, or all that it has and zeros.
 
         Args:
@@ -194,7 +194,7 @@ class _NameReader:
             return self._places[at + offset]
         if offset:
             return self._places[at + offset + np.minimum(left, 0)]
-        words: _Words = self._places[at]
+        words: UInt64Array = self._places[at]
         return words << (np.maximum(-left, 0) * 8).astype(np.uint64)
 
     def _text(self, start: int, end: int) -> str | None:
@@ -207,7 +207,7 @@ class _NameReader:
         return self._known[raw]
 
 
-def _hashes(sizes: _Numbers, words: list[_Words]) -> _Words:
+def _hashes(sizes: Int64Array, words: list[UInt64Array]) -> UInt64Array:
     """Return a hash of each name, which does not depend on the others."""
     hashes = (sizes + 1).astype(np.uint64) * _FACTOR
     least = sizes.min()

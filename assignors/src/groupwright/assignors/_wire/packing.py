@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors._model.arrays import Offsets, PartitionArray
-from groupwright.assignors._wire import primitives as binary
+from groupwright.assignors._model.arrays import Int32Array, Int64Array, Offsets, PartitionArray, UInt64Array
+from groupwright.assignors._wire import primitives
 
 _WORD = 8
 _CHUNK = 2**14  # runs at a time, so that what is computed of them stays in the processor's cache
 
 
-def pack_lists(
+def pack_assignments(
     topics: Sequence[str],
     list_starts: Offsets,
-    run_topics: npt.NDArray[np.int32],
+    run_topics: Int32Array,
     run_starts: Offsets,
     partitions: PartitionArray,
     *,
@@ -37,7 +37,7 @@ def pack_lists(
     Returns:
         The bytes, and where in them each head starts, and, last, the last tail ends.
     """
-    names = [binary.string(topic, "topic") for topic in topics]
+    names = [primitives.string(topic, "topic") for topic in topics]
     words = -(-max(map(len, names), default=0) // _WORD)
     padded = np.frombuffer(b"".join(name.ljust(words * _WORD, b"\0") for name in names), np.uint64)
     name_words = padded.reshape(len(names), words)
@@ -56,29 +56,29 @@ def pack_lists(
         numbers = partitions[run_starts[runs.start] : run_starts[runs.stop]]
         _pack_counted(packed, at[runs] + name_sizes[of], counts[runs], numbers)
     _pack_bytes(packed, bounds[:-1], head)
-    at_any_byte(packed, ">i4")[bounds[:-1] + len(head)] = lists
+    unaligned_view(packed, ">i4")[bounds[:-1] + len(head)] = lists
     _pack_bytes(packed, bounds[1:] - len(tail), tail)
     return packed.data, bounds
 
 
-def _pack_bytes(packed: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], data: bytes) -> None:
+def _pack_bytes(packed: npt.NDArray[np.uint8], at: Int64Array, data: bytes) -> None:
     for offset, byte in enumerate(data):
         packed[at + offset] = byte
 
 
 def _pack_names(
     packed: npt.NDArray[np.uint8],
-    at: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    words: npt.NDArray[np.uint64],
-    topics: npt.NDArray[np.int32],
+    at: Int64Array,
+    sizes: Int64Array,
+    words: UInt64Array,
+    topics: Int32Array,
 ) -> None:
     """Write names in words of 8 bytes.
 
     The last word of a name may reach beyond it, but not beyond the count and the first partition behind, which
     are written later.
     """
-    places = at_any_byte(packed, "u8")
+    places = unaligned_view(packed, "u8")
     for word in range(words.shape[1]):
         reaching = np.flatnonzero(sizes > word * _WORD)
         places[at[reaching] + word * _WORD] = words[topics[reaching], word]
@@ -86,18 +86,18 @@ def _pack_names(
 
 def _pack_counted(
     packed: npt.NDArray[np.uint8],
-    at: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
+    at: Int64Array,
+    counts: Int64Array,
     partitions: PartitionArray,
 ) -> None:
     """Write counts, each followed by so many partitions."""
-    places = at_any_byte(packed, ">i4")
+    places = unaligned_view(packed, ">i4")
     places[at] = counts
     before = np.cumsum(counts) - counts
     places[np.repeat(at + 4 - 4 * before, counts) + 4 * np.arange(partitions.size)] = partitions
 
 
-def at_any_byte(buffer: bytes | npt.NDArray[np.uint8], kind: str) -> npt.NDArray[Any]:
+def unaligned_view(buffer: bytes | npt.NDArray[np.uint8], kind: str) -> npt.NDArray[Any]:
     """Return a view of the buffer in which element i is the number that starts at byte i."""
     dtype = np.dtype(kind)
     return np.ndarray(max(0, len(buffer) - dtype.itemsize + 1), dtype, buffer, strides=(1,))

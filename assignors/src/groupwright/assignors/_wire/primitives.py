@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import NO_PARTITIONS, TopicPartitions
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
 
 NULL_BYTES = b"\xff\xff\xff\xff"
@@ -62,7 +62,7 @@ class Reader:
         """Read an array of STRING."""
         return tuple([self.string(what) for _ in range(self._count(2, what))])
 
-    def topic_partitions(self, what: str) -> TopicPartitions:
+    def topic_partitions(self, what: str) -> PartitionsByTopic:
         """Read an array of a topic and an array of its partitions.
 
         Topics and partitions may come in any order, and more than once: Kafka reads them so.
@@ -72,7 +72,7 @@ class Reader:
             numbers = gathered.setdefault(self.string(what), [])
             run = self._sized(4, what, unit=4)
             numbers.extend(struct.unpack(f">{len(run) // 4}i", run))
-        return TopicPartitions.of_ints(gathered) if gathered else NO_PARTITIONS
+        return PartitionsByTopic.of_ints(gathered) if gathered else NO_PARTITIONS
 
     def skip(self, known: bytes) -> bool:
         """Go past the bytes given, if they come next."""
@@ -177,7 +177,7 @@ def strings(texts: Sequence[str], what: str) -> bytes:
     return int32(len(texts), what) + b"".join(string(text, what) for text in sorted_names(texts))
 
 
-def topic_partitions(partitions: TopicPartitions) -> bytes:
+def topic_partitions(partitions: PartitionsByTopic) -> bytes:
     """Write an array of a topic and an array of its partitions, in order."""
     listed = partitions.as_tuples()
     runs = (

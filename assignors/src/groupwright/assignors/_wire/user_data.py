@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from groupwright.assignors._model.group import NO_GENERATION
-from groupwright.assignors._model.partitions import NO_PARTITIONS, TopicPartitions
-from groupwright.assignors._wire import primitives as binary
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._wire import primitives
 from groupwright.assignors.errors import MalformedBytesError
 
 
@@ -16,7 +16,7 @@ class Owned(NamedTuple):
         generation: The generation in which it got them; -1 if it does not say.
     """
 
-    partitions: TopicPartitions = NO_PARTITIONS
+    partitions: PartitionsByTopic = NO_PARTITIONS
     generation: int = NO_GENERATION
 
 
@@ -26,7 +26,7 @@ def encode_owned(owned: Owned) -> bytes:
     Raises:
         InvalidInputError: A topic's name is too long, or the generation has more than 32 bits.
     """
-    return binary.topic_partitions(owned.partitions) + encode_generation(owned.generation)
+    return primitives.topic_partitions(owned.partitions) + encode_generation(owned.generation)
 
 
 def encode_generation(generation: int) -> bytes:
@@ -35,12 +35,12 @@ def encode_generation(generation: int) -> bytes:
     Raises:
         InvalidInputError: It has more than 32 bits.
     """
-    return binary.int32(generation, "generation")
+    return primitives.int32(generation, "generation")
 
 
 def decode_generation(data: bytes | None) -> int:
     """Return the generation that user data of `cooperative-sticky` says, or -1 if it says none."""
     try:
-        return binary.Reader(data or b"", "user data").int32("generation")
+        return primitives.Reader(data or b"", "user data").int32("generation")
     except MalformedBytesError:
         return NO_GENERATION

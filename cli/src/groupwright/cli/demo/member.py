@@ -32,6 +32,7 @@ from groupwright.cli.demo.reports import (
     encode,
 )
 from groupwright.consumer import Consumer, Outcome, Rebalance
+from groupwright.core import RebalanceListener
 from groupwright.instrumentation import instrument
 
 Partitions = Mapping[str, Sequence[int]]
@@ -93,16 +94,13 @@ class ReportPipe:
             line = line[os.write(self._descriptor, line) :]
 
 
-class RebalanceReporter:
+class RebalanceReporter(RebalanceListener):
     """A listener of the consumer that reports what it hears."""
 
     def __init__(self, reports: ReportPipe, topic: str) -> None:
         """Report the partitions of the one topic."""
         self._reports = reports
         self._topic = topic
-
-    def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
-        """Wait for `rebalanced`, which tells all that is owned then."""
 
     def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:  # noqa: ARG002 - a Listener's
         """Report partitions that were given up."""

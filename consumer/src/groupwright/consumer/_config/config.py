@@ -18,23 +18,17 @@ from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unse
 from groupwright.consumer._protocol.subscription import read_pattern
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.configuration import STRATEGY, parse_boolean, parse_integer, public_settings
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
 
-_STRATEGY = "partition.assignment.strategy"
-_OURS = (_STRATEGY, "on_commit")
-_BROKER_DECIDES = (_STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
+_OURS = (STRATEGY, "on_commit")
+_BROKER_DECIDES = (STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
 
-_NUMBER = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9]\d*))")
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
-_SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
-"""Keys whose values are secrets, or may have one in them."""
-
-_TRUE = frozenset({"true", "t", "1"})
-_FALSE = frozenset({"false", "f", "0"})
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _LOOK_UPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _NEVER_MS = 2_147_483_647
@@ -64,7 +58,7 @@ class _Reader:
 
     def number(self, key: str, default: int) -> int:
         value = self._config.get(key, default)
-        number = _whole(value)
+        number = parse_integer(value)
         if number is None:
             raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
         least, most = SETTINGS[key].limits or (number, number)
@@ -77,22 +71,10 @@ class _Reader:
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self._config.get(key, default)
-        word = str(value).lower()
-        if word not in _TRUE | _FALSE:
+        flag = parse_boolean(value)
+        if flag is None:
             raise ConfigurationError(f"{key} takes true or false, not {value!r}")
-        return word in _TRUE
-
-
-def _whole(value: object) -> int | None:
-    """Return a number as librdkafka reads it (C's strtol): 6000.5 is 6000, 0x10 is 16, 010 is 8; None for no number."""
-    if isinstance(value, float):
-        return int(value) if math.isfinite(value) else None
-    found = _NUMBER.match(str(value))
-    if found is None:
-        return None
-    sign, hexadecimal, octal, decimal = found.groups()
-    digits, base = next((text, base) for text, base in ((hexadecimal, 16), (octal, 8), (decimal, 10)) if text)
-    return int(sign + digits, base)
+        return flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +132,7 @@ def is_broker_assigned(config: Mapping[str, Any]) -> bool:
 
 def _instead(key: str) -> str:
     """Say what to do about a key that has no place where the broker assigns."""
-    if key == _STRATEGY:
+    if key == STRATEGY:
         return (
             "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, for an "
             "assignor of your choice, leave group.protocol out"
@@ -190,7 +172,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     if not broker_assigned:
         from groupwright.consumer._config.strategy import DEFAULT_STRATEGY, read_strategy  # noqa: PLC0415 - as above
 
-        assignors = read_strategy(config.get(_STRATEGY, DEFAULT_STRATEGY))
+        assignors = read_strategy(config.get(STRATEGY, DEFAULT_STRATEGY))
     return ConsumerConfig(
         native=written if broker_assigned else _native(written, security),
         network=NetworkConfig(
@@ -215,26 +197,12 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         on_commit=None if on_commit is _no_callback else on_commit,
         ignored_topics=_ignored_topics(reader),
         broker_assigned=broker_assigned,
-        settings=_settings(config),
+        settings=public_settings(config),
     )
 
 
 def _no_callback() -> None:
     """Stand for a callback that was not given."""
-
-
-def _settings(config: Mapping[Any, Any]) -> Mapping[str, object]:
-    """Return what may be shown of a flattened configuration; assignors by their names."""
-    shown = {
-        key: value
-        for key, value in config.items()
-        if isinstance(key, str) and isinstance(value, (str, int, float)) and not _SECRET.search(key)
-    }
-    strategy = config.get(_STRATEGY)
-    if strategy is not None and _STRATEGY not in shown:
-        given = strategy if isinstance(strategy, (list, tuple)) else [strategy]
-        shown[_STRATEGY] = ",".join(str(getattr(each, "name", each)) for each in given)
-    return shown
 
 
 def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:

@@ -1,91 +1,69 @@
-"""What the group's leader can tell of a plan that it has made: moves, evenness, and who came and went.
+"""Assignment statistics of the group's leader: partitions moved, imbalance, members joined and left.
 
-An eager member claims nothing when it joins. So the plan that this leader made for the generation before, if it did,
-says who had what; without either nothing counts as moved.
+Eager members claim no partitions when they join. The previous owners are then those of this leader's own assignment in
+the previous generation; if there was none, no partition counts as moved.
+
+Only a member that leads imports this module, since it imports numpy.
 """
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from groupwright.assignors import Assignment, Assignor, AssignorError, Group, measure
+from groupwright.assignors import Assignment, Group, evaluate
 from groupwright.consumer._protocol.rebalance import Leadership
 
-_LARGEST = 500_000
-"""Partitions, and pairs of members and topics, that are looked at: at most some 0.1 s before SyncGroup is sent."""
+_MAX_SIZE = 500_000
+"""Limit on partitions plus (member, topic) pairs of a group that is evaluated, which takes up to about 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousAssignment:
-    """A plan that was made here, and for which generation."""
+    """An assignment that this member made as the leader.
+
+    Attributes:
+        generation: The generation that it was made for.
+        members: The ids of the group's members.
+        assignment: The assignment.
+    """
 
     generation: int
     members: frozenset[str]
     assignment: Assignment
 
 
-class MeasuredAssignor(Assignor):
-    """An assignor whose plan is weighed as soon as it is made, on the assignor's own thread."""
+def evaluate_assignment(
+    group: Group, assignment: Assignment, previous: PreviousAssignment | None
+) -> Leadership | None:
+    """Return the quality of an assignment, or None if the group is too large to evaluate.
 
-    def __init__(
-        self,
-        assignor: Assignor,
-        before: PreviousAssignment | None,
-        log: logging.LoggerAdapter[logging.Logger],
-    ) -> None:
-        """Run `assignor`; `before` is the plan of the generation before, if that was made here."""
-        self.name = assignor.name
-        self.protocols = assignor.protocols
-        self.leadership: Leadership | None = None
-        """None until a plan is made, and of a group that is too large."""
-        self.assignment: Assignment | None = None
-        self._assignor = assignor
-        self._before = before
-        self._log = log
-
-    def assign(self, group: Group) -> Assignment:
-        """Return the plan, unchanged."""
-        plan = self._assignor.assign(group)
-        if not isinstance(plan, Assignment):
-            plan = Assignment(plan, members=[member.id for member in group.members])
-        self.assignment = plan
-        try:
-            self.leadership = self._weigh(group, plan)
-        except AssignorError:
-            pass  # it is no assignment of this group, which is about to be said to the application
-        except Exception:  # noqa: BLE001 - the group must get its plan
-            self._log.exception(
-                "the plan of the assignor %r could not be weighed; going on without it", self.name
-            )
-        return plan
-
-    def _weigh(self, group: Group, plan: Assignment) -> Leadership | None:
-        if len(group.members) * len(group.topics) + _partitions(group) > _LARGEST:
-            return None
-        claimed = any(member.owned for member in group.members)
-        measures = measure(group, plan, None if claimed or self._before is None else self._before.assignment)
-        return Leadership(
-            members=len(group.members),
-            moved=measures.moved,
-            moves_needed=measures.best_moved,
-            imbalance=max(0, measures.imbalance - measures.best_imbalance),
-        )
-
-
-def change_of_members(before: PreviousAssignment | None, members: Iterable[str]) -> str | None:
-    """Say who came and went since the plan of the generation before; None where that is not known, or nobody."""
-    if before is None:
+    Args:
+        group: The group.
+        assignment: Its assignment, checked already.
+        previous: The assignment of the previous generation, if this member made it. It counts only where no member
+            claims any partitions.
+    """
+    partitions = sum(topic.partitions for topic in group.topics.values())
+    if len(group.members) * len(group.topics) + partitions > _MAX_SIZE:
         return None
-    old, new = before.members, frozenset(members)
-    parts = [
-        f"{_count(names)} {verb}" for verb, names in (("joined", new - old), ("left", old - new)) if names
-    ]
+    has_claims = any(member.owned for member in group.members)
+    before = None if has_claims or previous is None else previous.assignment
+    quality = evaluate(group, assignment, before, is_checked=True)
+    return Leadership(
+        members=len(group.members),
+        moved=quality.moves,
+        moves_needed=quality.min_moves,
+        imbalance=max(0, quality.imbalance - quality.min_imbalance),
+    )
+
+
+def change_of_members(previous: PreviousAssignment | None, members: Iterable[str]) -> str | None:
+    """Describe which members joined and left since the previous generation; None if none did, or that is unknown."""
+    if previous is None:
+        return None
+    old, new = previous.members, frozenset(members)
+    parts = [f"{_count(ids)} {verb}" for verb, ids in (("joined", new - old), ("left", old - new)) if ids]
     return " and ".join(parts) or None
 
 
-def _count(names: frozenset[str]) -> str:
-    return "a member" if len(names) == 1 else f"{len(names)} members"
-
-
-def _partitions(group: Group) -> int:
-    return sum(topic.partitions for topic in group.topics.values())
+def _count(ids: frozenset[str]) -> str:
+    return "a member" if len(ids) == 1 else f"{len(ids)} members"

@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from groupwright.assignors import Assignor, TopicPartitions
+from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox
@@ -80,7 +80,7 @@ class Driver:
         self._requests: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             act.FindCoordinator: self._look_up,
             act.SendJoinGroup: self._join,
-            act.PerformAssignment: self._plan,
+            act.PerformAssignment: self._perform_assignment,
             act.FetchMetadata: self._fetch_topics,
             act.SendSyncGroup: self._sync,
             act.FetchOffsets: self._fetch_offsets,
@@ -203,7 +203,7 @@ class Driver:
                 self._network.spawn(self._guarded(self._requests[type(action)], action))
 
     def _notify_assignor(self, action: act.NotifyAssignor) -> None:
-        assignment = TopicPartitions.of_ints(action.assignment)
+        assignment = PartitionsByTopic.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
         except Exception:  # noqa: BLE001 - a user's code; the membership goes on
@@ -293,10 +293,10 @@ class Driver:
             self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
             self._feed(self._membership.joined, action.attempt, answer)
 
-    async def _plan(self, action: act.PerformAssignment) -> None:
+    async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership
         try:
-            plan = await self._leader.plan(
+            assignment = await self._leader.perform_assignment(
                 action.protocol,
                 action.members,
                 lambda: member.awaits(action.attempt),
@@ -310,10 +310,14 @@ class Driver:
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
             self._feed(member.assignment_failed, action.attempt, ErrorCode.NONE, detail)
         else:
-            if plan is not None:
-                self._feed(member.on_leader_elected, action.attempt, plan.leadership, plan.change)
+            if assignment is not None:
+                self._feed(member.on_leader_elected, action.attempt, assignment.change)
                 self._feed(
-                    member.assignment_computed, action.attempt, plan.assignments, plan.asked, plan.topics
+                    member.assignment_computed,
+                    action.attempt,
+                    assignment.assignments,
+                    assignment.subscribed,
+                    assignment.topics,
                 )
 
     async def _fetch_topics(self, action: act.FetchMetadata) -> None:
@@ -338,6 +342,11 @@ class Driver:
             self._feed(self._membership.disconnected, action.attempt)
         else:
             self._log.debug("SyncGroup answered: error %d", answer.error)
+            if answer.error == ErrorCode.NONE:
+                # Not before SyncGroup: the whole group would wait for the leader's statistics.
+                leadership = await self._leader.evaluate(action.identity.generation)
+                if leadership is not None:
+                    self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
             self._feed(self._membership.synced, action.attempt, answer)
 
     async def _fetch_offsets(self, action: act.FetchOffsets) -> None:

@@ -1,47 +1,51 @@
-"""The leader's work between JoinGroup and SyncGroup: fresh metadata, then the assignor.
+"""The leader's work between JoinGroup and SyncGroup: decode subscriptions, fetch metadata, run the assignor, encode.
 
-The assignor runs on a thread of its own, so that heartbeats go on however long it takes: elsewhere, leaders have
-been expelled from their groups while they were still assigning. That thread also imports numpy, which a member that never
-leads does without.
+Decoding and assigning run on a thread of their own, so that heartbeats continue however long an assignor takes.
+That thread also imports numpy, which a member that never leads does not need.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from groupwright.assignors import Assignor, AssignorError, JoinedMember
+from groupwright import assignors as assigning
+from groupwright.assignors import Assignor, AssignorError, CooperativeStickyAssignor, JoinedMember
 from groupwright.consumer._coordinator.fork_safety import not_while_forking
 from groupwright.consumer._network.connections import AccessError, Network
 from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
 from groupwright.consumer._protocol.rebalance import Leadership
 
 if TYPE_CHECKING:
+    from groupwright.assignors import Assignment, Group, Member
     from groupwright.consumer._coordinator.assignment_stats import PreviousAssignment
-    from groupwright.consumer._coordinator.planning import Planned
 
 _Result = TypeVar("_Result")
 
-_PAUSE = 0.1  # seconds between two tries to fetch metadata
+_RETRY_INTERVAL = 0.1  # seconds between two attempts to fetch metadata
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """A plan, and what it was made from."""
+    """An assignment of the whole group, ready for SyncGroup.
+
+    Attributes:
+        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps the one that it has.
+        subscribed: All topics that members subscribe to.
+        topics: The metadata that the assignment is based on.
+        change: The members that joined and left since the previous generation, in words; None if that is unknown.
+    """
 
     assignments: Mapping[str, bytes]
-    asked: frozenset[str]
-    """All topics that members subscribe to."""
+    subscribed: frozenset[str]
     topics: MetadataResponse
-    leadership: Leadership | None = None
     change: str | None = None
-    """How the group's members have changed, in words, where that is known."""
 
 
 class Leader:
-    """Makes plans for a group, on the network's loop."""
+    """Assigns partitions for a group that this member leads. All methods run on the network's loop."""
 
     def __init__(
         self,
@@ -51,88 +55,126 @@ class Leader:
         *,
         cooperative: bool = False,
     ) -> None:
-        """Lead with the assignors that this member has offered."""
+        """Create a leader that has not assigned anything yet.
+
+        Args:
+            network: Fetches the metadata.
+            assignors: The assignors that this member offers, by name.
+            log: The log of the group.
+            cooperative: Whether the group rebalances cooperatively (KIP-429).
+        """
         self._network = network
         self._assignors = assignors
         self._log = log
         self._cooperative = cooperative
-        self._made: PreviousAssignment | None = None
+        self._previous: PreviousAssignment | None = None
+        self._unevaluated: tuple[int, Callable[[], Leadership | None]] | None = None
 
-    async def plan(
+    async def perform_assignment(
         self,
         protocol: str,
-        members: tuple[JoinedMember, ...],
-        wanted: Callable[[], bool],
+        joined: tuple[JoinedMember, ...],
+        is_wanted: Callable[[], bool],
         *,
         generation: int = -1,
         skip: bool = False,
     ) -> GroupAssignment | None:
-        """Return each member's assignment for this generation, or None once the plan is no longer `wanted`.
+        """Turn the members in JoinGroup's response into the assignments in SyncGroup's request.
 
-        Topics that this client may not see are left out, with a warning.
-        With `skip` the group keeps the plan that it has, and only its topics are looked at (KIP-814).
+        Topics that this client is not authorized to describe are left out, with a warning.
+
+        Args:
+            protocol: The assignor that the coordinator chose.
+            joined: The members in JoinGroup's response.
+            is_wanted: Whether the assignment is still wanted; asked before each attempt to fetch metadata.
+            generation: The generation that the assignment is for.
+            skip: Whether the group keeps its assignment, so that only the metadata is needed (KIP-814).
+
+        Returns:
+            The assignment, or None if it is no longer wanted.
 
         Raises:
-            Exception: whatever the assignor raised; `AssignorError` if its result is no assignment, or if this
-                member does not have the assignor that was chosen.
+            Exception: An exception of the assignor; `AssignorError` if its result is not an assignment of the group,
+                or if this member does not have the assignor; `MalformedBytesError` if a subscription cannot be decoded.
         """
         assignor = self._assignors.get(protocol)
         if assignor is None:
             known = ", ".join(map(repr, self._assignors))
             message = f"the coordinator chose {protocol!r}, which this member does not have (it has {known})"
             raise AssignorError(message)
-        asked = await self._in_thread(lambda: _read_topics(members))
-        topics = await self._fetch_topics(asked, wanted)
+
+        members, subscribed = await self._in_thread(lambda: _decode(joined))
+        topics = await self._fetch_topics(subscribed, is_wanted)
         if topics is None:
             return None
         if skip:
-            return GroupAssignment({}, asked, topics)
-        before = self._made if self._made is not None and self._made.generation == generation - 1 else None
+            return GroupAssignment({}, subscribed, topics)
+
+        must_withhold = self._cooperative and not isinstance(assignor, CooperativeStickyAssignor)
+
+        def assign_and_encode() -> "tuple[Group, Assignment, dict[str, bytes]]":
+            group, assignment = assigning.assign_members(
+                assignor, members, topics.topics, cooperative=must_withhold
+            )
+            return group, assignment, assigning.encode_assignments(assignment)
+
         started = time.monotonic()
-        assigned = await self._in_thread(lambda: self._make(assignor, members, topics, generation, before))
-        took = time.monotonic() - started
+        group, assignment, encoded = await self._in_thread(assign_and_encode)
         self._log.info(
             "assigned %d topics to %d members by %r in %.3f s",
             len(topics.topics),
-            len(assigned.assignments),
+            len(encoded),
             protocol,
-            took,
+            time.monotonic() - started,
         )
-        if assigned.made is not None:
-            self._made = assigned.made
-        return GroupAssignment(assigned.assignments, asked, topics, assigned.leadership, assigned.change)
+        change = self._record(generation, group, assignment)
+        return GroupAssignment(encoded, subscribed, topics, change)
 
-    def _make(
-        self,
-        assignor: Assignor,
-        members: tuple[JoinedMember, ...],
-        topics: MetadataResponse,
-        generation: int,
-        before: "PreviousAssignment | None",
-    ) -> "Planned":
-        from groupwright.consumer._coordinator.planning import make_plan  # noqa: PLC0415 - only leaders need numpy
+    def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
+        """Remember the assignment for `evaluate` and for the next generation; return what `change_of_members` does."""
+        from groupwright.consumer._coordinator import assignment_stats as stats  # noqa: PLC0415 - imports numpy
 
-        return make_plan(
-            assignor, members, topics.topics, generation, before, self._log, cooperative=self._cooperative
-        )
+        previous = self._previous
+        if previous is not None and previous.generation != generation - 1:
+            previous = None
+        self._unevaluated = generation, lambda: stats.evaluate_assignment(group, assignment, previous)
+        self._previous = stats.PreviousAssignment(generation, frozenset(assignment), assignment)
+        return stats.change_of_members(previous, assignment)
+
+    async def evaluate(self, generation: int) -> Leadership | None:
+        """Evaluate the assignment of this generation: how many partitions it moves, and how balanced it is.
+
+        This solves a minimum-cost flow, so it must not run before SyncGroup has been sent: the group waits for that.
+
+        Returns:
+            The quality, or None if this member did not make the assignment or has evaluated it already, the group is too large, or the evaluation failed.
+        """
+        unevaluated, self._unevaluated = self._unevaluated, None
+        if unevaluated is None or unevaluated[0] != generation:
+            return None
+        try:
+            return await self._in_thread(unevaluated[1])
+        except Exception:  # noqa: BLE001 - the member needs its assignment more than the group's metrics
+            self._log.exception("the quality of the assignment could not be evaluated; continuing without it")
+            return None
 
     async def _fetch_topics(
-        self, asked: frozenset[str], wanted: Callable[[], bool]
+        self, subscribed: frozenset[str], is_wanted: Callable[[], bool]
     ) -> MetadataResponse | None:
-        """Fetch fresh metadata of every topic that a member subscribes to."""
-        while wanted():
+        """Fetch fresh metadata of all subscribed topics; None if it is no longer wanted."""
+        while is_wanted():
             try:
-                topics = await self._network.fetch_topics(asked)
+                topics = await self._network.fetch_topics(subscribed)
             except AccessError:
                 raise
             except DisconnectedError as error:
-                self._log.warning("the topics' metadata had no answer: %s", error)
-                await self._network.sleep(_PAUSE)
+                self._log.warning("the topics' metadata could not be fetched, retrying: %s", error)
+                await self._network.sleep(_RETRY_INTERVAL)
                 continue
             if topics.refused:
                 self._log.warning(
-                    "this member leads the group, and may not see the topics %s that members subscribe to: nobody is "
-                    "assigned their partitions. Allow its principal to DESCRIBE them",
+                    "this member leads the group, and may not see the topics %s that members subscribe to: their "
+                    "partitions stay unassigned. Allow its principal to DESCRIBE them",
                     ", ".join(map(repr, sorted(topics.refused))),
                 )
             return topics
@@ -144,9 +186,9 @@ class Leader:
         def run() -> None:
             try:
                 result = work()
-            except Exception as error:  # noqa: BLE001 - it is raised again, on the loop
+            except Exception as error:  # noqa: BLE001 - raised again on the loop
                 self._network.call_soon(future.failure, error)
-            except BaseException as error:  # noqa: BLE001 - sys.exit() in an assignor ends no loop
+            except BaseException as error:  # noqa: BLE001 - sys.exit() in an assignor must not end the thread silently
                 self._network.call_soon(future.failure, AssignorError(f"it raised {error!r}"))
             else:
                 self._network.call_soon(future.success, result)
@@ -156,9 +198,11 @@ class Leader:
         return result
 
 
-def _read_topics(members: tuple[JoinedMember, ...]) -> frozenset[str]:
-    """Return all topics that members subscribe to. The first call imports what a plan takes; for the assignor's thread."""
+def _decode(joined: Sequence[JoinedMember]) -> "tuple[list[Member], frozenset[str]]":
+    """Return the members, and all topics that they subscribe to. The first call imports numpy."""
     with not_while_forking():
-        from groupwright.consumer._coordinator.planning import subscribed_topics  # noqa: PLC0415 - only leaders need numpy
+        from groupwright.consumer._coordinator import assignment_stats  # noqa: F401, PLC0415 - imports numpy
 
-    return subscribed_topics(members)
+        decode = assigning.decode_members
+    members = decode(joined)
+    return members, assigning.subscribed_topics(members)

@@ -373,6 +373,7 @@ class AssignmentApplier:
             kind=self._kind,
             partitions_before=timeline.before,
             leadership=timeline.leadership,
+            trigger=timeline.trigger,
         )
         self._log.info(
             "rebalance %s in %.3f s: generation %d, %d partitions (%s)",

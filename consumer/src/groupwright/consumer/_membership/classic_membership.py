@@ -27,7 +27,7 @@ from groupwright.consumer._membership.librdkafka_stats import complete
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.offset_tracker import OffsetTracker, check_partitions
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
-from groupwright.consumer._membership.snapshot import MembershipSnapshot, snapshot_of
+from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
@@ -48,6 +48,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.rebalance import Kind
 from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
 from groupwright.consumer.errors import ConsumerError
+from groupwright.core import MembershipSnapshot
 
 _STOP_TIMEOUT = 2.0
 _EAGER = (

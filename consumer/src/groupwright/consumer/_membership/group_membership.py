@@ -7,9 +7,9 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.callbacks import RebalanceCallback
-from groupwright.consumer._membership.snapshot import MembershipSnapshot
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Listeners
+from groupwright.core import MembershipSnapshot
 
 Native = confluent_kafka.Consumer
 """The methods of librdkafka's handle, to be called with a consumer: those of its class are overridden."""

@@ -9,7 +9,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.broker_rebalances import BrokerRebalances, Moment, by_topic
 from groupwright.consumer._membership.callbacks import (
     Failures,
     RebalanceCallback,
@@ -18,22 +17,14 @@ from groupwright.consumer._membership.callbacks import (
 )
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
-from groupwright.consumer._membership.snapshot import MembershipSnapshot
-from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
-from groupwright.consumer._protocol.rebalance import Listeners, Rebalance
+from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.consumer.errors import ConsumerError
-
-_REFUSALS = frozenset(
-    {
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_MAX_SIZE_REACHED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.UNRELEASED_INSTANCE_ID,
-        KafkaError.UNSUPPORTED_ASSIGNOR,
-    }
-)
-"""What a coordinator answers to a member that it does not take."""
+from groupwright.core import Kind, MembershipSnapshot, Rebalance, by_topic
+from groupwright.core.configuration import Configuration
+from groupwright.core.group_metadata import GroupMetadata
+from groupwright.core.membership_errors import ErrorKind, classify
+from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
 
 
 class LibrdkafkaMembership:
@@ -54,9 +45,14 @@ class LibrdkafkaMembership:
         self._interceptors = interceptors
         self._config = config
         network = config.network
-        assignor = str(config.native.get("group.remote.assignor") or "consumer")
-        self._rebalances = BrokerRebalances(network.group_id, network.client_id, assignor)
-        self._fenced = self._silences = 0
+        self._rebalances = RebalanceTracker(
+            network.group_id,
+            network.client_id,
+            Kind.CONSUMER,
+            Configuration(config.native).protocol,
+            CONSUMER_SETTLE,
+        )
+        self._fenced = self._poll_timeouts = 0
         self._paused: frozenset[TopicPartitionKey] = frozenset()
 
     # --- Running ------------------------------------------------------------------------------------
@@ -83,7 +79,7 @@ class LibrdkafkaMembership:
         return MembershipSnapshot(
             state="unjoined" if self._guard.closed else None,
             fenced=self._fenced,
-            max_poll_exceeded=self._silences,
+            max_poll_exceeded=self._poll_timeouts,
             poll_seconds=self._guard.inside_seconds,
             max_poll_interval=self._config.timing.max_poll_interval,
         )
@@ -121,13 +117,13 @@ class LibrdkafkaMembership:
 
     def on_native_error(self, error: KafkaError) -> None:
         """Note what an error says about the membership; librdkafka hands it out by poll, or by ``error_cb``."""
-        code = _cause(error)
-        if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
-            self._silences += 1
-        elif code == KafkaError.FENCED_INSTANCE_ID:
-            self._fenced = 1  # it is final, and told of again and again
-        if code == KafkaError.FENCED_INSTANCE_ID or code in _REFUSALS:
-            text = f"{KafkaError(code).name()}: {error.str()}"
+        found = classify(error.code(), error.str(), _describe)
+        if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
+            self._poll_timeouts += 1
+        elif found.kind is ErrorKind.FENCED:
+            self._fenced = 1
+        if found.kind in {ErrorKind.FENCED, ErrorKind.REJECTED}:
+            text = f"{KafkaError(found.code).name()}: {error.str()}"
             self._notify(self._rebalances.failed(text, time.monotonic(), time.time()))
 
     def _noticing(self, callback: Callable[..., object]) -> Callable[..., object]:
@@ -164,7 +160,9 @@ class LibrdkafkaMembership:
             # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
             on_lost=self._notified("lost", on_lost or on_revoke),
         )
-        self._notify(self._rebalances.subscribed(time.monotonic()) if topics else self._rebalances.leaving())
+        self._notify(
+            self._rebalances.subscribed(topics, time.monotonic()) if topics else self._rebalances.leaving()
+        )
 
     def enforce_rebalance(self, reason: str) -> None:  # noqa: ARG002 - the protocol's
         """Refuse: the broker decides when the group rebalances."""
@@ -301,7 +299,7 @@ class LibrdkafkaMembership:
     ) -> Callable[[Any, list[TopicPartition]], None]:
         def call(consumer: Any, partitions: list[TopicPartition]) -> None:
             given = [(partition.topic, partition.partition) for partition in partitions]
-            identity = group_metadata.decode(Native.consumer_group_metadata(consumer))
+            member = GroupMetadata.decode(Native.consumer_group_metadata(consumer))
             began = time.monotonic()
             if callback is not None:
                 self.in_callback = True
@@ -312,21 +310,21 @@ class LibrdkafkaMembership:
                 finally:
                     self.in_callback = False
             ended = began if callback is None else time.monotonic()
-            moment = Moment(began, ended, time.time(), identity)
-            self._operated(what, given, moment)
+            times = CallbackTime(began, ended, time.time(), member.generation, member.member_id)
+            self._on_callback(what, given, times)
 
         return call
 
-    def _operated(self, what: str, partitions: list[TopicPartitionKey], moment: Moment) -> None:
-        """Tell of a callback that has run, and of the rebalances that it shows to have ended."""
-        seconds = moment.ended - moment.began
+    def _on_callback(self, what: str, partitions: list[TopicPartitionKey], callback: CallbackTime) -> None:
+        """Report a callback that has run, and the rebalances that ended with it."""
+        seconds = callback.ended - callback.began
         if what == "assigned":
             self.listeners.notify("partitions_assigned", by_topic(partitions), seconds)
-            self._rebalances.assigned(partitions, moment)
-            self._guard.wake()  # so that the end is told when it has settled
+            self._notify(self._rebalances.assigned(partitions, callback))
+            self._guard.wake()  # so that the end is reported when it has settled
         else:
-            # First the rebalance that this one ends: it was before.
-            self._notify(self._rebalances.revoked(partitions, moment, lost=what == "lost"))
+            # The rebalance that this one ends comes first: it was before.
+            self._notify(self._rebalances.revoked(partitions, callback, lost=what == "lost"))
             self.listeners.notify(f"partitions_{what}", by_topic(partitions), seconds)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
@@ -337,13 +335,8 @@ class LibrdkafkaMembership:
             self._config.on_commit(error, partitions)
 
 
-def _cause(error: KafkaError) -> int:
-    """Return an error's code; librdkafka hands out a fatal one as such, and says why in words alone."""
-    if error.code() != KafkaError._FATAL:  # noqa: SLF001 - librdkafka's public code
-        return error.code()
-    words = error.str()
-    known = (KafkaError.FENCED_INSTANCE_ID, *_REFUSALS)
-    return next((code for code in known if KafkaError(code).str() in words), error.code())
+def _describe(code: int) -> str:
+    return KafkaError(code).str()
 
 
 def _stored(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

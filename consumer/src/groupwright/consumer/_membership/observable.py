@@ -6,8 +6,7 @@ from time import monotonic
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import GroupMembership
-from groupwright.consumer._membership.snapshot import MembershipSnapshot
-from groupwright.consumer._protocol.rebalance import Listener
+from groupwright.core import MembershipSnapshot, RebalanceListener
 
 
 class Observable:
@@ -43,11 +42,11 @@ class Observable:
         """The membership at this moment; no poll waits for the answer."""
         return self._member.snapshot
 
-    def add_listener(self, listener: Listener) -> None:
-        """Tell `listener` of every rebalance, on the thread that polls; of commits too, if it has ``commit_ended``."""
+    def add_listener(self, listener: RebalanceListener) -> None:
+        """Tell `listener` of every rebalance, and every commit, on the thread that polls."""
         self._member.listeners.append(listener)
 
-    def remove_listener(self, listener: Listener) -> None:
+    def remove_listener(self, listener: RebalanceListener) -> None:
         """Tell `listener` nothing more; nothing happens if it was not added."""
         kept = [added for added in self._member.listeners if added is not listener]
         self._member.listeners[:] = kept

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from groupwright.assignors import (
     Assignor,
+    PartitionsByTopic,
     Subscription,
-    TopicPartitions,
     decode_assignment,
     encode_subscription,
 )
@@ -27,7 +27,7 @@ def subscription_encoder(
             return None
 
     def encode(topics: tuple[str, ...], owned: Partitions, generation: int) -> tuple[tuple[str, bytes], ...]:
-        claims = TopicPartitions.of_ints(owned)
+        claims = PartitionsByTopic.of_ints(owned)
         return tuple(
             (
                 name,

@@ -329,12 +329,18 @@ class Membership(Rounds):
                 self._enter_generation(answer, now)
         return self._advance(now)
 
-    def on_leader_elected(
-        self, attempt: int, leadership: Leadership | None, change: str | None, now: float
-    ) -> list[act.Action]:
-        """Note what this member knows of the plan that it has just made, and how the group's members have changed."""
+    def on_leader_elected(self, attempt: int, change: str | None, now: float) -> list[act.Action]:
+        """Record which members joined and left, which only the leader knows."""
         if self._is_waiting_for(Step.PLAN, attempt):
-            self._timeline_at(now).on_leader_elected(leadership, change)
+            self._timeline_at(now).on_leader_elected(change)
+        return self._advance(now)
+
+    def assignment_evaluated(
+        self, attempt: int, leadership: Leadership, now: float
+    ) -> list[act.Action]:
+        """Record the quality of the assignment that this member made as the leader."""
+        if self._is_waiting_for(Step.SYNC, attempt):
+            self._timeline_at(now).assignment_evaluated(leadership)
         return self._advance(now)
 
     def assignment_computed(

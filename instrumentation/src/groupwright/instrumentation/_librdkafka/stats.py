@@ -3,8 +3,8 @@
 import threading
 from dataclasses import replace
 
+from groupwright.core import MembershipSnapshot
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
-from groupwright.instrumentation.interfaces import MembershipSnapshot
 
 
 class NativeMembership:

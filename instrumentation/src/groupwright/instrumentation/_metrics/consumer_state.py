@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from groupwright.instrumentation.interfaces import Leadership, Partitions
+from groupwright.core import Leadership, Partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,6 @@
 """The labels of all metrics, their values, and the histograms' buckets: each explained once."""
 
-FAILED = "failed"
-OUTCOMES = ("completed", "lost", FAILED)
-PHASES = ("revoke", "join", "sync", "join_and_sync", "assign")
 CALLBACKS = ("assign", "revoke", "lost")
-KINDS = ("eager", "cooperative", "consumer")
 STATES = ("unjoined", "preparing_rebalance", "completing_rebalance", "stable")
 REQUESTS = (
     "find_coordinator",
@@ -15,7 +11,7 @@ REQUESTS = (
     "offset_fetch",
     "leave_group",
 )
-EVENT_OUTCOMES = ("sent", "dropped", FAILED)
+EVENT_OUTCOMES = ("sent", "dropped", "failed")
 
 LABELS = {
     "group": "the consumer's `group.id`",

@@ -7,13 +7,13 @@ the client was made; `Growth` tells how much it has grown.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from groupwright.core import MembershipSnapshot
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import Standing
 from groupwright.instrumentation._metrics.labels import STATES
 from groupwright.instrumentation._metrics.spec import Kind, Spec
-from groupwright.instrumentation.interfaces import MembershipSnapshot
 
 
 class Reading(NamedTuple):

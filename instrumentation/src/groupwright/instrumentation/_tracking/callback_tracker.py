@@ -1,61 +1,46 @@
 """What is learnt of one plain consumer: its callbacks and calls go in, and listeners hear of rebalances and commits.
 
 It knows no client: `observed` and `observed_aio` tell it what happens to theirs. What fails in here never reaches the
-application: listeners that want to hear of it have a method ``observation_failed``.
+application: it goes to `Signals.failed`.
 """
 
 import math
-import struct
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError
 
+from groupwright.core import Kind, MembershipSnapshot, Rebalance, RebalanceListener, by_topic
+from groupwright.core.configuration import Configuration, public_settings
+from groupwright.core.group_metadata import GroupMetadata
+from groupwright.core.membership_errors import ErrorKind, classify
+from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
 from groupwright.instrumentation._librdkafka.callbacks import Signals
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._librdkafka.stats import NativeMembership
-from groupwright.instrumentation._tracking.rebalance_tracker import (
-    CONSUMER,
-    Cycles,
-    Moment,
-    PlainRebalance,
-    by_topic,
-)
-from groupwright.instrumentation._tracking.settings import ConsumerSettings
-from groupwright.instrumentation.interfaces import MembershipSnapshot, RebalanceListener
-
-_SETTLE_CONSUMER = 6.0
-"""Seconds; group.consumer.heartbeat.interval.ms, in whose rhythm the broker hands partitions over, is 5 s by default."""
-
-_METADATA = b"CGMDv2:"
-_GENERATION = struct.Struct("<i")
-
-_REFUSALS = frozenset(
-    {
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_MAX_SIZE_REACHED,
-        KafkaError.INCONSISTENT_GROUP_PROTOCOL,
-        KafkaError.INVALID_SESSION_TIMEOUT,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.UNRELEASED_INSTANCE_ID,
-        KafkaError.UNSUPPORTED_ASSIGNOR,
-    }
-)
-"""What a coordinator answers to a member that it does not take."""
 
 
 class Observer:
     """One plain consumer, as seen from its side. Safe to use from any thread."""
 
-    def __init__(self, settings: ConsumerSettings, signals: Signals[ConsumerStatistics]) -> None:
+    def __init__(self, config: Mapping[str, Any], signals: Signals[ConsumerStatistics]) -> None:
         """Start before the first call."""
-        self.settings = settings
+        configuration = Configuration(config)
+        self.settings = public_settings(config)
+        self.group_id = configuration.text("group.id")
+        self.client_id = configuration.text("client.id")
+        self.max_poll_interval = configuration.seconds("max.poll.interval.ms")
         self.signals = signals
         self.listeners: list[RebalanceListener] = []
-        settle = _SETTLE_CONSUMER if settings.kind == CONSUMER else 2 * settings.heartbeat_interval
-        self._cycles = Cycles(settings.kind, settings.protocol, settle)
+        kind = configuration.kind
+        settle = (
+            CONSUMER_SETTLE if kind is Kind.CONSUMER else 2 * configuration.seconds("heartbeat.interval.ms")
+        )
+        self._rebalances = RebalanceTracker(
+            self.group_id, self.client_id, kind, configuration.protocol, settle
+        )
         self._last_poll = time.monotonic()
         self._in_poll_since: float | None = None
         self._poll_seconds = 0.0
@@ -64,7 +49,7 @@ class Observer:
         self._native = NativeMembership()
         self._closed = False
         self._due = math.inf
-        """When `Cycles.settle` has something to end."""
+        """When `RebalanceTracker.settle` has something to end."""
         # Reentrant: what a listener does may lead back here.
         self._lock = threading.RLock()
         signals.told = self.error_told
@@ -86,11 +71,11 @@ class Observer:
 
     def subscribed(self, topics: Iterable[str]) -> None:
         """It subscribed."""
-        self._guarded("subscribe", lambda: self._tell(self._cycles.subscribed(topics, time.monotonic())))
+        self._guarded("subscribe", lambda: self._tell(self._rebalances.subscribed(topics, time.monotonic())))
 
     def leaving(self) -> None:
         """It unsubscribes."""
-        self._guarded("unsubscribe", lambda: self._tell(self._cycles.leaving()))
+        self._guarded("unsubscribe", lambda: self._tell(self._rebalances.leaving()))
 
     def closing(self) -> None:
         """It closes."""
@@ -99,7 +84,9 @@ class Observer:
 
     def commit_ended(self, seconds: float | None, error: str | None) -> None:
         """A commit ended."""
-        self._guarded("commit", lambda: self._tell_each("commit_ended", seconds, error))
+        self._guarded(
+            "commit", lambda: self._tell_each(lambda listener: listener.commit_ended(seconds, error))
+        )
 
     # --- What librdkafka tells ----------------------------------------------------------------------
 
@@ -128,7 +115,7 @@ class Observer:
     def tick(self) -> None:
         """End what has settled. Called at the end of each poll, and at each scrape."""
         if time.monotonic() >= self._due:
-            self._guarded("tick", lambda: self._tell(self._cycles.settle(time.monotonic())))
+            self._guarded("tick", lambda: self._tell(self._rebalances.settle(time.monotonic())))
 
     # --- What is asked ------------------------------------------------------------------------------
 
@@ -150,7 +137,7 @@ class Observer:
             fenced=self._fenced,
             max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self._poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
-            max_poll_interval=self.settings.max_poll_interval,
+            max_poll_interval=self.max_poll_interval,
         )
         return self._native.complete(snapshot, self.signals.statistics)
 
@@ -159,52 +146,47 @@ class Observer:
     def _on_callback(
         self, name: str, partitions: list[Any], began: float, seconds: float, metadata: bytes | None
     ) -> None:
-        generation, member_id = read_group_metadata(metadata)
-        moment = Moment(began, time.monotonic(), time.time(), generation, member_id)
+        member = GroupMetadata.decode(metadata)
+        callback = CallbackTime(began, time.monotonic(), time.time(), member.generation, member.member_id)
         keys = [(partition.topic, partition.partition) for partition in partitions]
         if name == "assign":
-            self._tell_each("partitions_assigned", by_topic(keys), seconds)
-            self._tell(self._cycles.assigned(keys, moment))
+            self._tell_each(lambda listener: listener.partitions_assigned(by_topic(keys), seconds))
+            self._tell(self._rebalances.assigned(keys, callback))
         else:
             lost = name == "lost"
-            reason = "partitions were lost" if lost else "the group is rebalancing"
             # First the rebalance that this one ends: it was before.
-            self._tell(self._cycles.revoked(keys, moment, lost=lost, reason=reason))
-            self._tell_each(f"partitions_{'lost' if lost else 'revoked'}", by_topic(keys), seconds)
+            self._tell(self._rebalances.revoked(keys, callback, lost=lost))
+            if lost:
+                self._tell_each(lambda listener: listener.partitions_lost(by_topic(keys), seconds))
+            else:
+                self._tell_each(lambda listener: listener.partitions_revoked(by_topic(keys), seconds))
 
     def _on_error(self, error: Any) -> None:
-        code = cause_of(error)
-        if code == KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - librdkafka's public code
+        found = classify(error.code(), error.str(), _describe)
+        if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
             self._max_poll_exceeded += 1
-        elif code == KafkaError.FENCED_INSTANCE_ID:
-            self._fenced = 1  # it is final, and told of again and again
-        elif code not in _REFUSALS:
-            return
-        if code != KafkaError._MAX_POLL_EXCEEDED:  # noqa: SLF001 - as above
-            self._tell(
-                self._cycles.failed(
-                    f"{KafkaError(code).name()}: {error.str()}", time.monotonic(), time.time()
-                )
-            )
+        elif found.kind is ErrorKind.FENCED:
+            self._fenced = 1
+        if found.kind in {ErrorKind.FENCED, ErrorKind.REJECTED}:
+            text = f"{KafkaError(found.code).name()}: {error.str()}"
+            self._tell(self._rebalances.failed(text, time.monotonic(), time.time()))
 
-    def _tell(self, rebalances: list[PlainRebalance]) -> None:
+    def _tell(self, rebalances: list[Rebalance]) -> None:
         for rebalance in rebalances:
-            self._tell_each("rebalanced", rebalance)
+            for listener in self.listeners:
+                listener.rebalanced(rebalance)
 
-    def _tell_each(self, method: str, *arguments: object) -> None:
+    def _tell_each(self, call: Callable[[RebalanceListener], None]) -> None:
         for listener in self.listeners:
-            hear = getattr(listener, method, None)
-            if hear is not None:
-                hear(*arguments)
+            call(listener)
 
     def _guarded(self, what: str, do: Callable[[], None]) -> None:
         with self._lock:
             try:
                 do()
             except Exception as error:  # noqa: BLE001 - measuring must not break what is measured
-                self._tell_each("observation_failed", what, error)
-            settles_at = self._cycles.settles_at
-            self._due = math.inf if settles_at is None else settles_at
+                self.signals.failed(what, error)
+            self._due = self._rebalances.settles_at
 
 
 class Observed:
@@ -215,12 +197,17 @@ class Observed:
     @property
     def group_id(self) -> str:
         """The group, ``group.id``."""
-        return self._observer.settings.group_id
+        return self._observer.group_id
 
     @property
     def client_id(self) -> str:
         """The client, ``client.id``."""
-        return self._observer.settings.client_id
+        return self._observer.client_id
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The configuration, without functions and without anything that may be a secret."""
+        return self._observer.settings
 
     @property
     def poll_age(self) -> float | None:
@@ -237,26 +224,8 @@ class Observed:
         self._observer.listeners.append(listener)
 
 
-def read_group_metadata(metadata: bytes | None) -> tuple[int, str]:
-    r"""Return generation and member id from the bytes of ``consumer_group_metadata``; (-1, "") where they say nothing.
-
-    They are librdkafka's own: ``CGMDv2:``, generation (int32, little-endian), group ``\0``, member ``\0``, instance.
-    """
-    if metadata is None or not metadata.startswith(_METADATA):
-        return -1, ""
-    start = len(_METADATA) + _GENERATION.size
-    generation: int = _GENERATION.unpack_from(metadata, len(_METADATA))[0]
-    parts = metadata[start:].split(b"\0")
-    return generation, parts[1].decode(errors="replace") if len(parts) > 1 else ""
-
-
-def cause_of(error: Any) -> int:
-    """Return an error's code; librdkafka hands out a fatal one as such, and says why in words alone."""
-    code = int(error.code())
-    if code != KafkaError._FATAL:  # noqa: SLF001 - librdkafka's public code
-        return code
-    known = (KafkaError.FENCED_INSTANCE_ID, *_REFUSALS)
-    return next((each for each in known if KafkaError(each).str() in error.str()), code)
+def _describe(code: int) -> str:
+    return KafkaError(code).str()
 
 
 def _name(error: Any) -> str:

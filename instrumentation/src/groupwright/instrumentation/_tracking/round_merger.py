@@ -7,58 +7,9 @@ the end of a first round is held for `settle` seconds before it counts as the re
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from groupwright.instrumentation._tracking.rebalance_tracker import COOPERATIVE
-from groupwright.instrumentation.interfaces import Leadership, Partitions
-
-_OTHERS = "the group is rebalancing"
-"""Why a second round begins, as far as the member knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A `RebalanceRecord` with all of its optional members, read once."""
-
-    generation: int
-    member_id: str | None
-    protocol: str | None
-    kind: str | None
-    outcome: str
-    reason: str | None
-    duration: float | None
-    phases: Mapping[str, float]
-    partitions_before: Partitions
-    partitions: Partitions
-    ended_at: float
-    leadership: Leadership | None
-    error: str | None
-
-
-def read_round(rebalance: Any, partitions_before: Partitions) -> Round:
-    """Read a record, of which nothing is kept if any of it cannot be read.
-
-    Args:
-        rebalance: a `RebalanceRecord`.
-        partitions_before: what was owned when it began, for a record that does not say.
-    """
-    kind = getattr(rebalance, "kind", None)
-    return Round(
-        generation=int(rebalance.generation),
-        member_id=getattr(rebalance, "member_id", None),
-        protocol=rebalance.protocol,
-        kind=None if kind is None else str(kind),
-        outcome=str(rebalance.outcome),
-        reason=getattr(rebalance, "reason", None),
-        duration=None if rebalance.duration is None else float(rebalance.duration),
-        phases={str(phase): float(seconds) for phase, seconds in rebalance.phases.items()},
-        partitions_before=getattr(rebalance, "partitions_before", partitions_before),
-        partitions={str(topic): tuple(numbers) for topic, numbers in rebalance.partitions.items()},
-        ended_at=float(rebalance.ended_at),
-        leadership=getattr(rebalance, "leadership", None),
-        error=getattr(rebalance, "error", None),
-    )
+from groupwright.core import Kind, Leadership, Outcome, Phase, Rebalance, Trigger
 
 
 class Rounds:
@@ -67,11 +18,11 @@ class Rounds:
     def __init__(self, settle: float) -> None:
         """Hold a first round's end for so many seconds."""
         self._settle = settle
-        self._held: Round | None = None
+        self._held: Rebalance | None = None
         self.settles_at = math.inf
         """When `settle` has something to end."""
 
-    def add(self, ended: Round, now: float) -> list[Round]:
+    def add(self, ended: Rebalance, now: float) -> list[Rebalance]:
         """Take a round that has ended now."""
         until, told = self.settles_at, self.end()
         began = now if ended.duration is None else now - ended.duration
@@ -82,31 +33,36 @@ class Rounds:
             return told
         return [*told, ended]
 
-    def settle(self, now: float) -> list[Round]:
+    def settle(self, now: float) -> list[Rebalance]:
         """End what was held long enough."""
         return self.end() if now >= self.settles_at else []
 
-    def end(self) -> list[Round]:
+    def end(self) -> list[Rebalance]:
         """End what is held."""
         held, self._held, self.settles_at = self._held, None, math.inf
         return [] if held is None else [held]
 
 
-def _may_go_on(ended: Round) -> bool:
-    return ended.kind == COOPERATIVE and ended.outcome == "completed" and "revoke" not in ended.phases
+def _may_go_on(ended: Rebalance) -> bool:
+    return _is_round(ended) and Phase.REVOKE not in ended.phases
 
 
-def _may_follow(ended: Round) -> bool:
-    return ended.kind == COOPERATIVE and ended.outcome == "completed" and ended.reason == _OTHERS
+def _may_follow(ended: Rebalance) -> bool:
+    return _is_round(ended) and ended.trigger is Trigger.GROUP
 
 
-def _joined(first: Round, second: Round) -> Round:
+def _is_round(ended: Rebalance) -> bool:
+    return ended.kind is Kind.COOPERATIVE and ended.outcome is Outcome.COMPLETED
+
+
+def _joined(first: Rebalance, second: Rebalance) -> Rebalance:
     durations = (first.duration, second.duration)
     # The application consumed what it keeps all the while, in the time between the rounds too.
     began = first.ended_at - (first.duration or 0.0)
     return replace(
         second,
         reason=first.reason,
+        trigger=first.trigger,
         duration=None if None in durations else second.ended_at - began,
         phases=_sum([first.phases, second.phases]),
         partitions_before=first.partitions_before,
@@ -114,8 +70,8 @@ def _joined(first: Round, second: Round) -> Round:
     )
 
 
-def _sum(phases: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    total: dict[str, float] = {}
+def _sum(phases: Iterable[Mapping[Phase, float]]) -> dict[Phase, float]:
+    total: dict[Phase, float] = {}
     for each in phases:
         for phase, seconds in each.items():
             total[phase] = total.get(phase, 0.0) + seconds

@@ -2,15 +2,16 @@
 
 - `on_configuration`, `on_broker`, `on_group`, `on_offsets_topic`: rules over what is configured and found;
   ``groupwright doctor`` runs them.
-- `partition_of`: which partition of ``__consumer_offsets`` a group is in.
+- `partition_for`: the partition of ``__consumer_offsets`` that holds a group's records.
 - `RunningAdvice`: rules over what a consumer goes through.
 - `Finding`: what a rule has found: the evidence, the consequence, and what to change.
 """
 
+from groupwright.core.placement import partition_for
 from groupwright.instrumentation.advice.configuration import on_configuration
 from groupwright.instrumentation.advice.findings import Finding, Severity
 from groupwright.instrumentation.advice.group import BrokerLimits, GroupFacts, on_broker, on_group
-from groupwright.instrumentation.advice.placement import OffsetsTopic, on_offsets_topic, partition_of
+from groupwright.instrumentation.advice.placement import OffsetsTopic, on_offsets_topic
 from groupwright.instrumentation.advice.running import RunningAdvice
 
 __all__ = [
@@ -24,5 +25,5 @@ __all__ = [
     "on_configuration",
     "on_group",
     "on_offsets_topic",
-    "partition_of",
+    "partition_for",
 ]

@@ -7,18 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from groupwright.core.configuration import Configuration
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 
-_DEFAULTS: Mapping[str, Any] = {
-    "session.timeout.ms": 45_000,
-    "heartbeat.interval.ms": 3_000,
-    "max.poll.interval.ms": 300_000,
-    "auto.commit.interval.ms": 5_000,
-    "enable.auto.commit": True,
-    "enable.auto.offset.store": True,
-    "partition.assignment.strategy": "range,roundrobin",
-    "group.protocol": "classic",
-}
 _HEARTBEATS = 3
 _SHARE = 0.5
 _LONG_COMMIT_INTERVAL_MS = 60_000
@@ -29,56 +20,6 @@ _CLASSIC_ONLY = (
     "heartbeat.interval.ms",
     "group.protocol.type",
 )
-
-
-class Config:
-    """A configuration with librdkafka's defaults, as values of the right type."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        """Read what is given; values may be text, as in a file."""
-        self.given = given
-
-    def has(self, key: str) -> bool:
-        """Whether it is set, and not empty."""
-        value = self.given.get(key)
-        return value is not None and value != ""
-
-    def text(self, key: str) -> str:
-        """Return a setting as text."""
-        return str(self.given[key] if self.has(key) else _DEFAULTS.get(key, ""))
-
-    def milliseconds(self, key: str) -> int:
-        """Return a duration. Of nonsense, which librdkafka refuses by itself, the default."""
-        try:
-            return int(self.text(key))
-        except ValueError:
-            return int(_DEFAULTS[key])
-
-    def flag(self, key: str) -> bool:
-        """Return a switch."""
-        return self.text(key).lower() in {"true", "t", "1"}
-
-    @property
-    def strategies(self) -> list[str]:
-        """The assignors, by preference; those that are no names (objects) by their name."""
-        given = self.given.get("partition.assignment.strategy") or _DEFAULTS["partition.assignment.strategy"]
-        listed = (
-            given.split(",")
-            if isinstance(given, str)
-            else given
-            if isinstance(given, list | tuple)
-            else [given]
-        )
-        return [str(getattr(each, "name", each)).strip() for each in listed]
-
-    @property
-    def classic(self) -> bool:
-        """Whether its members assign, not the broker (KIP-848)."""
-        return self.text("group.protocol").lower() != "consumer"
-
-    def said(self, key: str) -> str:
-        """Return the setting as evidence."""
-        return f"{key} is {self.text(key)}" + ("" if self.has(key) else " (the default)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +39,11 @@ def on_configuration(given: Mapping[str, Any], measured: Measured | None = None)
         given: settings by their names, as confluent-kafka takes them; values may be text.
         measured: what is known of the service.
     """
-    config, known = Config(given), measured or Measured()
+    config, known = Configuration(given), measured or Measured()
     return [finding for rule in _RULES for finding in rule(config, known)]
 
 
-def _session_timeout(config: Config, _: Measured) -> Iterator[Finding]:
+def _session_timeout(config: Configuration, _: Measured) -> Iterator[Finding]:
     session, heartbeat = (
         config.milliseconds("session.timeout.ms"),
         config.milliseconds("heartbeat.interval.ms"),
@@ -110,25 +51,25 @@ def _session_timeout(config: Config, _: Measured) -> Iterator[Finding]:
     if config.classic and session < _HEARTBEATS * heartbeat:
         yield warning(
             "session-timeout",
-            f"{config.said('session.timeout.ms')}, under three times {config.said('heartbeat.interval.ms')}",
+            f"{config.describe('session.timeout.ms')}, under three times {config.describe('heartbeat.interval.ms')}",
             "One or two late heartbeats evict the member, and the group rebalances",
             f"Set session.timeout.ms to {_HEARTBEATS * heartbeat} or more, or heartbeat.interval.ms to "
             f"{session // _HEARTBEATS} or less",
         )
 
 
-def _processing_time(config: Config, known: Measured) -> Iterator[Finding]:
+def _processing_time(config: Configuration, known: Measured) -> Iterator[Finding]:
     interval, longest = config.milliseconds("max.poll.interval.ms"), known.longest_processing
     if longest is not None and longest * 1000 > _SHARE * interval:
         yield warning(
             "max-poll-interval",
-            f"{config.said('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
+            f"{config.describe('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
             "A little slower, and the member is evicted, loses its partitions, and their messages come twice",
             f"Set max.poll.interval.ms to {int(longest * 3000)} or more, or process fewer messages between polls",
         )
 
 
-def _mixed_strategies(config: Config, _: Measured) -> Iterator[Finding]:
+def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
     cooperative = [name for name in config.strategies if name.startswith("cooperative")]
     eager = [name for name in config.strategies if not name.startswith("cooperative")]
     if config.classic and cooperative and eager:
@@ -141,7 +82,7 @@ def _mixed_strategies(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _eager(config: Config, _: Measured) -> Iterator[Finding]:
+def _eager(config: Configuration, _: Measured) -> Iterator[Finding]:
     if config.classic and not any(name.startswith("cooperative") for name in config.strategies):
         yield note(
             "eager-strategy",
@@ -153,7 +94,7 @@ def _eager(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _static_membership(config: Config, known: Measured) -> Iterator[Finding]:
+def _static_membership(config: Configuration, known: Measured) -> Iterator[Finding]:
     if known.restarts_often and not config.has("group.instance.id"):
         yield warning(
             "static-membership",
@@ -163,7 +104,7 @@ def _static_membership(config: Config, known: Measured) -> Iterator[Finding]:
         )
 
 
-def _static_session(config: Config, _: Measured) -> Iterator[Finding]:
+def _static_session(config: Configuration, _: Measured) -> Iterator[Finding]:
     session = config.milliseconds("session.timeout.ms")
     if config.classic and config.has("group.instance.id") and session < _SHORT_STATIC_SESSION_MS:
         yield warning(
@@ -174,18 +115,18 @@ def _static_session(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _stored_before_processed(config: Config, _: Measured) -> Iterator[Finding]:
+def _stored_before_processed(config: Configuration, _: Measured) -> Iterator[Finding]:
     if config.flag("enable.auto.commit") and config.flag("enable.auto.offset.store"):
         yield note(
             "auto-commit",
-            f"{config.said('enable.auto.commit')}, and {config.said('enable.auto.offset.store')}",
+            f"{config.describe('enable.auto.commit')}, and {config.describe('enable.auto.offset.store')}",
             "A message counts as done once poll has returned it: one that was being processed in a crash may be lost",
             "Set enable.auto.offset.store to false and call store_offsets when a message has been processed, or "
             "commit by hand",
         )
 
 
-def _commit_interval(config: Config, _: Measured) -> Iterator[Finding]:
+def _commit_interval(config: Configuration, _: Measured) -> Iterator[Finding]:
     interval = config.milliseconds("auto.commit.interval.ms")
     if config.flag("enable.auto.commit") and interval >= _LONG_COMMIT_INTERVAL_MS:
         yield warning(
@@ -196,7 +137,7 @@ def _commit_interval(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _of_the_classic_protocol(config: Config, _: Measured) -> Iterator[Finding]:
+def _of_the_classic_protocol(config: Configuration, _: Measured) -> Iterator[Finding]:
     useless = [key for key in _CLASSIC_ONLY if config.has(key)]
     if not config.classic and useless:
         yield warning(
@@ -207,7 +148,7 @@ def _of_the_classic_protocol(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _client_id(config: Config, _: Measured) -> Iterator[Finding]:
+def _client_id(config: Configuration, _: Measured) -> Iterator[Finding]:
     if not config.has("client.id"):
         yield note(
             "client-id",
@@ -217,7 +158,7 @@ def _client_id(config: Config, _: Measured) -> Iterator[Finding]:
         )
 
 
-_RULES: tuple[Callable[[Config, Measured], Iterator[Finding]], ...] = (
+_RULES: tuple[Callable[[Configuration, Measured], Iterator[Finding]], ...] = (
     _session_timeout,
     _processing_time,
     _mixed_strategies,

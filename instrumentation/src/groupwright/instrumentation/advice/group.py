@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groupwright.instrumentation.advice.configuration import Config
+from groupwright.core.configuration import Configuration
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 
 
@@ -36,14 +36,14 @@ class GroupFacts:
 
 def on_broker(given: Mapping[str, Any], limits: BrokerLimits) -> list[Finding]:
     """Return where a consumer's configuration goes against a broker's limits."""
-    return list(_session_limits(Config(given), limits))
+    return list(_session_limits(Configuration(given), limits))
 
 
 def on_group(
     given: Mapping[str, Any], group: GroupFacts, limits: BrokerLimits | None = None
 ) -> list[Finding]:
     """Return what is found in a group, and where a consumer's configuration does not fit it."""
-    config = Config(given)
+    config = Configuration(given)
     return [
         *_vote(config, group),
         *_protocol(config, group),
@@ -54,12 +54,12 @@ def on_group(
     ]
 
 
-def _session_limits(config: Config, limits: BrokerLimits) -> Iterator[Finding]:
+def _session_limits(config: Configuration, limits: BrokerLimits) -> Iterator[Finding]:
     session = config.milliseconds("session.timeout.ms")
     if config.classic and not limits.min_session_timeout <= session <= limits.max_session_timeout:
         yield warning(
             "broker-session-limits",
-            f"{config.said('session.timeout.ms')}; the broker takes {limits.min_session_timeout} to "
+            f"{config.describe('session.timeout.ms')}; the broker takes {limits.min_session_timeout} to "
             f"{limits.max_session_timeout}",
             "It refuses the member with INVALID_SESSION_TIMEOUT",
             "Set session.timeout.ms between them, or the broker's group.min.session.timeout.ms and "
@@ -67,7 +67,7 @@ def _session_limits(config: Config, limits: BrokerLimits) -> Iterator[Finding]:
         )
 
 
-def _vote(config: Config, group: GroupFacts) -> Iterator[Finding]:
+def _vote(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
     if config.classic and group.classic and group.assignor and group.assignor not in config.strategies:
         yield warning(
             "mixed-strategies",
@@ -79,7 +79,7 @@ def _vote(config: Config, group: GroupFacts) -> Iterator[Finding]:
         )
 
 
-def _protocol(config: Config, group: GroupFacts) -> Iterator[Finding]:
+def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
     if group.members and config.classic != group.classic:
         mine, theirs = ("classic", "consumer") if config.classic else ("consumer", "classic")
         yield note(

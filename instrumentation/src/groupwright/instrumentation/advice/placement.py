@@ -1,18 +1,15 @@
-"""Where a group's records are, and the rule that finds groups whose records have been left behind.
+"""The rule that finds groups whose records are in another partition of ``__consumer_offsets`` than brokers expect.
 
 A group belongs to the partition of ``__consumer_offsets`` that its id hashes to, and is coordinated by that
 partition's leader. When the topic is given more partitions, most ids hash to another one. Brokers count the
 partitions when they start: from their next start on they look for the group where it never was.
-
-Source: Kafka's ``GroupCoordinatorService.partitionFor`` and ``Utils.abs``.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from groupwright.core.placement import OFFSETS_TOPIC, partition_for
 from groupwright.instrumentation.advice.findings import Finding, note, warning
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +21,6 @@ class OffsetsTopic:
     """``offsets.topic.num.partitions`` of the broker."""
 
 
-def partition_of(group: str, partitions: int) -> int:
-    """Return the partition of ``__consumer_offsets``, out of so many, that a group's records are in."""
-    return _absolute(_java_hash(group)) % partitions
-
-
 def on_offsets_topic(group: str, topic: OffsetsTopic) -> list[Finding]:
     """Return what is found where the topic has other partitions than it was, by all appearances, created with."""
     return list(_grown(group, topic))
@@ -37,7 +29,7 @@ def on_offsets_topic(group: str, topic: OffsetsTopic) -> list[Finding]:
 def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
     if topic.partitions == topic.configured:
         return
-    before, after = partition_of(group, topic.configured), partition_of(group, topic.partitions)
+    before, after = partition_for(group, topic.configured), partition_for(group, topic.partitions)
     evidence = (
         f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions is "
         f"{topic.configured}"
@@ -59,17 +51,3 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
             f"Commit the group's offsets anew while it is empty (docs/offsets-topic.md), and set "
             f"offsets.topic.num.partitions to {topic.partitions}",
         )
-
-
-def _java_hash(text: str) -> int:
-    """Return ``String.hashCode``, which is over UTF-16's units."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >> 31 else value
-
-
-def _absolute(value: int) -> int:
-    """Return Java's absolute value, which Kafka has as 0 for the smallest number: it has none."""
-    return 0 if value == -(1 << 31) else abs(value)

@@ -6,7 +6,7 @@ A rule that has spoken is silent for `WINDOW` seconds.
 from collections import deque
 from collections.abc import Iterator
 
-from groupwright.instrumentation._metrics.labels import FAILED
+from groupwright.core import Outcome
 from groupwright.instrumentation.advice.findings import Finding, warning
 
 WINDOW = 600.0
@@ -72,7 +72,7 @@ def _storm(recent: list[str]) -> Iterator[Finding]:
 
 
 def _flapping(recent: list[str]) -> Iterator[Finding]:
-    flaps = [outcome for outcome in recent if outcome in {"lost", FAILED}]
+    flaps = [outcome for outcome in recent if outcome in {"lost", Outcome.FAILED}]
     if len(flaps) >= FLAPS:
         yield warning(
             "flapping",

@@ -1,14 +1,14 @@
 """A group's generations, and the changes between them. Pure: neither Spark nor a clock.
 
 A classic group's log has each completed generation. The cost of a rebalance is the difference between two of
-them, computed by `groupwright.assignors.measure`, which also computes the statistics of a consumer's leader.
+them, computed by `groupwright.assignors.evaluate`, which also computes the statistics of a consumer's leader.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from groupwright.assignors import AssignorError, Group, InvalidInputError, Member, TopicPartitions, measure
+from groupwright.assignors import AssignorError, Group, InvalidInputError, Member, PartitionsByTopic, evaluate
 
 Partitions = Mapping[str, tuple[int, ...]]
 """Partition numbers by topic."""
@@ -161,7 +161,7 @@ def _moves(
         id_: {*member.subscribed, *member.assigned} & topics.keys() for id_, member in after.members.items()
     }
     owned = {
-        id_: TopicPartitions(
+        id_: PartitionsByTopic(
             {topic: numbers for topic, numbers in member.assigned.items() if topic in wanted[id_]}
         )
         for id_, member in before.members.items()
@@ -169,10 +169,12 @@ def _moves(
     }
     try:
         group = Group([Member(id_, sorted(names)) for id_, names in wanted.items()], topics)
-        result = measure(group, {id_: member.assigned for id_, member in after.members.items()}, before=owned)
+        result = evaluate(
+            group, {id_: member.assigned for id_, member in after.members.items()}, before=owned
+        )
     except (AssignorError, InvalidInputError) as error:
         return None, None, str(error)
-    return result.moved, result.best_moved, None
+    return result.moves, result.min_moves, None
 
 
 def _learn(topics: dict[str, int], generation: Generation) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 
 from groupwright.assignors import (
     NO_GENERATION,
-    NOBODY,
+    UNASSIGNED,
     Assignment,
     Assignor,
     AssignorError,
     Group,
     Member,
+    PartitionsByTopic,
     RebalanceProtocol,
     Topic,
-    TopicPartitions,
     assign,
 )
 from groupwright.pipeline._what_if.group_shape import Owners
@@ -61,7 +61,7 @@ class CustomAssignor:
         before = self.generation
         self.generation = past.number
         for rounds in range(1, _MOST_ROUNDS + 1):
-            group = self._group(past, owned if is_cooperative else np.full_like(owned, NOBODY), before)
+            group = self._group(past, owned if is_cooperative else np.full_like(owned, UNASSIGNED), before)
             assignment = assign(leader, group)
             given = self._owners(past, assignment)
             for who, member in zip(identities, past.members, strict=True):
@@ -69,7 +69,7 @@ class CustomAssignor:
             if not is_cooperative:
                 return given, rounds
             self._check_withholding(past, owned, given)
-            if not ((owned != NOBODY) & (given == NOBODY)).any():
+            if not ((owned != UNASSIGNED) & (given == UNASSIGNED)).any():
                 return given, rounds
             owned, before = given, past.number
         raise NotSettledError(f"the assignor still withholds partitions after {_MOST_ROUNDS} rebalances")
@@ -104,7 +104,7 @@ class CustomAssignor:
         start_of = {
             self.history.topics[topic]: start for topic, start in zip(past.topics, starts, strict=False)
         }
-        owners = np.full(past.places.size, NOBODY, np.int32)
+        owners = np.full(past.places.size, UNASSIGNED, np.int32)
         for place, member in enumerate(past.members):
             for topic, partitions in assignment[member.id].items():
                 owners[start_of[topic] + partitions] = place
@@ -116,7 +116,7 @@ class CustomAssignor:
 
     def _check_withholding(self, past: RecordedGeneration, owned: Owners, given: Owners) -> None:
         """Check that no partition is assigned while another member owns it (KIP-429)."""
-        wrong = np.flatnonzero((owned != NOBODY) & (given != NOBODY) & (given != owned))
+        wrong = np.flatnonzero((owned != UNASSIGNED) & (given != UNASSIGNED) & (given != owned))
         if wrong.size:
             place = int(wrong[0])
             starts, _ = self._starts(past)
@@ -130,9 +130,9 @@ class CustomAssignor:
 
 def _by_topic(
     places: np.ndarray[tuple[int], np.dtype[np.intp]], names: list[str], starts: list[int]
-) -> TopicPartitions:
+) -> PartitionsByTopic:
     bounds = np.searchsorted(places, starts)
-    return TopicPartitions(
+    return PartitionsByTopic(
         {
             name: places[bounds[n] : bounds[n + 1]] - starts[n]
             for n, name in enumerate(names)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors import NOBODY
+from groupwright.assignors import UNASSIGNED
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners
 from groupwright.pipeline._what_if.plan_cache import PlanCache
 
@@ -41,7 +41,7 @@ def evaluate(plans: PlanCache, structure: GroupShape, owned: Owners, given: Owne
     """
     rows = len(given)
     return Measured(
-        moved=((owned != NOBODY) & (owned != given)).sum(axis=1).tolist(),
+        moved=((owned != UNASSIGNED) & (owned != given)).sum(axis=1).tolist(),
         fewest_moves=_fewest_moves(plans, structure, owned),
         imbalance=np.ptp(_loads(structure, given), axis=1).tolist(),
         topic_spread=_topic_spread(structure, given).tolist(),

@@ -14,7 +14,7 @@ from groupwright.assignors import Group, Member, Topic
 from groupwright.assignors.indexed import IndexedGroup
 
 Owners = npt.NDArray[np.int32]
-"""`(partitions,) int32`, index of each partition's owner among the members, or `NOBODY`; ordered by topic."""
+"""`(partitions,) int32`, index of each partition's owner among the members, or `UNASSIGNED`; ordered by topic."""
 
 Racks = tuple[tuple[str, ...], ...]
 """The racks of the replicas of each partition of a topic."""
@@ -79,8 +79,8 @@ class GroupShape:
     def subscribes(self) -> npt.NDArray[np.bool_]:
         """Whether a member subscribes to a topic, as `(topics, members) bool`."""
         table = np.zeros((self.topics, self.members), np.bool_)
-        for topic, audience in enumerate(self.layout.audience_of.tolist()):
-            table[topic, self.layout.audiences[audience]] = True
+        for topic, subscriber_set in enumerate(self.layout.subscriber_set_of.tolist()):
+            table[topic, self.layout.subscriber_sets[subscriber_set]] = True
         return table
 
     @cached_property

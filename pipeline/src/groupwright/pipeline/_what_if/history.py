@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupwright.assignors import NOBODY
+from groupwright.assignors import UNASSIGNED
 from groupwright.assignors.indexed import sorted_names, utf16_order
 from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
 
@@ -175,9 +175,9 @@ class _Reader:
             return RecordedGeneration(number, time, None)
         sizes = self._sizes[record]
         topics, key = self._key(members, sizes)
-        position_of = np.full(end - first + 1, NOBODY, np.int32)
+        position_of = np.full(end - first + 1, UNASSIGNED, np.int32)
         position_of[np.array(in_order) - first] = np.arange(len(in_order))
-        owner = np.full(self.starts[-1], NOBODY, np.int32)
+        owner = np.full(self.starts[-1], UNASSIGNED, np.int32)
         mine = slice(*np.searchsorted(self._row, [first, end]))
         owner[self.starts[self._topic[mine]] + self._partition[mine]] = position_of[self._row[mine] - first]
         places = np.concatenate(

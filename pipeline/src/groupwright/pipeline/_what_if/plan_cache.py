@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from groupwright.assignors import NOBODY, assign, by_name
+from groupwright.assignors import UNASSIGNED, assign, by_name
 from groupwright.assignors.indexed import min_moves, sticky_owners
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners, ShapeKey
 
@@ -42,7 +42,7 @@ class PlanCache:
         """Return the assignment of `range` or `roundrobin`, which ignore owned partitions."""
         return self._remembered(
             (structure, name, b""),
-            lambda: structure.layout.owners(assign(by_name(name), structure.group)),
+            lambda: structure.layout.owners_of(assign(by_name(name), structure.group)),
         )
 
     def sticky(self, structure: GroupShape, owned: Owners) -> Owners:
@@ -57,7 +57,7 @@ class PlanCache:
         key = (structure, owned.tobytes())
         plan = self._plans.get((structure, "sticky", key[1]))
         if plan is not None:
-            return int(np.count_nonzero((owned != NOBODY) & (owned != plan)))
+            return int(np.count_nonzero((owned != UNASSIGNED) & (owned != plan)))
         if key not in self._fewest:
             moves = min_moves(structure.group, structure.layout, owned)
             self._grow(_ENTRY + len(key[1]))
@@ -72,10 +72,10 @@ class PlanCache:
         """
         for rounds in range(1, _MOST_ROUNDS + 1):
             wanted = self.sticky(structure, owned)
-            withheld = (owned != NOBODY) & (wanted != owned)
+            withheld = (owned != UNASSIGNED) & (wanted != owned)
             if not withheld.any():
                 return wanted, rounds
-            owned = np.where(withheld, np.int32(NOBODY), wanted)
+            owned = np.where(withheld, np.int32(UNASSIGNED), wanted)
         raise NotSettledError(f"partitions are still withheld after {_MOST_ROUNDS} rebalances")
 
     def _remembered(self, key: tuple[GroupShape, str, bytes], plan: Callable[[], Owners]) -> Owners:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from groupwright.assignors import NOBODY
+from groupwright.assignors import UNASSIGNED
 from groupwright.pipeline._what_if.custom_assignor import CustomAssignor
 from groupwright.pipeline._what_if.evaluation import evaluate
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners
@@ -115,10 +115,10 @@ def replay_group(
 def _play(
     group_id: str, history: History, names: Sequence[str], replayers: Sequence[_Replayer], plans: PlanCache
 ) -> Iterator[list[tuple[Any, ...]]]:
-    held = np.full((len(replayers), int(history.starts[-1])), NOBODY, np.int64)
+    held = np.full((len(replayers), int(history.starts[-1])), UNASSIGNED, np.int64)
     for past in history.generations:
         if past.key is None:
-            held[:] = NOBODY
+            held[:] = UNASSIGNED
             continue
         structure = plans.structure(past.key)
         owned = _owned(history, past, structure, held)
@@ -141,12 +141,12 @@ def _play(
 def _owned(
     history: History, past: RecordedGeneration, structure: GroupShape, held: np.ndarray[Any, Any]
 ) -> Owners:
-    """Return the owners that may keep their partitions, or `NOBODY`, as `(assignors, partitions) int32`."""
-    place_of = np.full(history.identities + 1, NOBODY, np.int32)  # the last one is NOBODY's
+    """Return the owners that may keep their partitions, or `UNASSIGNED`, as `(assignors, partitions) int32`."""
+    place_of = np.full(history.identities + 1, UNASSIGNED, np.int32)  # the last one is UNASSIGNED's
     place_of[past.identities] = np.arange(structure.members)
     owned: Owners = place_of[held[:, past.places]]
     if not structure.is_uniform:
-        owned[~structure.subscribes[structure.layout.topic, owned]] = NOBODY
+        owned[~structure.subscribes[structure.layout.topic, owned]] = UNASSIGNED
     return owned
 
 
@@ -169,10 +169,10 @@ def _outcome(
 def _hand_over(
     past: RecordedGeneration, held: np.ndarray[Any, Any], given: Owners, played: Sequence[bool]
 ) -> None:
-    identity = np.append(past.identities, NOBODY)
+    identity = np.append(past.identities, UNASSIGNED)
     for row, is_played in enumerate(played):
         if is_played:
-            held[row] = NOBODY
+            held[row] = UNASSIGNED
             held[row, past.places] = identity[given[row]]
 
 

@@ -12,16 +12,16 @@ import numpy as np
 from groupwright.assignors import (
     NO_GENERATION,
     Assignment,
+    AssignmentQuality,
     Assignor,
     AssignorError,
     Group,
     GroupwrightError,
-    Measures,
     Member,
+    PartitionsByTopic,
     RebalanceProtocol,
-    TopicPartitions,
     assign,
-    measure,
+    evaluate,
     unassigned,
 )
 
@@ -65,7 +65,7 @@ class Outcome:
 
     first: Assignment
     last: Assignment
-    measures: Measures
+    measures: AssignmentQuality
     rounds: int
     seconds: float
 
@@ -116,7 +116,7 @@ class Trial:
         left_out = unassigned(self._group, last)
         if left_out and not self._may_leave_out:
             raise self._fault(f"gives partitions to nobody: {left_out}")
-        return Outcome(first, last, measure(self._group, last), took, seconds)
+        return Outcome(first, last, evaluate(self._group, last), took, seconds)
 
     def seconds(self) -> float:
         """Return how long one assignment takes, with the checks of its result.
@@ -137,10 +137,10 @@ class Trial:
                 user_data = self._of_members[member.id].user_data(frozenset(member.topics))
             if not isinstance(user_data, bytes | None):
                 raise self._fault(f"returns {user_data!r} from user_data, which is neither bytes nor None")
-        owned = member.owned if self._is_cooperative else TopicPartitions()
+        owned = member.owned if self._is_cooperative else PartitionsByTopic()
         return replace(member, owned=owned, user_data=user_data)
 
-    def _tell(self, id_: str, share: TopicPartitions, generation: int) -> None:
+    def _tell(self, id_: str, share: PartitionsByTopic, generation: int) -> None:
         with self._blaming("on_assignment"):
             self._of_members[id_].on_assignment(share, generation)
 
@@ -220,7 +220,7 @@ class Trial:
         return FaultyAssignorError(f"assignor {self._assignor.name!r} {does}", self._group, self._number)
 
 
-def _places(partitions: TopicPartitions) -> Iterator[_Partition]:
+def _places(partitions: PartitionsByTopic) -> Iterator[_Partition]:
     return ((topic, partition) for topic, array in partitions.items() for partition in array.tolist())
 
 
@@ -230,11 +230,11 @@ def _rivals(member: Member, claimants: Sequence[Member]) -> list[str]:
     return [rival.id for rival in claimants if rival.id != member.id and rival.generation >= since]
 
 
-def _lost(group: Group, assignment: Assignment) -> Iterator[tuple[str, TopicPartitions]]:
+def _lost(group: Group, assignment: Assignment) -> Iterator[tuple[str, PartitionsByTopic]]:
     """Go through members that own what they are no longer given, and what that is."""
     for member in group.members:
         kept = assignment[member.id]
-        lost = TopicPartitions(
+        lost = PartitionsByTopic(
             {
                 topic: np.setdiff1d(partitions, kept.get(topic, ()))
                 for topic, partitions in member.owned.items()

@@ -1,7 +1,6 @@
 """What every Kafka of this package can do, be it one local node or a cluster in containers."""
 
 import contextlib
-import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from groupwright.core.placement import partition_for
 from groupwright.testing._kafka import broker_log, ports, settings
 from groupwright.testing._kafka.proxy import Link, Proxy
 from groupwright.testing._kafka.readiness import QUIET, ClientSetting
@@ -162,7 +162,7 @@ class Kafka(ABC):
             ) from error
         if not offsets.partitions:
             raise KafkaNotReadyError(f"There is no {_OFFSETS_TOPIC}: {offsets.error}")
-        leader = offsets.partitions[_partition_of(group, len(offsets.partitions))].leader
+        leader = offsets.partitions[partition_for(group, len(offsets.partitions))].leader
         if leader not in self.nodes:
             raise KafkaNotReadyError(f"No node coordinates the group {group!r} now")
         return int(leader)
@@ -232,14 +232,6 @@ class Kafka(ABC):
                     return
         what = condition.__name__.replace("_", " ")
         raise KafkaNotReadyError(f"Kafka is not ready in time ({what}). It logs:\n{self.log_tail()}")
-
-
-def _partition_of(group: str, partitions: int) -> int:
-    """Return a group's partition of the offsets topic: ``Utils.abs(groupId.hashCode()) % partitions``."""
-    code = 0
-    for (unit,) in struct.iter_unpack(">H", group.encode("utf-16-be")):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return min(code, 0x1_0000_0000 - code) % 0x8000_0000 % partitions
 
 
 def _secured(security: "Security | None") -> "SecuredListeners | None":

@@ -213,12 +213,27 @@ class LocalKafka(Kafka):
         self._running_process().suspend()
 
     def resume(self) -> None:
-        """Let a paused broker go on.
+        """Resume a paused broker; `wait_until_ready` waits until clients can use it.
 
         Raises:
             LocalKafkaError: It does not run.
         """
+        self._admin = None  # it may have lost the broker for good, see `wait_until_ready`
         self._running_process().resume()
+
+    def wait_until_ready(self, timeout: float = 30.0) -> None:
+        """Wait until the broker names itself to clients and coordinates groups.
+
+        A broker that was paused for long is fenced by its controller until it has registered again. Meanwhile it names no
+        brokers, and a librdkafka client that asks it then may never find it again.
+
+        Raises:
+            LocalKafkaError: It does not run, or is not ready in time.
+        """
+        process = self._running_process()
+        client = self._client_settings(self.bootstrap_servers)
+        if not becomes_ready(process, client, time.monotonic() + timeout):
+            raise LocalKafkaError(f"The broker at {self.bootstrap_servers} is not ready after {timeout:g} s")
 
     def close(self) -> None:
         """End the broker, and remove its data unless it was given a directory; may be called again."""

@@ -3,36 +3,32 @@
 Times are seconds; each story is one member's.
 """
 
+import math
 from collections.abc import Sequence
 
 import pytest
 
-from groupwright.instrumentation._tracking.rebalance_tracker import (
-    CONSUMER,
-    COOPERATIVE,
-    EAGER,
-    Cycles,
-    Moment,
-    PlainRebalance,
-)
+from groupwright.core import Kind, Rebalance, Trigger
+from groupwright.core.rebalance_tracker import CallbackTime, RebalanceTracker
 
+EAGER, COOPERATIVE, CONSUMER = Kind.EAGER, Kind.COOPERATIVE, Kind.CONSUMER
 SETTLE = 6.0
-Story = list[PlainRebalance]
+Story = list[Rebalance]
 
 
 class Member:
     """A member whose callbacks a test plays; it collects the rebalances that come of them."""
 
-    def __init__(self, kind: str, topic: str = "orders") -> None:
-        self.cycles = Cycles(kind, "the-strategy", SETTLE)
+    def __init__(self, kind: Kind, topic: str = "orders") -> None:
+        self.tracker = RebalanceTracker("g", "c", kind, "the-strategy", SETTLE)
         self.topic = topic
         self.told: Story = []
 
     def subscribe(self, at: float, *topics: str) -> None:
-        self.told += self.cycles.subscribed(topics or [self.topic], at)
+        self.told += self.tracker.subscribed(topics or [self.topic], at)
 
     def assign(self, partitions: Sequence[int], at: float, took: float = 0.0, generation: int = 1) -> None:
-        self.told += self.cycles.assigned(self._keys(partitions), self._moment(at, took, generation))
+        self.told += self.tracker.assigned(self._keys(partitions), self._moment(at, took, generation))
 
     def revoke(
         self,
@@ -44,12 +40,10 @@ class Member:
         lost: bool = False,
     ) -> None:
         moment = self._moment(at, took, generation)
-        self.told += self.cycles.revoked(
-            self._keys(partitions), moment, lost=lost, reason="the group is rebalancing"
-        )
+        self.told += self.tracker.revoked(self._keys(partitions), moment, lost=lost)
 
     def wait(self, until: float) -> None:
-        self.told += self.cycles.settle(until)
+        self.told += self.tracker.settle(until)
 
     @property
     def durations(self) -> list[float | None]:
@@ -59,8 +53,8 @@ class Member:
         return [(self.topic, partition) for partition in partitions]
 
     @staticmethod
-    def _moment(at: float, took: float, generation: int) -> Moment:
-        return Moment(at, at + took, 1_700_000_000 + at + took, generation, "c-1-5d0c")
+    def _moment(at: float, took: float, generation: int) -> CallbackTime:
+        return CallbackTime(at, at + took, 1_700_000_000 + at + took, generation, "c-1-5d0c")
 
 
 def test_an_eager_rebalance_is_told_at_once_with_its_phases() -> None:
@@ -73,10 +67,11 @@ def test_an_eager_rebalance_is_told_at_once_with_its_phases() -> None:
     first, second = member.told
     assert (first.duration, first.reason) == (0.75, "the consumer subscribed")
     assert first.phases == {"join_and_sync": 0.5, "assign": 0.25}
-    assert (first.partitions_before, first.partitions) == ({}, {"orders": [0, 1, 2, 3]})
+    assert (first.partitions_before, first.partitions) == ({}, {"orders": (0, 1, 2, 3)})
     assert (second.duration, second.reason) == (3.5, "the group is rebalancing")
+    assert (first.trigger, second.trigger) == (Trigger.MEMBER, Trigger.GROUP)
     assert second.phases == {"revoke": 1.0, "join_and_sync": 2.0, "assign": 0.5}
-    assert (second.partitions_before, second.partitions) == ({"orders": [0, 1, 2, 3]}, {"orders": [0, 1]})
+    assert (second.partitions_before, second.partitions) == ({"orders": (0, 1, 2, 3)}, {"orders": (0, 1)})
     assert (second.generation, second.member_id, second.ended_at) == (2, "c-1-5d0c", 1_700_000_023.5)
     assert {each.outcome for each in member.told} == {"completed"}
 
@@ -94,7 +89,7 @@ def test_cooperatives_second_round_belongs_to_the_cycle_of_the_member_that_gives
     _, second = member.told
     assert second.duration == 0.75
     assert second.phases == {"revoke": 0.25, "join_and_sync": 0.5, "assign": 0.0}
-    assert (second.partitions_before, second.partitions) == ({"orders": [0, 1, 2, 3]}, {"orders": [2, 3]})
+    assert (second.partitions_before, second.partitions) == ({"orders": (0, 1, 2, 3)}, {"orders": (2, 3)})
     assert second.generation == 3
 
 
@@ -109,20 +104,20 @@ def test_cooperatives_second_round_belongs_to_the_cycle_of_the_member_that_joins
     (only,) = member.told
     assert only.duration == 1.125
     assert only.phases == {"join_and_sync": 1.0, "assign": 0.125}
-    assert only.partitions == {"orders": [0, 1]}
+    assert only.partitions == {"orders": (0, 1)}
 
 
 def test_a_round_that_no_other_follows_is_told_when_it_has_settled_and_lasted_until_its_assignment() -> None:
     member = Member(COOPERATIVE)
     member.subscribe(10.0)
     member.assign([0, 1], 10.5)
-    assert member.cycles.settles_at == 10.5 + SETTLE
+    assert member.tracker.settles_at == 10.5 + SETTLE
     member.wait(16.4)
     assert member.told == []
 
     member.wait(16.5)
     assert member.durations == [0.5]
-    assert member.cycles.settles_at is None
+    assert member.tracker.settles_at == math.inf
     assert member.told[0].ended_at == 1_700_000_010.5
 
 
@@ -138,7 +133,7 @@ def test_a_gain_without_a_revocation_has_no_known_beginning() -> None:
     gained = member.told[1]
     assert gained.duration is None
     assert gained.phases == {"assign": 0.5}
-    assert (gained.partitions_before, gained.partitions) == ({"orders": [0, 1]}, {"orders": [0, 1, 2, 3]})
+    assert (gained.partitions_before, gained.partitions) == ({"orders": (0, 1)}, {"orders": (0, 1, 2, 3)})
 
 
 def test_under_kip_848_a_revocation_and_its_empty_assignment_are_one_cycle() -> None:
@@ -150,7 +145,7 @@ def test_under_kip_848_a_revocation_and_its_empty_assignment_are_one_cycle() -> 
     member.wait(30.0)
 
     assert member.durations == [1.0, 0.25]
-    assert member.told[1].partitions == {"orders": [0, 1]}
+    assert member.told[1].partitions == {"orders": (0, 1)}
 
 
 def test_under_kip_848_what_comes_later_in_the_same_epoch_is_the_rest_of_a_cycle() -> None:
@@ -166,7 +161,7 @@ def test_under_kip_848_what_comes_later_in_the_same_epoch_is_the_rest_of_a_cycle
     member.assign([2], 200.0, generation=6)
     member.wait(300.0)
     assert len(member.told) == 2
-    assert member.told[1].partitions_before == {"orders": [0, 1]}
+    assert member.told[1].partitions_before == {"orders": (0, 1)}
 
 
 def test_under_kip_848_a_member_that_waited_without_partitions_took_no_hour_to_rebalance() -> None:
@@ -181,7 +176,7 @@ def test_under_kip_848_a_member_that_waited_without_partitions_took_no_hour_to_r
 
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, CONSUMER])
-def test_a_loss_makes_the_rebalance_that_follows_one_that_lost(kind: str) -> None:
+def test_a_loss_makes_the_rebalance_that_follows_one_that_lost(kind: Kind) -> None:
     member = Member(kind)
     member.subscribe(0.0)
     member.assign([0, 1], 1.0)
@@ -198,7 +193,7 @@ def test_what_is_revoked_in_leaving_is_no_rebalance() -> None:
     member = Member(EAGER)
     member.subscribe(0.0)
     member.assign([0, 1], 1.0)
-    member.told += member.cycles.leaving()
+    member.told += member.tracker.leaving()
     member.revoke([0, 1], 2.0)
     assert member.durations == [1.0]
 
@@ -213,15 +208,15 @@ def test_what_is_held_at_the_end_is_told() -> None:
     member.subscribe(0.0)
     member.assign([0, 1], 1.0)
 
-    assert [each.duration for each in member.cycles.leaving()] == [1.0]
+    assert [each.duration for each in member.tracker.leaving()] == [1.0]
 
 
 def test_a_refusal_ends_the_attempt_and_begins_the_next() -> None:
     """librdkafka goes on trying: each refusal is a failed rebalance, and the one that succeeds is completed."""
     member = Member(EAGER)
     member.subscribe(0.0)
-    member.told += member.cycles.failed("GROUP_AUTHORIZATION_FAILED: no", 1.0, 1_700_000_001.0)
-    member.told += member.cycles.failed("GROUP_AUTHORIZATION_FAILED: no", 3.0, 1_700_000_003.0)
+    member.told += member.tracker.failed("GROUP_AUTHORIZATION_FAILED: no", 1.0, 1_700_000_001.0)
+    member.told += member.tracker.failed("GROUP_AUTHORIZATION_FAILED: no", 3.0, 1_700_000_003.0)
     member.assign([0], 3.5)
 
     assert [each.outcome for each in member.told] == ["failed", "failed", "completed"]
@@ -234,7 +229,7 @@ def test_an_error_of_a_member_at_rest_is_no_rebalance() -> None:
     member.subscribe(0.0)
     member.assign([0], 1.0)
 
-    assert member.cycles.failed("FENCED_INSTANCE_ID: taken", 2.0, 0.0) == []
+    assert member.tracker.failed("FENCED_INSTANCE_ID: taken", 2.0, 0.0) == []
 
 
 def test_the_same_topics_again_begin_nothing_and_others_do() -> None:
@@ -243,7 +238,7 @@ def test_the_same_topics_again_begin_nothing_and_others_do() -> None:
     member.assign([0], 1.0)
     member.wait(10.0)
     member.subscribe(20.0, "orders")
-    assert member.cycles.settles_at is None
+    assert member.tracker.settles_at == math.inf
     member.subscribe(30.0, "orders", "refunds")
     member.assign([1], 31.0)
     member.wait(40.0)

@@ -1,21 +1,21 @@
 """Rebalances under KIP-848, told from librdkafka's callbacks."""
 
-from groupwright.consumer._membership.broker_rebalances import SETTLE, BrokerRebalances, Moment
-from groupwright.consumer._protocol.model import MemberIdentity
-from groupwright.consumer._protocol.rebalance import Kind, Outcome, Phase, Rebalance
+from groupwright.core import Kind, Outcome, Phase, Rebalance
+from groupwright.core.rebalance_tracker import CONSUMER_SETTLE as SETTLE
+from groupwright.core.rebalance_tracker import CallbackTime, RebalanceTracker
 
 
-def at(began: float, seconds: float = 0.5, epoch: int = 1) -> Moment:
-    return Moment(began, began + seconds, 1000.0 + began, MemberIdentity(epoch, "m-1"))
+def at(began: float, seconds: float = 0.5, epoch: int = 1) -> CallbackTime:
+    return CallbackTime(began, began + seconds, 1000.0 + began, epoch, "m-1")
 
 
-def new() -> BrokerRebalances:
-    return BrokerRebalances("g", "c", "uniform")
+def new() -> RebalanceTracker:
+    return RebalanceTracker("g", "c", Kind.CONSUMER, "uniform", SETTLE)
 
 
-def joined() -> BrokerRebalances:
+def joined() -> RebalanceTracker:
     rebalances = new()
-    rebalances.subscribed(0.0)
+    rebalances.subscribed(["t"], 0.0)
     rebalances.assigned([("t", 0), ("t", 1)], at(2.0))
     assert len(rebalances.settle(2.5 + SETTLE)) == 1
     return rebalances
@@ -28,7 +28,7 @@ def only(rebalances: list[Rebalance]) -> Rebalance:
 
 def test_the_first_begins_with_subscribe_and_ends_when_it_has_settled() -> None:
     rebalances = new()
-    assert rebalances.subscribed(0.0) == []
+    assert rebalances.subscribed(["t"], 0.0) == []
     rebalances.assigned([("t", 1), ("t", 0)], at(2.0))
     assert rebalances.settle(2.0 + SETTLE) == []
 
@@ -86,7 +86,7 @@ def test_a_late_assignment_of_an_epoch_that_was_told_is_no_rebalance_of_its_own(
 
 def test_a_member_that_waited_for_its_first_partition_has_no_known_duration() -> None:
     rebalances = new()
-    rebalances.subscribed(0.0)
+    rebalances.subscribed(["t"], 0.0)
     rebalances.assigned([("t", 0)], at(3 * SETTLE))
 
     assert only(rebalances.settle(4 * SETTLE + 1)).duration is None
@@ -102,7 +102,7 @@ def test_partitions_that_were_lost_make_it_a_lost_one() -> None:
 
 def test_a_refusal_fails_the_rebalance_under_way_and_another_begins() -> None:
     rebalances = new()
-    rebalances.subscribed(0.0)
+    rebalances.subscribed(["t"], 0.0)
 
     told = only(rebalances.failed("UNRELEASED_INSTANCE_ID: in use", 3.0, 1003.0))
 
@@ -114,7 +114,7 @@ def test_a_refusal_fails_the_rebalance_under_way_and_another_begins() -> None:
 
 def test_leaving_tells_what_is_held_and_what_is_revoked_then_is_no_rebalance() -> None:
     rebalances = new()
-    rebalances.subscribed(0.0)
+    rebalances.subscribed(["t"], 0.0)
     rebalances.assigned([("t", 0)], at(2.0))
 
     assert only(rebalances.leaving()).outcome is Outcome.COMPLETED

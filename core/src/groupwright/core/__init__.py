@@ -1,0 +1,41 @@
+"""Types and rules that several parts of Groupwright share. The standard library alone.
+
+- `GroupwrightError`: the root of every exception that Groupwright raises on purpose.
+- `Rebalance`, with `Kind`, `Outcome`, `Phase`, `Trigger` and `Leadership`: the record of one rebalance.
+- `RebalanceListener`: receives rebalances and commits.
+- `ObservableConsumer`, `MembershipSnapshot`: what a consumer offers to those who measure it.
+
+The modules hold the rest: `configuration`, `group_metadata`, `membership_errors`, `placement`, `rebalance_tracker`.
+"""
+
+from groupwright.core.errors import GroupwrightError
+from groupwright.core.listener import RebalanceListener
+from groupwright.core.observable import ObservableConsumer
+from groupwright.core.rebalance import (
+    Kind,
+    Leadership,
+    Outcome,
+    Partitions,
+    Phase,
+    Rebalance,
+    TopicPartitionKey,
+    Trigger,
+    by_topic,
+)
+from groupwright.core.snapshot import MembershipSnapshot
+
+__all__ = [
+    "GroupwrightError",
+    "Kind",
+    "Leadership",
+    "MembershipSnapshot",
+    "ObservableConsumer",
+    "Outcome",
+    "Partitions",
+    "Phase",
+    "Rebalance",
+    "RebalanceListener",
+    "TopicPartitionKey",
+    "Trigger",
+    "by_topic",
+]

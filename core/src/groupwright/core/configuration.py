@@ -1,0 +1,126 @@
+"""Readers of a confluent-kafka configuration, with librdkafka's defaults and its forms of values."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from groupwright.core.rebalance import Kind
+
+DEFAULTS: Mapping[str, Any] = {
+    "auto.commit.interval.ms": 5_000,
+    "client.id": "rdkafka",
+    "enable.auto.commit": True,
+    "enable.auto.offset.store": True,
+    "group.protocol": "classic",
+    "heartbeat.interval.ms": 3_000,
+    "max.poll.interval.ms": 300_000,
+    "partition.assignment.strategy": "range,roundrobin",
+    "session.timeout.ms": 45_000,
+}
+"""librdkafka's defaults of the settings on which a consumer's membership depends."""
+
+STRATEGY = "partition.assignment.strategy"
+
+_TRUE = frozenset({"true", "t", "1"})
+_FALSE = frozenset({"false", "f", "0"})
+_NUMBER = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9]\d*))")
+_SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
+"""Keys whose values are, or may contain, secrets."""
+
+
+class Configuration:
+    """A configuration in which missing and malformed values are librdkafka's defaults. librdkafka does the refusing."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Read what the application has set; values may be text, as from a file."""
+        self.given = given
+
+    def has(self, key: str) -> bool:
+        """Return whether the key is set, and not empty."""
+        value = self.given.get(key)
+        return value is not None and value != ""
+
+    def text(self, key: str) -> str:
+        """Return a setting as text."""
+        return str(self.given[key] if self.has(key) else DEFAULTS.get(key, ""))
+
+    def milliseconds(self, key: str) -> int:
+        """Return a duration."""
+        number = parse_integer(self.given[key]) if self.has(key) else None
+        return int(DEFAULTS[key]) if number is None else number
+
+    def seconds(self, key: str) -> float:
+        """Return a duration that is set in milliseconds."""
+        return self.milliseconds(key) / 1000
+
+    def flag(self, key: str) -> bool:
+        """Return a boolean."""
+        value = parse_boolean(self.text(key))
+        return bool(DEFAULTS[key]) if value is None else value
+
+    def describe(self, key: str) -> str:
+        """Return a setting for a message: its key, its value, and whether that is the default."""
+        return f"{key} is {self.text(key)}" + ("" if self.has(key) else " (the default)")
+
+    @property
+    def strategies(self) -> list[str]:
+        """Names of the assignors, by preference."""
+        return strategy_names(self.given.get(STRATEGY) or DEFAULTS[STRATEGY])
+
+    @property
+    def classic(self) -> bool:
+        """Whether the members assign partitions, not the broker (KIP-848)."""
+        return self.text("group.protocol").lower() != "consumer"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the consumer's rebalances."""
+        if not self.classic:
+            return Kind.CONSUMER
+        cooperative = any("cooperative" in name for name in self.strategies)
+        return Kind.COOPERATIVE if cooperative else Kind.EAGER
+
+    @property
+    def protocol(self) -> str:
+        """The assignor by which records name a membership of librdkafka's, which does not tell the group's choice."""
+        return ",".join(self.strategies) if self.classic else self.text("group.remote.assignor") or "consumer"
+
+
+def parse_integer(value: object) -> int | None:
+    """Return a number as librdkafka reads it (C's strtol): 6000.5 is 6000, 0x10 is 16, 010 is 8; None for no number."""
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    found = _NUMBER.match(str(value))
+    if found is None:
+        return None
+    sign, hexadecimal, octal, decimal = found.groups()
+    digits, base = next((text, base) for text, base in ((hexadecimal, 16), (octal, 8), (decimal, 10)) if text)
+    return int(sign + digits, base)
+
+
+def parse_boolean(value: object) -> bool | None:
+    """Return a boolean as librdkafka reads it; None for another word."""
+    word = str(value).lower()
+    return word in _TRUE if word in _TRUE | _FALSE else None
+
+
+def strategy_names(strategy: object) -> list[str]:
+    """Return the assignors' names in a ``partition.assignment.strategy``: text, an assignor with a name, or several."""
+    if isinstance(strategy, str):
+        return [name.strip() for name in strategy.split(",")]
+    given = strategy if isinstance(strategy, (list, tuple)) else [strategy]
+    return [each.strip() if isinstance(each, str) else str(getattr(each, "name", each)) for each in given]
+
+
+def public_settings(config: Mapping[Any, Any]) -> dict[str, object]:
+    """Return the settings that may be shown: no functions, nothing that may be a secret; assignors by their names."""
+    shown: dict[str, object] = {
+        key: value
+        for key, value in config.items()
+        if isinstance(key, str) and isinstance(value, (str, int, float)) and not _SECRET.search(key)
+    }
+    strategy = config.get(STRATEGY)
+    if strategy is not None and STRATEGY not in shown:
+        shown[STRATEGY] = ",".join(strategy_names(strategy))
+    return shown

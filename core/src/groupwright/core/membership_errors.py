@@ -1,0 +1,102 @@
+"""librdkafka's errors that end a membership, or an attempt to join.
+
+Sources: librdkafka's ``rdkafka_cgrp.c``. A ConsumerGroupHeartbeat (KIP-848) error that permits no retry becomes a fatal
+error (``RD_KAFKA_RESP_ERR__FATAL``), which names its cause in its text alone. The classic protocol makes
+FENCED_INSTANCE_ID alone fatal, and reports the other permanent errors of JoinGroup by their own codes. No other fatal
+error exists in a consumer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+
+
+class MembershipErrorCode(IntEnum):
+    """Error codes about a membership: the brokers', and librdkafka's own negative ones."""
+
+    UNSUPPORTED_FEATURE = -165
+    FATAL = -150
+    MAX_POLL_EXCEEDED = -147
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    INVALID_SESSION_TIMEOUT = 26
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
+    GROUP_ID_NOT_FOUND = 69
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+
+
+_Code = MembershipErrorCode
+
+REJECTIONS = frozenset(
+    {
+        _Code.INCONSISTENT_GROUP_PROTOCOL,
+        _Code.INVALID_GROUP_ID,
+        _Code.INVALID_SESSION_TIMEOUT,
+        _Code.TOPIC_AUTHORIZATION_FAILED,
+        _Code.GROUP_AUTHORIZATION_FAILED,
+        _Code.GROUP_MAX_SIZE_REACHED,
+        _Code.UNRELEASED_INSTANCE_ID,
+        _Code.UNSUPPORTED_ASSIGNOR,
+    }
+)
+"""Codes by which a coordinator rejects a member, fatal or not: no other request of a consumer's is answered with them,
+but for the authorizations, whose lack keeps the member out as well."""
+
+_FATAL_CAUSES = REJECTIONS | {
+    _Code.FENCED_INSTANCE_ID,
+    # Other requests may be answered with these too, so they count only where librdkafka has made them fatal.
+    _Code.GROUP_ID_NOT_FOUND,
+    _Code.INVALID_REQUEST,
+    _Code.UNSUPPORTED_FEATURE,
+    _Code.UNSUPPORTED_VERSION,
+}
+
+
+class ErrorKind(Enum):
+    """The effect of an error on a membership."""
+
+    FENCED = auto()
+    """Another consumer took over the member's ``group.instance.id``. It is final, and reported repeatedly."""
+    MAX_POLL_EXCEEDED = auto()
+    """The application did not poll for ``max.poll.interval.ms``; the member has left."""
+    REJECTED = auto()
+    """The coordinator rejected the member."""
+    OTHER = auto()
+    """None: the error is not about the membership."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipError:
+    """An error, classified."""
+
+    kind: ErrorKind
+    code: int
+    """The cause of a fatal error where its text names one, otherwise the error's own code."""
+
+
+def classify(code: int, text: str, describe: Callable[[int], str]) -> MembershipError:
+    """Classify an error that librdkafka reported.
+
+    Args:
+        code: The error's code.
+        text: The error's text.
+        describe: Returns librdkafka's text for a code, by which the cause of a fatal error is found.
+    """
+    fatal = code == _Code.FATAL
+    if fatal:
+        named = [cause for cause in _FATAL_CAUSES if describe(cause) in text]
+        # The longest, since one description may be the beginning of another.
+        code = max(named, key=lambda cause: len(describe(cause)), default=_Code.FATAL)
+    if code == _Code.FENCED_INSTANCE_ID:
+        kind = ErrorKind.FENCED
+    elif code == _Code.MAX_POLL_EXCEEDED:
+        kind = ErrorKind.MAX_POLL_EXCEEDED
+    else:
+        kind = ErrorKind.REJECTED if fatal or code in REJECTIONS else ErrorKind.OTHER
+    return MembershipError(kind, int(code))

@@ -1,0 +1,114 @@
+"""The record of one rebalance, and the words that it uses."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Partitions = Mapping[str, Sequence[int]]
+"""Topic name to partition numbers."""
+
+TopicPartitionKey = tuple[str, int]
+"""Topic name and partition number."""
+
+
+class Outcome(StrEnum):
+    """How a rebalance ended."""
+
+    COMPLETED = "completed"
+    """The member applied a new assignment."""
+    LOST = "lost"
+    """The member applied a new assignment, after it had lost the partitions that it owned before."""
+    FAILED = "failed"
+    """The coordinator rejected the member, or the member's assignor failed."""
+
+
+class Phase(StrEnum):
+    """The phases of a rebalance, in the order of an eager one.
+
+    A cooperative member (KIP-429) revokes after it has synced, and may go through a second round, whose times are added
+    to the same phases. It consumes the partitions that it keeps throughout.
+    """
+
+    REVOKE = "revoke"
+    """From the request to revoke partitions until the application has done so, callbacks included."""
+    JOIN = "join"
+    """From the first JoinGroup request until a response brought a generation."""
+    SYNC = "sync"
+    """From the JoinGroup response until SyncGroup brought the assignment; for the leader, with the assignor's run."""
+    JOIN_AND_SYNC = "join_and_sync"
+    """Join and sync together, where librdkafka holds the membership and does not tell them apart."""
+    ASSIGN = "assign"
+    """From the assignment's arrival until it was applied: committed offsets fetched, callbacks run."""
+
+
+class Kind(StrEnum):
+    """How a member rebalances."""
+
+    EAGER = "eager"
+    """The member revokes all its partitions first."""
+    COOPERATIVE = "cooperative"
+    """The member revokes only the partitions that move (KIP-429)."""
+    CONSUMER = "consumer"
+    """The broker assigns partitions (KIP-848)."""
+
+
+class Trigger(StrEnum):
+    """Who began a rebalance, as far as the member knows."""
+
+    MEMBER = "member"
+    """This member: it subscribed, rejoined, lost its membership, or was asked to rebalance."""
+    GROUP = "group"
+    """Others: the coordinator announced that the group is rebalancing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """The group leader's measurements of the assignment that it made; of two rounds (KIP-429), for both together."""
+
+    members: int
+    """Members of the group."""
+    moved: int
+    """Partitions taken from a member that owned them and could have kept them."""
+    moves_needed: int
+    """The fewest such moves with which an assignment can be as balanced as possible."""
+    imbalance: int
+    """Excess imbalance: (max - min partitions per member) minus the smallest difference achievable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """A finished rebalance of one member: from its trigger to the assignment applied, or to its failure."""
+
+    group: str
+    client_id: str
+    member_id: str
+    generation: int
+    """The generation that it led to, or the member's epoch (KIP-848); -1 if it led to none."""
+    protocol: str | None
+    """The assignor that the group voted for; None where the rebalance failed before the vote."""
+    outcome: Outcome
+    reason: str
+    """Why it began, in words: for logs. Code reads `trigger`."""
+    duration: float | None
+    """Seconds from the trigger to the end; None if the beginning could not be observed."""
+    phases: Mapping[Phase, float]
+    """Seconds in each phase that the member went through."""
+    partitions: Partitions
+    """The partitions owned after it."""
+    ended_at: float
+    """Wall-clock time of its end, in seconds since the epoch."""
+    error: str | None = None
+    kind: Kind = Kind.EAGER
+    partitions_before: Partitions = field(default_factory=dict)
+    """The partitions owned when it began."""
+    leadership: Leadership | None = None
+    """Set where this member led the group, unless the group is too large to measure."""
+    trigger: Trigger = Trigger.MEMBER
+
+
+def by_topic(keys: Iterable[TopicPartitionKey]) -> dict[str, tuple[int, ...]]:
+    """Return partition numbers by topic, both ascending."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(keys):
+        topics.setdefault(topic, []).append(number)
+    return {topic: tuple(numbers) for topic, numbers in topics.items()}

@@ -1,0 +1,221 @@
+"""Rebalances of a membership that librdkafka holds, derived from its callbacks. Pure: no client, no clock, no threads.
+
+librdkafka reports operations, not rebalances, and a member sees different operations by kind of rebalance:
+
+- eager: everything revoked, then an assignment. One round.
+- cooperative: a member that must revoke partitions sees a revocation and an empty assignment, rejoins, and sees the
+  assignment of the second round. Other members see one assignment in each round, or in the only one, and cannot know
+  whether another round follows. So the end of a first round is held for `settle` seconds before it ends the rebalance.
+- consumer (KIP-848): a revocation and an empty assignment, or an assignment whenever the broker has one for the member.
+  Assignments in one epoch belong together, and so do those that follow within `settle` seconds.
+
+A revocation always begins a rebalance. The beginning of a rebalance that starts with an assignment cannot be observed,
+so its duration is None.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from groupwright.core.rebalance import (
+    Kind,
+    Outcome,
+    Phase,
+    Rebalance,
+    TopicPartitionKey,
+    Trigger,
+    by_topic,
+)
+
+CONSUMER_SETTLE = 6.0
+"""Seconds to hold a KIP-848 rebalance. The broker moves partitions at the heartbeats of members, and
+group.consumer.heartbeat.interval.ms is 5 s by default."""
+
+_SECOND_ROUND = 2
+
+Keys = Iterable[TopicPartitionKey]
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackTime:
+    """The time of a callback, and the member's identity in it."""
+
+    began: float
+    """Monotonic, in seconds."""
+    ended: float
+    """Monotonic, in seconds."""
+    wall: float
+    """Its end, in seconds since the epoch."""
+    generation: int = -1
+    """The generation, or the member's epoch (KIP-848)."""
+    member_id: str = ""
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """A rebalance under way."""
+
+    trigger: Trigger
+    reason: str
+    started: float | None
+    before: frozenset[TopicPartitionKey]
+    phase_started: float
+    """When the last known phase ended."""
+    phases: dict[Phase, float] = field(default_factory=dict)
+    lost: bool = False
+    rounds_due: int = 1
+    rounds: int = 0
+    held: CallbackTime | None = None
+    """Its last assignment, while another may follow."""
+
+    def add(self, phase: Phase, seconds: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
+
+
+class RebalanceTracker:
+    """One consumer's rebalances. Each input returns the rebalances that it ended, oldest first. Not thread-safe."""
+
+    def __init__(self, group: str, client_id: str, kind: Kind, protocol: str, settle: float) -> None:
+        """Start outside any group.
+
+        Args:
+            group: The group's id, for the records.
+            client_id: The client's id, for the records.
+            kind: The kind of the consumer's rebalances.
+            protocol: The assignor's name, for the records.
+            settle: Seconds to hold a round's end where another round may follow.
+        """
+        self._group = group
+        self._client_id = client_id
+        self._kind = kind
+        self._protocol = protocol
+        self._settle = settle
+        self._owned: frozenset[TopicPartitionKey] = frozenset()
+        self._cycle: _Cycle | None = None
+        self._topics: tuple[str, ...] | None = None
+        self._last = CallbackTime(0.0, 0.0, 0.0)
+        self._leaving = False
+
+    @property
+    def settles_at(self) -> float:
+        """When `settle` has a rebalance to end, by the monotonic clock; infinite if none is held."""
+        held = None if self._cycle is None else self._cycle.held
+        return math.inf if held is None else held.ended + self._settle
+
+    def subscribed(self, topics: Iterable[str], now: float) -> list[Rebalance]:
+        """Record a subscription. For the topics of the last one, a rebalance begins only with a revocation."""
+        wanted, before = tuple(sorted(topics)), self._topics
+        self._topics, self._leaving = wanted, False
+        if wanted == before:
+            return []
+        ended = self._end_held()
+        # Under KIP-848 the broker need not answer a changed subscription with an assignment.
+        if self._cycle is None and (before is None or self._kind is not Kind.CONSUMER):
+            reason = "the consumer subscribed" if before is None else "the subscription changed"
+            self._begin(Trigger.MEMBER, reason, now, now)
+        return ended
+
+    def leaving(self) -> list[Rebalance]:
+        """Record that the application unsubscribes or closes: later revocations are no rebalance of this member."""
+        ended = self._end_held()
+        self._cycle, self._topics, self._leaving = None, None, True
+        return ended
+
+    def revoked(self, partitions: Keys, callback: CallbackTime, *, lost: bool) -> list[Rebalance]:
+        """Record that partitions were revoked or lost."""
+        gone = frozenset(partitions)
+        ended = self._end_held()
+        if not self._leaving:
+            cycle = self._cycle
+            if cycle is None and lost:
+                cycle = self._begin(Trigger.MEMBER, "partitions were lost", callback.began, callback.began)
+            elif cycle is None:
+                cycle = self._begin_for_group(callback.began, callback.began)
+            cycle.add(Phase.REVOKE, callback.ended - callback.began)
+            cycle.phase_started = callback.ended
+            cycle.lost |= lost
+            rejoins = self._kind is Kind.COOPERATIVE and bool(gone) and not lost
+            cycle.rounds, cycle.rounds_due = 0, _SECOND_ROUND if rejoins else 1
+        self._owned -= gone
+        return ended
+
+    def assigned(self, partitions: Keys, callback: CallbackTime) -> list[Rebalance]:
+        """Record that partitions were assigned, or none, at the end of a round."""
+        gained = frozenset(partitions)
+        cycle = self._cycle
+        late = self._kind is Kind.CONSUMER and callback.generation == self._last.generation
+        if cycle is None and not late:
+            cycle = self._begin_for_group(None, callback.began)
+        self._owned = gained if self._kind is Kind.EAGER else self._owned | gained
+        if cycle is None:
+            return []  # a further part of a rebalance that has ended
+        if self._may_have_waited(cycle, callback.began):
+            cycle.started = None
+        if cycle.started is not None:
+            cycle.add(Phase.JOIN_AND_SYNC, callback.began - cycle.phase_started)
+        cycle.add(Phase.ASSIGN, callback.ended - callback.began)
+        cycle.phase_started = callback.ended
+        cycle.rounds += 1
+        cycle.rounds_due = max(0, cycle.rounds_due - 1)
+        self._last = callback
+        if cycle.rounds_due:
+            return []
+        cycle.held = callback
+        last_round = self._kind is Kind.EAGER or (
+            self._kind is Kind.COOPERATIVE and cycle.rounds >= _SECOND_ROUND
+        )
+        return self._end_held() if last_round else []
+
+    def failed(self, error: str, now: float, wall: float) -> list[Rebalance]:
+        """Record that the coordinator rejected the member; librdkafka retries."""
+        ended = self._end_held()
+        cycle = self._cycle
+        if cycle is None:
+            return ended
+        self._begin(Trigger.MEMBER, "joining again after an error", now, now).lost = cycle.lost
+        end = CallbackTime(now, now, wall, member_id=self._last.member_id)
+        return [*ended, self._record(cycle, end, Outcome.FAILED, error)]
+
+    def settle(self, now: float) -> list[Rebalance]:
+        """End the held rebalance if its last round was `settle` seconds ago."""
+        return self._end_held() if now >= self.settles_at else []
+
+    def _may_have_waited(self, cycle: _Cycle, now: float) -> bool:
+        """Return whether the member may have been in the group without partitions, which KIP-848 does not report."""
+        subscribed_only = cycle.rounds == 0 and not cycle.phases
+        return (
+            self._kind is Kind.CONSUMER and subscribed_only and now - cycle.phase_started > 2 * self._settle
+        )
+
+    def _begin_for_group(self, started: float | None, now: float) -> _Cycle:
+        return self._begin(Trigger.GROUP, "the group is rebalancing", started, now)
+
+    def _begin(self, trigger: Trigger, reason: str, started: float | None, now: float) -> _Cycle:
+        self._cycle = _Cycle(trigger, reason, started, self._owned, now)
+        return self._cycle
+
+    def _end_held(self) -> list[Rebalance]:
+        cycle = self._cycle
+        if cycle is None or cycle.held is None:
+            return []
+        self._cycle = None
+        return [self._record(cycle, cycle.held, Outcome.LOST if cycle.lost else Outcome.COMPLETED, None)]
+
+    def _record(self, cycle: _Cycle, end: CallbackTime, outcome: Outcome, error: str | None) -> Rebalance:
+        return Rebalance(
+            group=self._group,
+            client_id=self._client_id,
+            member_id=end.member_id,
+            generation=end.generation,
+            protocol=None if outcome is Outcome.FAILED else self._protocol,
+            outcome=outcome,
+            reason=cycle.reason,
+            duration=None if cycle.started is None else end.ended - cycle.started,
+            phases=dict(cycle.phases),
+            partitions=by_topic(self._owned),
+            ended_at=end.wall,
+            error=error,
+            kind=self._kind,
+            partitions_before=by_topic(cycle.before),
+            trigger=cycle.trigger,
+        )
