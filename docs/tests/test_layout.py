@@ -23,7 +23,7 @@ ALLOWED = {
 }
 
 
-# The rooms of each part, from the lowest up: a module imports its own room and those below. "" is the part's top.
+# The rooms of each part, from the lowest up: a module imports its own room and those below. "" is the top.
 ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
     "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),

@@ -16,8 +16,8 @@ class FirstTakesAll(Assignor):
     name = "first-takes-all"
 
     def assign(self, group):
-        subscribers = group.subscribers()
-        return {subs[0].id: {topic: range(group.topics[topic].partitions)} for topic, subs in subscribers.items()}
+        sizes = {topic: known.partitions for topic, known in group.topics.items()}
+        return {subs[0].id: {topic: range(sizes[topic])} for topic, subs in group.subscribers().items()}
 
 class WantsArguments(FirstTakesAll):
     def __init__(self, pins):

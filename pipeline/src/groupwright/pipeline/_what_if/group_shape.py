@@ -14,7 +14,7 @@ from groupwright.assignors import Group, Member, Topic
 from groupwright.assignors.indexed import IndexedGroup
 
 Owners = npt.NDArray[np.int32]
-"""`(partitions,) int32`, index of each partition's owner among the members, or `UNASSIGNED`; ordered by topic."""
+"""`(partitions,) int32`, ordered by topic: index of each partition's owner, or `UNASSIGNED`."""
 
 Racks = tuple[tuple[str, ...], ...]
 """The racks of the replicas of each partition of a topic."""

@@ -141,7 +141,7 @@ def _play(
 def _owned(
     history: History, past: RecordedGeneration, structure: GroupShape, held: np.ndarray[Any, Any]
 ) -> Owners:
-    """Return the owners that may keep their partitions, or `UNASSIGNED`, as `(assignors, partitions) int32`."""
+    """Return owners that may keep their partitions, else `UNASSIGNED`, as `(assignors, partitions) int32`."""
     place_of = np.full(history.identities + 1, UNASSIGNED, np.int32)  # the last one is UNASSIGNED's
     place_of[past.identities] = np.arange(structure.members)
     owned: Owners = place_of[held[:, past.places]]
