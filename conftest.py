@@ -24,7 +24,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
-        if part == "pipeline":
+        if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return "spark"
         if part == "integration_tests" and rest.startswith("parity/"):
             return _ALONE
