@@ -1,8 +1,8 @@
 """Schedule of the tests for pytest-xdist (`make test JOBS=4`).
 
-Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster in
-containers share one worker, and so do those on Spark: a second cluster or a second Spark takes longer to start than
-all of them take. The parity suite runs first and alone: it keeps both cores busy, and it compares how long calls take.
+Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
+in containers share one worker, and so do those on Spark: starting a second one takes longer than all of these
+tests. The parity suite runs first and alone: it keeps both cores busy, and compares the duration of calls.
 """
 
 import pytest
@@ -16,7 +16,7 @@ _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 
 
 _REFILLED_AT = 2
-"""Tests left to a worker when pytest-xdist gives it the next group, without which it does not run its last test."""
+"""Tests left to a worker when xdist gives it the next group; it needs that to run its last test."""
 
 
 class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types it as Any
@@ -24,7 +24,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
-        if part == "pipeline":
+        if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return "spark"
         if part == "integration_tests" and rest.startswith("parity/"):
             return _ALONE

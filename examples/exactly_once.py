@@ -1,10 +1,11 @@
-"""Exactly once: read from one topic, transform, write to another; each record once, whatever happens.
+"""Exactly once: read from one topic, transform, and write to another, each record exactly once.
 
-    python examples/exactly_once.py localhost:9092 --group billing --source orders --target invoices --id billing-1
+    python examples/exactly_once.py localhost:9092 --group billing --source orders --target invoices --id
+    billing-1
 
-Run as many of them as you like, each with an id of its own, and kill them as you like: whoever reads the target with
-isolation.level=read_committed finds each record once. A transaction holds what was written *and* how far was read,
-so that both become visible, or neither does.
+Run as many of them as you like, each with an id of its own, and kill them as you like: whoever reads the
+target with isolation.level=read_committed finds each record once. A transaction holds what was written *and*
+how far was read, so that both become visible, or neither does.
 """
 
 import argparse
@@ -50,18 +51,20 @@ class Transaction:
         try:
             self._producer.produce(topic, value, key)
         except KafkaException as error:
-            # The transaction has failed already; commit() will be told why, abort, and read this record again.
+            # The transaction has failed already; commit() will be told why, abort, and read this record
+            # again.
             if error.args[0].code() != KafkaError._STATE:  # noqa: SLF001 - librdkafka's public code
                 raise
 
     def commit(self) -> None:
-        """Commit; if that cannot be, abort and read the same records again. A fatal error is raised."""
+        """Commit, or else abort and read the same records again. Fatal errors are raised."""
         if self._began is None:
             return
         self._began = None
         consumer, producer = self._consumer, self._producer
         try:
-            # The metadata carry the member's generation: a worker that the group has given up is refused here.
+            # The metadata carry the member's generation: a worker that the group has given up is refused
+            # here.
             read = consumer.position(consumer.assignment())
             producer.send_offsets_to_transaction(read, consumer.consumer_group_metadata())
             producer.commit_transaction()
@@ -73,7 +76,7 @@ class Transaction:
             self._rewind()
 
     def abort(self) -> None:
-        """Abort: what was written since the last commit is never seen, and will be written by someone else."""
+        """Abort: records written since the last commit stay invisible; the next owner repeats them."""
         if self._began is not None:
             self._began = None
             log.warning("aborted: the partitions were lost, or the work failed")

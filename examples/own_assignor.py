@@ -2,9 +2,9 @@
 
     python examples/own_assignor.py localhost:9092 --group matching --topics orders payments
 
-Start it two or three times, and stop one. With 6 partitions of orders and 12 of payments, a key in partition p of
-payments is in partition p % 6 of orders: a member that owns the one owns the other, and can join them in memory. Kafka's
-range promises that for topics of the same size alone.
+Start it two or three times, and stop one. With 6 partitions of orders and 12 of payments, a key in partition
+p of payments is in partition p % 6 of orders: a member that owns the one owns the other, and can join them in
+memory. Kafka's range promises that for topics of the same size alone.
 """
 
 import argparse

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from benchmarks.pipeline import plain
 from benchmarks.pipeline.programs.what_if import ASSIGNORS
 from benchmarks.pipeline.results import Run
+from benchmarks.pipeline.synthetic import Fleet
+from benchmarks.pipeline.synthetic.commits import commit_batch
 
-from groupwright.pipeline.decoding import decode_batch
-from groupwright.pipeline.history import Fleet
-from groupwright.pipeline.history.commits import commit_batch
+from groupwright.pipeline import decode_batch
 from groupwright.testing import compile_java
 
 ONE_CORE, TWO_CORES, MEMORY, WHAT_IF = CELLS = (

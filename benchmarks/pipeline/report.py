@@ -92,7 +92,8 @@ def summary(results: Results) -> list[str]:
         mark = "✓" if played.seconds <= MOST_SECONDS else "✗"
         each = played.seconds * played.cores / played.records * 1e6
         lines.append(
-            f"{mark} what-if, {played.what}: {played.seconds:.0f} s on {played.cores} cores (at most {MOST_SECONDS}); "
+            f"{mark} what-if, {played.what}: {played.seconds:.0f} s on {played.cores} cores (at most "
+            f"{MOST_SECONDS}); "
             f"{each:,.0f} µs of a core for each generation and assignor"
         )
     return lines

@@ -1,4 +1,4 @@
-"""Writes the dashboards that the chart installs: ``python -m charts.dashboards``."""
+"""Writes the chart's dashboards: ``python -m charts.dashboards``."""
 
 import sys
 

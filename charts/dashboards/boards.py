@@ -1,4 +1,4 @@
-"""The dashboards there are, and where each is committed."""
+"""The dashboards, and the paths of their JSON."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD)
 
 
 def path(board: Board) -> Path:
-    """Return where a dashboard's JSON is committed; the chart installs what is there.
+    """Return the path of a dashboard's JSON, from which the chart installs it.
 
     The name has the project in it: the sidecar puts the files of all charts into one folder.
     """

@@ -1,4 +1,4 @@
-"""How a group gets on with its work: lag, polling, commits."""
+"""Panels of a group's consumption: lag, polling, commits."""
 
 from charts.dashboards.limits import SOME, limit
 from charts.dashboards.model import Limit, Panel, Query, Row, Stacking
@@ -38,7 +38,8 @@ LAG = Row(
         ),
         Panel(
             "Poll idle",
-            "Share of time in which the application waits inside poll. Near 0 it is busy all the time, and lags soon.",
+            "Share of time in which the application waits inside poll. Near 0 it is busy all the "
+            "time, and lags soon.",
             "percentunit",
             (
                 Query(
@@ -52,7 +53,8 @@ LAG = Row(
         ),
         Panel(
             "Poll interval used",
-            "Time since the last poll as a share of max.poll.interval.ms. At 100 % the member leaves the group.",
+            "Time since the last poll as a share of max.poll.interval.ms. At 100 % the member leaves the "
+            "group.",
             "percentunit",
             (Query("groupwright_poll_interval_used_ratio{@member}", "{{client_id}}"),),
             limits=(limit("maxPollNearlyExceeded", "ratio"), Limit(1, "red")),
@@ -60,7 +62,8 @@ LAG = Row(
         ),
         Panel(
             "Since the last heartbeat",
-            "Since the coordinator last answered one. At session.timeout.ms (45 s by default) it holds the member for dead.",
+            "Since the coordinator last answered one. At session.timeout.ms (45 s by default) it "
+            "holds the member for dead.",
             "s",
             (Query("groupwright_last_heartbeat_age_seconds{@member}", "{{client_id}}"),),
             limits=(Limit(15, "orange"), Limit(45, "red")),
@@ -87,7 +90,8 @@ COMMITS = Row(
         ),
         Panel(
             "Commits that failed",
-            "By error. During a rebalance a few are refused; what they would have committed is processed again.",
+            "By error. During a rebalance a few are refused; what they would have committed is "
+            "processed again.",
             "short",
             (
                 Query(

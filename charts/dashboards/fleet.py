@@ -1,4 +1,4 @@
-"""A fleet of groups: which of them needs somebody to look at it."""
+"""Dashboard of all groups: which of them need attention."""
 
 from charts.dashboards.limits import SOME, limit
 from charts.dashboards.model import Board, Kind, Limit, Panel, Query, Row, Scope, Stacking
@@ -28,7 +28,8 @@ _NOW = Row(
         _stat(
             "Groups rebalancing",
             "Groups of which some member has asked to join, or waits for its assignment.",
-            "count(count by (namespace, group) (member:groupwright_rebalancing:max{@group} == 1)) or vector(0)",
+            "count(count by (namespace, group) (member:groupwright_rebalancing:max{@group} == 1)) or "
+            "vector(0)",
             limits=SOME,
             runbook="rebalance-stuck",
         ),
@@ -74,7 +75,8 @@ _OFFENDERS = Row(
                     "95 % within",
                 ),
                 Query(
-                    "sum by (namespace, group) (group:groupwright_rebalance_duration_seconds_sum:rate5m{@group})",
+                    "sum by (namespace, group) "
+                    "(group:groupwright_rebalance_duration_seconds_sum:rate5m{@group})",
                     "Time rebalancing",
                 ),
                 Query(
@@ -173,11 +175,13 @@ _STORMS = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace, group) (increase(groupwright_max_poll_exceeded_total{@member}[$__rate_interval]))",
+                    "sum by (namespace, group) "
+                    "(increase(groupwright_max_poll_exceeded_total{@member}[$__rate_interval]))",
                     "{{group}} polled too late",
                 ),
                 Query(
-                    "sum by (namespace, group) (increase(groupwright_fenced_total{@member}[$__rate_interval]))",
+                    "sum by (namespace, group) "
+                    "(increase(groupwright_fenced_total{@member}[$__rate_interval]))",
                     "{{group}} fenced",
                 ),
             ),
@@ -211,7 +215,8 @@ _PRODUCERS = Row(
     (
         Panel(
             "Queue used",
-            "How full the producer's queue is, of messages or of bytes. At 100 % produce() raises BufferError.",
+            "How full the producer's queue is, of messages or of bytes. At 100 % produce() raises "
+            "BufferError.",
             "percentunit",
             (
                 Query(
@@ -244,7 +249,8 @@ _PRODUCERS = Row(
             "ops",
             (
                 Query(
-                    "sum by (client_id) (rate(groupwright_producer_messages_total{@namespace}[$__rate_interval]))",
+                    "sum by (client_id) "
+                    "(rate(groupwright_producer_messages_total{@namespace}[$__rate_interval]))",
                     "{{client_id}}",
                 ),
             ),
@@ -252,16 +258,19 @@ _PRODUCERS = Row(
         ),
         Panel(
             "What failed",
-            "Retried requests, requests without a response, errors reported to error_cb, and failures inside the "
+            "Retried requests, requests without a response, errors reported to error_cb, and failures "
+            "inside the "
             "instrumentation.",
             "short",
             (
                 Query(
-                    "sum by (client_id) (increase(groupwright_producer_retries_total{@namespace}[$__rate_interval]))",
+                    "sum by (client_id) "
+                    "(increase(groupwright_producer_retries_total{@namespace}[$__rate_interval]))",
                     "{{client_id}} sent again",
                 ),
                 Query(
-                    "sum by (client_id) (increase(groupwright_producer_request_errors_total{@namespace}[$__rate_interval]))",
+                    "sum by (client_id) "
+                    "(increase(groupwright_producer_request_errors_total{@namespace}[$__rate_interval]))",
                     "{{client_id}} no answer",
                 ),
                 Query(
@@ -282,7 +291,8 @@ _PRODUCERS = Row(
         ),
         Panel(
             "Age of producers' statistics",
-            "The producers' metrics are as old as this; statistics come only while the application polls or flushes.",
+            "The producers' metrics are as old as this; statistics come only while the application "
+            "polls or flushes.",
             "s",
             (
                 Query(
@@ -300,7 +310,8 @@ _PRODUCERS = Row(
 BOARD = Board(
     "groupwright-fleet",
     "Groupwright / A fleet of groups",
-    "All groups side by side: which of them rebalances much, slowly, or loses partitions. Rests on the recording rules of "
+    "All groups side by side: which of them rebalances much, slowly, or loses partitions. Rests on "
+    "the recording rules of "
     "the chart's PrometheusRule.",
     Scope.FLEET,
     (_NOW, _OFFENDERS, _STORMS, _PRODUCERS),

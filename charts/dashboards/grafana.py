@@ -1,4 +1,4 @@
-"""Grafana's JSON of a dashboard, by way of Grafana's own models, which know every field."""
+"""Dashboards as Grafana's JSON, built with Grafana's own models."""
 # ruff: noqa: FBT003 - its builders take booleans so
 
 import itertools
@@ -30,7 +30,7 @@ _BOARDS = {"groupwright-group": "A group at a glance", "groupwright-rebalance": 
 
 
 def page(board: Board) -> str:
-    """Return a dashboard's JSON, as it is committed."""
+    """Return a dashboard's JSON."""
     return json.dumps(_dashboard(board).build(), cls=JSONEncoder, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -96,13 +96,13 @@ def _query(name: str, label: str, query: str) -> dashboard.QueryVariable:
 
 
 def _all(variable: dashboard.QueryVariable) -> dashboard.QueryVariable:
-    """Let several be chosen, and all by default; those without the label, too: `.*` matches what is not there."""
+    """A multi-value variable, all by default; `.*` also matches series without the label."""
     everything = models.VariableOption(selected=True, text=["All"], value=["$__all"])
     return variable.multi(True).include_all(True).all_value(".*").current(everything)
 
 
 def _rebalances(scope: Scope) -> dashboard.AnnotationQuery:
-    """Mark where the group's generation changed; of a fleet only on request."""
+    """Annotate changes of the group's generation; hidden by default for a fleet."""
     of_group = {Scope.GROUP: '="$group"', Scope.FLEET: '=~"$group"'}[scope]
     expr = (
         'max by (group) (changes(groupwright_generation{namespace=~"$namespace", '
@@ -229,7 +229,8 @@ def _table(panel: Panel) -> table.Panel:
         links = [
             {
                 "title": title,
-                "url": f"/d/{uid}?var-group=${{__value.raw}}&${{datasource:queryparam}}&${{__url_time_range}}",
+                "url": f"/d/{uid}?var-group=${{__value.raw}}"
+                "&${datasource:queryparam}&${__url_time_range}",
             }
             for uid, title in _BOARDS.items()
         ]

@@ -1,4 +1,4 @@
-"""A group at a glance."""
+"""Dashboard of one group."""
 
 from charts.dashboards.consumption import COMMITS, LAG
 from charts.dashboards.limits import SOME, limit
@@ -13,7 +13,8 @@ STATES: dict[float, tuple[str, str]] = {
 
 STATE_OF_MEMBER = Panel(
     "State of each member",
-    "Stable is good. A member that prepares waits for the others to join; one that completes waits for its assignment. "
+    "Stable is good. A member that prepares waits for the others to join; one that completes waits "
+    "for its assignment. "
     "A plain consumer's state is as old as librdkafka's statistics.",
     "short",
     (
@@ -49,7 +50,8 @@ _NOW = Row(
             "short",
             (
                 Query(
-                    'sum(groupwright_membership_state{@group, state=~"preparing_rebalance|completing_rebalance"})',
+                    "sum(groupwright_membership_state{@group, "
+                    'state=~"preparing_rebalance|completing_rebalance"})',
                 ),
             ),
             Kind.STAT,
@@ -77,7 +79,8 @@ _NOW = Row(
         ),
         Panel(
             "95 % end within",
-            "Duration of rebalances in 1 h, from the trigger to the assignment applied; nothing without a rebalance.",
+            "Duration of rebalances in 1 h, from the trigger to the assignment applied; nothing "
+            "without a rebalance.",
             "s",
             (
                 Query(
@@ -94,7 +97,8 @@ _NOW = Row(
         ),
         Panel(
             "Partitions lost in 1 h",
-            "Lost, not revoked: others may have owned them already, so messages may have been processed twice.",
+            "Lost, not revoked: others may have owned them already, so messages may have been processed "
+            "twice.",
             "short",
             (Query("sum(increase(groupwright_partitions_lost_total{@group}[1h]))"),),
             Kind.STAT,
@@ -106,7 +110,8 @@ _NOW = Row(
         ),
         Panel(
             "Lag",
-            "Messages between what the application has taken and the end of the log, over all partitions fetched.",
+            "Messages between what the application has taken and the end of the log, over all "
+            "partitions fetched.",
             "short",
             (Query("sum(groupwright_lag{@group})"),),
             Kind.STAT,
@@ -117,7 +122,8 @@ _NOW = Row(
         ),
         Panel(
             "Poll interval used",
-            "Time since the last poll as a share of max.poll.interval.ms, of the member with the highest. At 100 % it "
+            "Time since the last poll as a share of max.poll.interval.ms, of the member with the "
+            "highest. At 100 % it "
             "leaves the group.",
             "percentunit",
             (Query("max(groupwright_poll_interval_used_ratio{@group})"),),
@@ -149,7 +155,8 @@ _MEMBERS = Row(
         STATE_OF_MEMBER,
         Panel(
             "Members by kind",
-            "Whose their membership is, and of which kind their rebalances are; and how many members the leader counts. "
+            "Whose their membership is, and of which kind their rebalances are; and how many members "
+            "the leader counts. "
             "Where it counts more, some are not scraped, or run without instrumentation.",
             "short",
             (
@@ -167,7 +174,8 @@ _REBALANCES = Row(
     (
         Panel(
             "Rebalances over time",
-            "By outcome: completed; lost: completed after the partitions owned before were lost; failed: the coordinator "
+            "By outcome: completed; lost: completed after the partitions owned before were lost; "
+            "failed: the coordinator "
             "refused the member, or its assignor failed.",
             "short",
             (
@@ -197,8 +205,10 @@ _REBALANCES = Row(
         ),
         Panel(
             "Duration by phase (95 %)",
-            "revoke: giving partitions up, callback included; join: waiting for the other members; sync: waiting for the "
-            "assignment; join_and_sync: both, of a plain consumer; assign: until it is applied, callback included.",
+            "revoke: giving partitions up, callback included; join: waiting for the other members; "
+            "sync: waiting for the "
+            "assignment; join_and_sync: both, of a plain consumer; assign: until it is applied, "
+            "callback included.",
             "s",
             (
                 Query(
@@ -212,7 +222,8 @@ _REBALANCES = Row(
         ),
         Panel(
             "Partitions assigned, revoked, lost",
-            "Eager rebalances revoke and assign everything each time; cooperative ones only what moves. Lost ones may be "
+            "Eager rebalances revoke and assign everything each time; cooperative ones only what "
+            "moves. Lost ones may be "
             "processed twice.",
             "short",
             tuple(
@@ -226,7 +237,8 @@ _REBALANCES = Row(
         ),
         Panel(
             "Churn: moves against the fewest needed",
-            "Partitions that the leader took from one member for another: as many as an assignment as even needs, and what it "
+            "Partitions that the leader took from one member for another: as many as an assignment as "
+            "even needs, and what it "
             "moved beyond that. The second is churn, which another assignor would save.",
             "short",
             (
@@ -245,7 +257,8 @@ _REBALANCES = Row(
         ),
         Panel(
             "Imbalance",
-            "In partitions: what the member with the most has above the average; and the leader's own measure, which is 0 "
+            "In partitions: what the member with the most has above the average; and the leader's own "
+            "measure, which is 0 "
             "for an assignment as even as the subscriptions let it be.",
             "short",
             (
@@ -284,7 +297,8 @@ _INSTRUMENTATION = Row(
     (
         Panel(
             "Advice given",
-            "By rule, since the process began; the application's log has it in words, and `groupwright doctor` explains it.",
+            "By rule, since the process began; the application's log has it in words, and "
+            "`groupwright doctor` explains it.",
             "short",
             (Query("sum by (rule) (groupwright_warnings_total{@member})", "{{rule}}"),),
             limits=SOME,
@@ -293,7 +307,8 @@ _INSTRUMENTATION = Row(
         ),
         Panel(
             "Age of statistics",
-            "Lag, and of plain consumers the coordinator's metrics, are as old as this. Statistics come every "
+            "Lag, and of plain consumers the coordinator's metrics, are as old as this. Statistics "
+            "come every "
             "statistics.interval.ms, and only while the application polls.",
             "s",
             (Query("max by (client_id) (groupwright_statistics_age_seconds{@member})", "{{client_id}}"),),
@@ -302,7 +317,8 @@ _INSTRUMENTATION = Row(
         ),
         Panel(
             "Records of rebalances, and failures of measuring",
-            "What became of the records for sinks (sent, dropped, failed), and failures inside the instrumentation.",
+            "What became of the records for sinks (sent, dropped, failed), and failures inside the "
+            "instrumentation.",
             "short",
             (
                 Query(
@@ -323,7 +339,8 @@ _INSTRUMENTATION = Row(
 BOARD = Board(
     "groupwright-group",
     "Groupwright / A group at a glance",
-    "One consumer group: who is in it, how often and how long it rebalances, what that costs, and how far it lags.",
+    "One consumer group: who is in it, how often and how long it rebalances, what that costs, and how "
+    "far it lags.",
     Scope.GROUP,
     (_NOW, _MEMBERS, _REBALANCES, LAG, COMMITS, _INSTRUMENTATION),
 )

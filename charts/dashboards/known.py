@@ -1,4 +1,4 @@
-"""The metrics that dashboards and alerts may use, and those that they leave out on purpose."""
+"""The metrics that dashboards and alerts may use, and those they omit on purpose."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -36,7 +36,7 @@ _SUFFIXES = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
 
 
 def series() -> dict[str, frozenset[str]]:
-    """Return the labels of every series that is scraped, by its name."""
+    """Return the labels of every scraped series, by name."""
     return {
         spec.name + suffix: frozenset(spec.labels)
         | TARGET_LABELS
@@ -47,7 +47,7 @@ def series() -> dict[str, frozenset[str]]:
 
 
 def recorded(records: Iterable[str], group_labels: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the labels of recording rules, by what their names begin with; and of Prometheus' own ``ALERTS``."""
+    """Return the labels of recording rules, by name prefix, and of Prometheus' ``ALERTS``."""
     levels = {
         "group": frozenset(group_labels),
         "member": frozenset({"group", "client_id"}) | TARGET_LABELS,
@@ -64,7 +64,7 @@ def family(name: str) -> str:
 
 
 def mistakes(text: str, labels_of: Mapping[str, frozenset[str]], legend: str = "") -> Iterator[str]:
-    """Say what an expression, and its legend, name that does not exist.
+    """Report unknown metrics and labels in an expression and its legend.
 
     Args:
         text: PromQL.

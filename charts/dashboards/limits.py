@@ -1,4 +1,4 @@
-"""The limits that panels show: those of the alerts, as the chart's values have them."""
+"""The limits shown in panels: those of the alerts in the chart's values."""
 
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ def alerts() -> dict[str, Any]:
 
 
 def limit(rule: str, key: str, colour: str = "orange") -> Limit:
-    """Return the limit that an alert has by default."""
+    """Return an alert's default limit."""
     return Limit(float(alerts()["rules"][rule][key]), colour)
 
 

@@ -1,4 +1,4 @@
-"""What a dashboard is made of, as plain data: `grafana` makes Grafana's JSON of it."""
+"""Dashboards as plain data, which `grafana` turns into Grafana's JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """How a panel is drawn, in Grafana's words."""
+    """Grafana's panel types."""
 
     STAT = "stat"
     LINES = "timeseries"
@@ -15,7 +15,7 @@ class Kind(StrEnum):
 
 
 class Stacking(StrEnum):
-    """Whether the lines of a panel add up, and how they are drawn."""
+    """Stacking and drawing style of a panel's series."""
 
     NONE = "none"
     AREAS = "areas"
@@ -24,16 +24,16 @@ class Stacking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One PromQL expression; `@member`, `@group` and `@namespace` in it stand for the variables' matchers."""
+    """A PromQL expression, in which `@member`, `@group` and `@namespace` are replaced by matchers."""
 
     expr: str
     legend: str = ""
-    """As Grafana has it, labels in ``{{}}``; of a table the column's title."""
+    """The legend, with labels in ``{{}}``; in a table, the column's title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """From this value on a panel has this colour."""
+    """A threshold, and the colour from it on."""
 
     value: float
     colour: str
@@ -49,36 +49,36 @@ class Panel:
     queries: tuple[Query, ...]
     kind: Kind = Kind.LINES
     limits: tuple[Limit, ...] = ()
-    """Above the base, which is green; drawn as lines where the panel has any axes."""
+    """Thresholds above the green base; drawn as lines in panels with axes."""
     runbook: str = ""
-    """The page of docs/runbooks that this panel helps with."""
+    """The page of docs/runbooks to link to."""
     width: int = 8
-    """Of 24."""
+    """Width in columns, of 24."""
     height: int = 8
     decimals: int | None = None
     stacking: Stacking = Stacking.NONE
     values: Mapping[float, tuple[str, str]] = field(default_factory=dict)
-    """What values are called, and their colours."""
+    """Names and colours of values."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Of a table: the units of columns that have another."""
+    """In a table, the units of columns that differ."""
     no_value: str = ""
-    """What is shown without data."""
+    """The text shown without data."""
     base: str = "green"
     """The colour below all limits."""
     group_links: bool = False
-    """Of a table: whether a group leads to its own dashboard."""
+    """In a table, whether group names link to the group's dashboard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels below one title."""
+    """A titled row of panels."""
 
     title: str
     panels: tuple[Panel, ...]
 
 
 class Scope(StrEnum):
-    """Which variables a dashboard has."""
+    """The variables of a dashboard."""
 
     GROUP = "group"
     FLEET = "fleet"

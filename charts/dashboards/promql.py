@@ -1,4 +1,4 @@
-"""What a PromQL expression uses: its metrics, its matchers, the labels that it names."""
+"""Metrics, matchers and labels used in a PromQL expression."""
 
 import re
 from collections.abc import Iterator
@@ -13,24 +13,24 @@ _LEGEND_LABEL = re.compile(r"\{\{ *(\w+) *\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """A condition on a label."""
+    """A label matcher."""
 
     metric: str
     label: str
     values: tuple[str, ...]
-    """The alternatives that it names, where it is no other regular expression; a variable has none."""
+    """The matched values, if the matcher is a list of alternatives; empty for variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A place that names labels, as ``by (…)`` does, and the metrics to which it applies."""
+    """A clause that names labels, such as ``by (…)``, and the metrics to which it applies."""
 
     labels: frozenset[str]
     metrics: frozenset[str]
 
 
 def parse(expr: str) -> Expr:
-    """Parse an expression, Grafana's intervals in it or not.
+    """Parse an expression, which may contain Grafana's interval variables.
 
     Raises:
         ValueError: it is no PromQL.
@@ -45,7 +45,7 @@ def metrics(expr: Expr) -> frozenset[str]:
 
 
 def matchers(expr: Expr) -> list[Matcher]:
-    """Return the conditions on labels in an expression."""
+    """Return the label matchers in an expression."""
     return [
         Matcher(selector.name or "", each.name, _alternatives(each.op, each.value))
         for selector in _selectors(expr)
@@ -54,7 +54,7 @@ def matchers(expr: Expr) -> list[Matcher]:
 
 
 def namings(expr: Expr) -> list[Naming]:
-    """Return the places that name labels: aggregations, and matches of one vector with another."""
+    """Return the clauses that name labels: aggregations and vector matching."""
     found = []
     for node in _nodes(expr):
         named: list[str] = []

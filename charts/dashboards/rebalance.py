@@ -1,4 +1,4 @@
-"""One rebalance in detail: its phases, its callbacks, its coordinator."""
+"""Dashboard of rebalances in detail: phases, callbacks, coordinator."""
 
 from charts.dashboards.group import STATE_OF_MEMBER
 from charts.dashboards.limits import SOME, limit
@@ -8,7 +8,7 @@ PHASES = ("revoke", "join", "sync", "join_and_sync", "assign")
 
 
 def _mean(metric: str, matchers: str) -> str:
-    """Return the mean over the dashboard's time of what a histogram holds, by member."""
+    """Return a histogram's mean over the dashboard's time range, by member."""
     of_time = (
         f"sum by (client_id) (increase({metric}_{part}{{{matchers}}}[$__range])) "
         for part in ("sum", "count")
@@ -48,7 +48,8 @@ _WHEN = Row(
         ),
         Panel(
             "How long the last rebalance took",
-            "By member. The member that led it all and those that wait see the same length; who joined late sees a short one.",
+            "By member. The member that led it all and those that wait see the same length; who "
+            "joined late sees a short one.",
             "s",
             (
                 Query(
@@ -68,7 +69,8 @@ _PHASES = Row(
     (
         Panel(
             "Time in each phase, of the member that spent most",
-            "Long join, or join_and_sync: members are waited for, up to max.poll.interval.ms. Long sync: the leader's assignor. "
+            "Long join, or join_and_sync: members are waited for, up to max.poll.interval.ms. Long "
+            "sync: the leader's assignor. "
             "Long revoke or assign: callbacks.",
             "s",
             (
@@ -85,7 +87,8 @@ _PHASES = Row(
         ),
         Panel(
             "Mean of each phase, by member",
-            "Over the time shown. The member with a long revoke and the others with a long join: they wait for it.",
+            "Over the time shown. The member with a long revoke and the others with a long join: they "
+            "wait for it.",
             "s",
             tuple(
                 Query(
@@ -106,7 +109,8 @@ _CALLBACKS = Row(
     (
         Panel(
             "Rebalance callbacks (95 %)",
-            "The application's own on_assign, on_revoke, on_lost. While one runs nothing is polled, and the group waits for "
+            "The application's own on_assign, on_revoke, on_lost. While one runs nothing is polled, "
+            "and the group waits for "
             "on_revoke.",
             "s",
             (
@@ -142,15 +146,18 @@ _CALLBACKS = Row(
             "short",
             (
                 Query(
-                    "sum by (client_id) (increase(groupwright_partitions_assigned_total{@member}[$__rate_interval]))",
+                    "sum by (client_id) "
+                    "(increase(groupwright_partitions_assigned_total{@member}[$__rate_interval]))",
                     "{{client_id}} assigned",
                 ),
                 Query(
-                    "-sum by (client_id) (increase(groupwright_partitions_revoked_total{@member}[$__rate_interval]))",
+                    "-sum by (client_id) "
+                    "(increase(groupwright_partitions_revoked_total{@member}[$__rate_interval]))",
                     "{{client_id}} revoked",
                 ),
                 Query(
-                    "-sum by (client_id) (increase(groupwright_partitions_lost_total{@member}[$__rate_interval]))",
+                    "-sum by (client_id) "
+                    "(increase(groupwright_partitions_lost_total{@member}[$__rate_interval]))",
                     "{{client_id}} lost",
                 ),
             ),
@@ -165,7 +172,8 @@ _COORDINATOR = Row(
     (
         Panel(
             "Coordinator",
-            "The id of the broker that coordinates the group, the highest and the lowest that a member sees: where they differ, "
+            "The id of the broker that coordinates the group, the highest and the lowest that a "
+            "member sees: where they differ, "
             "some member asks the wrong one. And how often it changed, over all members.",
             "none",
             (
@@ -194,7 +202,8 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Since the last heartbeat",
-            "Since the coordinator last answered one. At session.timeout.ms (45 s by default) it holds the member for dead.",
+            "Since the coordinator last answered one. At session.timeout.ms (45 s by default) it "
+            "holds the member for dead.",
             "s",
             (Query("groupwright_last_heartbeat_age_seconds{@member}", "{{client_id}}"),),
             limits=(Limit(15, "orange"), Limit(45, "red")),
@@ -234,11 +243,13 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Evicted and fenced",
-            "Polled too late, and so left the group; or replaced by another member with the same group.instance.id.",
+            "Polled too late, and so left the group; or replaced by another member with the same "
+            "group.instance.id.",
             "short",
             (
                 Query(
-                    "sum by (client_id) (increase(groupwright_max_poll_exceeded_total{@member}[$__rate_interval]))",
+                    "sum by (client_id) "
+                    "(increase(groupwright_max_poll_exceeded_total{@member}[$__rate_interval]))",
                     "{{client_id}} polled too late",
                 ),
                 Query(
@@ -261,7 +272,8 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Errors of clients",
-            "Errors reported to error_cb since the process began, such as unreachable brokers or failed authentication.",
+            "Errors reported to error_cb since the process began, such as unreachable brokers or failed "
+            "authentication.",
             "short",
             (
                 Query(
@@ -280,7 +292,8 @@ _COORDINATOR = Row(
 BOARD = Board(
     "groupwright-rebalance",
     "Groupwright / One rebalance in detail",
-    "Narrow the time to one rebalance: which phase took how long, whose callbacks, and how the coordinator answered.",
+    "Narrow the time to one rebalance: which phase took how long, whose callbacks, and how the "
+    "coordinator answered.",
     Scope.GROUP,
     (_WHEN, _PHASES, _CALLBACKS, _COORDINATOR),
     since="now-30m",

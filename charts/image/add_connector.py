@@ -1,4 +1,4 @@
-"""Puts Spark's source for Kafka beside Spark's own jars: a container fetches nothing when it starts."""
+"""Installs Spark's Kafka source into Spark's jars, so that containers download nothing at startup."""
 
 import re
 import shutil
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pyspark
 
-from groupwright.pipeline.jobs.kafka import CONNECTOR
+from groupwright.pipeline.jobs import CONNECTOR
 from groupwright.testing._java.java import resolve_jars
 
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 
 jars = Path(pyspark.__file__).parent / "jars"
-there = {_VERSION.sub("", jar.name) for jar in jars.glob("*.jar")}
+installed = {_VERSION.sub("", jar.name) for jar in jars.glob("*.jar")}
 for jar in resolve_jars(CONNECTOR):
-    if _VERSION.sub("", jar.name) not in there:
+    if _VERSION.sub("", jar.name) not in installed:
         shutil.copy(jar, jars)
         sys.stdout.write(f"{jar.name}\n")

@@ -1,4 +1,4 @@
-"""What the chart installs, for each of its example values: whole, valid to Kubernetes, and without rights it needs not."""
+"""The chart's manifests, for each of its example values: complete, valid, and with least privileges."""
 
 import re
 import subprocess

@@ -10,7 +10,7 @@ from charts.tests.conftest import CHART, Helm
 from typer.testing import CliRunner
 
 from groupwright.cli.app import app
-from groupwright.pipeline.jobs.settings import SETTINGS, settings_from
+from groupwright.pipeline.jobs import SETTINGS, settings_from
 
 
 def _containers(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the image starts with, run here without a container: it ends in the project's commands, and in Spark's executor."""
+"""The image's entrypoint, run without a container: it starts the project's commands and Spark's executor."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ def test_a_driver_is_the_pipelines_job() -> None:
 
 
 def test_an_executor_goes_to_the_driver_that_spark_names() -> None:
-    """With the variables that Spark on Kubernetes sets, options of the JVM among them. Nobody listens there."""
+    """With the variables that Spark on Kubernetes sets, including JVM options, and no driver listening."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening: refused for as long as this is open
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The dashboards as the chart installs them: every query is right, and nothing that is measured is left out."""
+"""The chart's dashboards: every query is valid, and every metric is shown."""
 
 import json
 from collections.abc import Iterator

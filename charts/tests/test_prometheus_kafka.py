@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes real consumers through a real storm, and everything that the chart installs speaks of it."""
+"""A real Prometheus scrapes real consumers during a rebalance storm, which rules and dashboards show."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The alerts as the chart installs them: each fires when it should, stays silent otherwise, and says what to do."""
+"""The chart's alerts: each fires exactly when it should, and names the remedy."""
 
 import json
 import shutil

@@ -1,7 +1,7 @@
-"""Builds what checks the chart from pinned Go modules, outside the checkout: helm, helm-unittest, the operator's CRDs.
+"""Builds the chart's checkers from pinned Go modules: helm, helm-unittest, the Prometheus operator's CRDs.
 
-Run by ``make charts-tools``. `go.mod` and `go.sum` hold versions and checksums; they make the folder's name, so that a
-change builds anew, and what is there already is not built again.
+Run by ``make charts-tools``. The programs are cached outside the checkout, in a folder named after a hash of
+`go.mod` and `go.sum`, and rebuilt if these change.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ _KINDS = ("podmonitors", "prometheusrules", "servicemonitors")
 _PATIENCE_SECONDS = 1800
 _CAPABILITIES = "helm.sh/helm/v3/pkg/chartutil.k8sVersion"
 _LDFLAGS = f"-s -w -X {_CAPABILITIES}Major=1 -X {_CAPABILITIES}Minor=36"
-"""As helm's own build has it: the Kubernetes that charts are rendered for, where none is named, is its client's."""
+"""As in helm's own build: sets the default Kubernetes version for rendering."""
 
 
 def folder() -> Path:
-    """Return where the programs of the pinned versions are, or will be: under the user's cache."""
+    """Return the folder of the pinned programs, in the user's cache; it may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     pins = b"".join((HERE / name).read_bytes() for name in _PINS) + _LDFLAGS.encode()
     return cache / "groupwright" / "charts-tools" / hashlib.sha256(pins).hexdigest()[:16]
 
 
 def build(target: Path) -> None:
-    """Build everything into `target`, which is there only once it is whole.
+    """Build all programs into `target`, which is created atomically.
 
     Raises:
         subprocess.CalledProcessError: if Go cannot; it has said why on standard error.

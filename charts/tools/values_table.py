@@ -19,7 +19,7 @@ _TITLE = re.compile(r"# --- (?P<title>.+?) -+$")
 
 
 class Value(NamedTuple):
-    """One row: a key, what it is by default, and what it means."""
+    """One row: a key, its default and its meaning."""
 
     line: int
     key: str
@@ -28,7 +28,7 @@ class Value(NamedTuple):
 
 
 def page(readme: str, values: str) -> str:
-    """Return the README's text with the present tables.
+    """Return the README's text with up-to-date tables.
 
     Raises:
         ValueError: if a value has no description.
@@ -38,7 +38,7 @@ def page(readme: str, values: str) -> str:
 
 
 def described(values: str) -> list[Value]:
-    """Return every described value of a values.yaml, in its order.
+    """Return every described value of a values.yaml, in file order.
 
     Raises:
         TypeError: if it holds no mapping.

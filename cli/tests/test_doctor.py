@@ -72,8 +72,8 @@ def test_files_are_read_and_settings_win_over_them(name: str, text: str, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "give settings as KEY=VALUE"),
-        (("session.timeout.ms",), "is no setting"),
+        ((), "no settings are given: pass KEY=VALUE"),
+        (("session.timeout.ms",), "is not a setting"),
         (("--config", "nowhere.properties"), "does not exist"),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_broker_that_is_not_there_is_said_and_offline_asks_none() -> None:
 
     result = doctor(*GOOD, servers, "--timeout", "1")
     assert result.exit_code == 2
-    assert "the broker at 127.0.0.1:1 cannot be asked" in result.stderr
+    assert "cannot query the broker at 127.0.0.1:1" in result.stderr
     assert doctor(*GOOD, servers, "--offline").exit_code == 0
 
 
@@ -113,7 +113,7 @@ def test_a_broker_that_is_not_there_is_said_and_offline_asks_none() -> None:
 def test_a_real_broker_and_a_real_group_are_held_against_the_configuration(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """The group has voted for range, one of its two members is static, and the session is above the broker's limit."""
+    """The group uses range, one of its two members is static, and the session exceeds the broker's limit."""
     topic = new_kafka_topic(partitions=2)
     usual = {
         "bootstrap.servers": local_kafka.bootstrap_servers,

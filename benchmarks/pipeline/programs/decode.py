@@ -1,7 +1,8 @@
 """Decodes records on Spark, and prints in a line of JSON what it took.
 
-Arguments: the cores (Spark's, and those that the process may use), what to do (`decode` or `decode_offset_commits`), how
-many times, and either a folder of Parquet or a number of records to be made on the fly.
+Arguments: the cores (Spark's, and those that the process may use), what to do (`decode` or
+`decode_offset_commits`), how many times, and either a folder of Parquet or a number of records to be made on
+the fly.
 """
 
 import json
@@ -14,10 +15,10 @@ from typing import Any, Self
 
 import psutil  # type: ignore[import-untyped]
 from benchmarks.pipeline.programs.session import local_session
+from benchmarks.pipeline.synthetic import Fleet, HistoryKind, history
 from pyspark.sql import DataFrame, SparkSession
 
-from groupwright.pipeline import decoding
-from groupwright.pipeline.history import Fleet, Kind, history
+from groupwright import pipeline
 
 _SAMPLE_SECONDS = 0.1
 _RECORDS_A_SLICE = 2_500_000
@@ -29,7 +30,7 @@ def main(cores: int, what: str, rounds: int, source: str) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     spark = local_session(cores, memory="1g")
     records = _records(spark, cores, source)
-    decode = getattr(decoding, what)
+    decode = getattr(pipeline, what)
     with _Watch() as watch:
         taken = [_taken(watch, decode(records)) for _ in range(rounds)]
     print(json.dumps({"rounds": taken, "python_mib": watch.python, "jvm_mib": watch.jvm}))
@@ -41,7 +42,7 @@ def _records(spark: SparkSession, cores: int, source: str) -> DataFrame:
         return spark.read.parquet(source)
     count = int(source)
     slices = max(cores, count // _RECORDS_A_SLICE)
-    return history(spark, Fleet(commits=count, groups=1000), [Kind.COMMITS], slices)
+    return history(spark, Fleet(commits=count, groups=1000), [HistoryKind.COMMITS], slices)
 
 
 def _taken(watch: "_Watch", decoded: DataFrame) -> dict[str, float]:

@@ -1,8 +1,9 @@
 """Plays the history of many groups by four assignors on Spark, and prints in a line of JSON what it took.
 
-Arguments: the cores, the groups, and the generations of each. The history is seeded, and written to Parquet first, as the
-tables have it, which is not in the time. A group has 2 to 16 members, 1 to 4 topics of 6 to 48 partitions, and `range`; at
-each generation a member comes, goes, or is replaced by a new one, one time in three each.
+Arguments: the cores, the groups, and the generations of each. The history is seeded, and written to Parquet
+first, as the tables have it, which is not in the time. A group has 2 to 16 members, 1 to 4 topics of 6 to 48
+partitions, and `range`; at each generation a member comes, goes, or is replaced by a new one, one time in
+three each.
 """
 
 import json
@@ -28,7 +29,8 @@ _MINUTE = 60_000_000
 _SEED = 1
 _PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 _SCHEMA = (
-    "group_id string, generation int, log_partition int, log_offset long, log_time timestamp, member_id string, "
+    "group_id string, generation int, log_partition int, log_offset long, log_time timestamp, "
+    "member_id string, "
     "instance_id string, rack string, subscribed array<string>, "
     "assigned array<struct<topic: string, partitions: array<int>>>"
 )

@@ -2,10 +2,10 @@
 
 import numpy as np
 from benchmarks.pipeline import plain
+from benchmarks.pipeline.synthetic import Fleet
+from benchmarks.pipeline.synthetic.commits import commit_batch
 
-from groupwright.pipeline.decoding import decode_batch
-from groupwright.pipeline.history import Fleet
-from groupwright.pipeline.history.commits import commit_batch
+from groupwright.pipeline._decoding import decode_batch
 
 
 def test_the_plain_loop_finds_what_the_decoder_finds() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from groupwright.pipeline.decoding import RAW
+from groupwright.pipeline._decoding import RAW
 from groupwright.testing import compile_java
 
 _COORDINATOR = "org.apache.kafka:kafka-group-coordinator:4.3.1"

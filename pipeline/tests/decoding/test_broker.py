@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupwright.consumer import Consumer
-from groupwright.pipeline.decoding import decode_batch
+from groupwright.pipeline._decoding import decode_batch
 from groupwright.testing import LocalKafka
 from harness.waiting import wait_until
 

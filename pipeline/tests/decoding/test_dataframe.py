@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupwright.pipeline.decoding import COMMITS, DECODED, decode, decode_batch, decode_offset_commits
+from groupwright.pipeline._decoding import COMMITS, DECODED, decode, decode_batch, decode_offset_commits
 
 
 def test_spark_rows_are_those_of_the_batches(

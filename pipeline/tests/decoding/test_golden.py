@@ -1,7 +1,8 @@
 """What Kafka's own classes serialize, and what they say it is, field by field.
 
-Burrow reads the length of version 4's metadata as one byte, which it is only up to 126 characters, and so gets all that
-follows wrong. Here strings are long, not of ASCII, empty and null, and there are tagged fields from the future.
+Burrow reads the length of version 4's metadata as one byte, which it is only up to 126 characters, and so
+gets all that follows wrong. Here strings are long, not of ASCII, empty and null, and there are tagged fields
+from the future.
 """
 
 import base64
@@ -13,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupwright.pipeline.decoding import COLUMNS, decode_batch
+from groupwright.pipeline._decoding import COLUMNS, decode_batch
 
 Fields = Mapping[str, Any]
 

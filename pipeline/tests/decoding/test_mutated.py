@@ -1,7 +1,7 @@
-"""Bytes that no broker wrote: a topic is older than its readers, a disk errs, and what nests has lengths to lie about.
+"""Corrupted records are rejected one by one, and never raise, hang or affect other rows.
 
-Whatever bytes say, the batch is decoded: a record whose bytes are damaged is either decoded or kept aside with the
-reason and its bytes, and the records beside it are what they are without it.
+Whatever bytes say, the batch is decoded: a record whose bytes are damaged is either decoded or kept aside
+with the reason and its bytes, and the records beside it are what they are without it.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from groupwright.pipeline.decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
+from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 
 _BATCHES, _DAMAGED = 50, 2000
 _LONGEST = 1500
@@ -24,7 +24,7 @@ MakeBatch = Callable[..., pa.RecordBatch]
 
 
 def _damaged(record: tuple[bytes, bytes], random: np.random.Generator) -> tuple[bytes, bytes]:
-    """Return a record with one or a few of its key's or its value's bytes changed, gone, or made a length that lies."""
+    """Return a record with some bytes of its key or value changed, removed, or replaced by a wrong length."""
     parts = list(record)
     part = 0 if random.random() < 0.2 else 1
     data = bytearray(parts[part])
@@ -76,7 +76,7 @@ def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any]
 
 
 def _count(made: pa.RecordBatch, decoded: pa.RecordBatch) -> dict[str, int]:
-    """Count the rows of each fate, and assert that rows that are kept aside are whole, and others have their struct."""
+    """Count rows by outcome. Assert that rejected rows keep their bytes, and others have their struct."""
     kinds = decoded.column("record_kind")
     unknown, malformed = pc.equal(kinds, UNKNOWN), pc.equal(kinds, MALFORMED)
     aside = pc.or_(unknown, malformed)

@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import DataFrame, SparkSession
 
-from groupwright.pipeline import schemas
-from groupwright.pipeline.tables import Tables, open_tables
+from groupwright.pipeline import Tables, open_tables, schemas
 from groupwright.testing import LocalKafka
 
 pytestmark = pytest.mark.kafka

@@ -7,13 +7,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from groupwright.pipeline.jobs.main import stop_on_signals_to_jvm
+from groupwright.pipeline.main import stop_on_signals_to_jvm
 
 
 def test_a_signal_to_the_jvm_stops_the_job_and_leaves_spark_to_finish_its_batch(spark: SparkSession) -> None:
     """What ends a program of `spark-submit` knows the JVM alone.
 
-    The JVM stopped Spark at once and ended with 143, and the job was left without it in the middle of a batch.
+    The JVM stopped Spark at once and ended with 143, and the job was left without it in the middle of a
+    batch.
     """
     stop = Event()
     stop_on_signals_to_jvm(spark, stop)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.pipeline.jobs.errors import PipelineError
-from groupwright.pipeline.jobs.settings import settings_from
+from groupwright.pipeline._jobs.settings import settings_from
+from groupwright.pipeline.errors import PipelineError
 
 NEEDED = ("bootstrap_servers=localhost:9092", "tables=/data/tables")
 
@@ -13,7 +13,8 @@ NEEDED = ("bootstrap_servers=localhost:9092", "tables=/data/tables")
 def test_the_command_line_wins_over_the_file_and_kafka_s_own_settings_are_passed_on(tmp_path: Path) -> None:
     config = tmp_path / "pipeline.toml"
     config.write_text(
-        'bootstrap_servers = "kafka:9093"\ntables = "s3a://bucket/tables"\ntrigger_seconds = 30\nonce = true\n'
+        'bootstrap_servers = "kafka:9093"\ntables = "s3a://bucket/tables"\ntrigger_seconds = 30\nonce '
+        "= true\n"
         '[kafka]\n"security.protocol" = "SASL_SSL"\nsasl.jaas.config = "password=secret"\n'
         '[spark]\n"spark.driver.memory" = "4g"\n'
     )
@@ -40,14 +41,14 @@ def test_no_secret_is_shown() -> None:
     ("values", "message"),
     [
         (["tables=/data"], "bootstrap_servers must be set"),
-        ([*NEEDED, "tabels=/data"], "no setting is named 'tabels'"),
-        ([*NEEDED, "trigger_seconds=soon"], "trigger_seconds='soon' is no float"),
+        ([*NEEDED, "tabels=/data"], "unknown setting 'tabels'"),
+        ([*NEEDED, "trigger_seconds=soon"], "trigger_seconds='soon' is not a valid float"),
         ([*NEEDED, "max_offsets_per_trigger=0"], "max_offsets_per_trigger=0: it must be at least 1"),
-        ([*NEEDED, "once=perhaps"], "once='perhaps' is no bool"),
-        ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is no setting: write KEY=VALUE"),
+        ([*NEEDED, "once=perhaps"], "once='perhaps' is not a valid bool"),
+        ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is not a setting: write KEY=VALUE"),
         ([*NEEDED, "format=iceberg"], "state is not set"),
     ],
 )
-def test_what_is_wrong_is_said(values: list[str], message: str) -> None:
+def test_invalid_settings_are_reported(values: list[str], message: str) -> None:
     with pytest.raises(PipelineError, match=message.replace("(", r"\(")):
         settings_from(values)

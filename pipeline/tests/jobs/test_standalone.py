@@ -1,7 +1,7 @@
 """What the README says of clusters, on Spark's own cluster manager: a master and a worker.
 
-The worker's PATH is not the submitter's, as on a machine of its own: its `python3` has neither pandas nor groupwright,
-and an executor that the command had not told which Python to take would end there.
+The worker's PATH is not the submitter's, as on a machine of its own: its `python3` has neither pandas nor
+groupwright, and an executor that the command had not told which Python to take would end there.
 """
 
 import os
@@ -18,9 +18,9 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
-from groupwright.pipeline.jobs.kafka import CONNECTOR
+from groupwright.pipeline import Tables, open_tables
+from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
-from groupwright.pipeline.tables import Tables, open_tables
 from groupwright.testing import LocalKafka, find_java, resolve_jars
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ IVY = """
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What an administrator has set on every machine: Java, addresses, a Maven repository, and small sizes."""
+    """The environment of every machine: Java, addresses, a Maven repository, and small sizes."""
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "ivysettings.xml").write_text(IVY.format(maven_cache().as_uri()))

@@ -51,9 +51,9 @@ def test_every_section_says_what_it_found(report: Any, sections: Any) -> None:
     assert "our_rules:Pinning" in text["what-if"], (
         "an assignor that failed is in the table, and not the best one"
     )
-    assert re.search(r"payments.settlement made \d+% of the needless moves", text["offenders"])
+    assert re.search(r"payments.settlement made \d+% of the avoidable moves", text["offenders"])
     assert "The last 8 of 34 rebalances of payments.settlement" in text["timeline"]
-    assert "behind, up to" in text["lag"]
+    assert "lagged by up to" in text["lag"]
     assert "8 times" in text["churn"]
 
 
@@ -130,17 +130,17 @@ def test_hostile_names_stay_text(frames: Any, month: Any, tmp_path: Path) -> Non
 
 def test_without_tables_every_section_says_why_it_is_empty(sections: Any, tmp_path: Path) -> None:
     text = Seen(write_report({}, tmp_path / "none.html", made_at=MADE_AT).read_text()).text
-    assert "There is no table rebalances: run the batch or the streaming job first." in text["summary"]
+    assert "The table rebalances is missing: run the batch or the streaming job first." in text["summary"]
     assert "groupwright pipeline what-if" in text["what-if"]
     for section in sections:
-        assert "There is no table" in text[section] or section == "what-if"
+        assert "is missing" in text[section] or section == "what-if"
 
 
 def test_empty_tables_have_reasons_of_their_own(frames: Any, sections: Any, tmp_path: Path) -> None:
     names = ("rebalances", "group_members", "client_events", "lag", "churn", "what_if")
     tables = frames({name: [] for name in names})
     text = Seen(write_report(tables, tmp_path / "empty.html", made_at=MADE_AT).read_text()).text
-    assert "no group came into a new generation" in text["summary"]
+    assert "no group entered a new generation" in text["summary"]
     for section in sections:
         assert "is empty" in text[section] or "has no members of this group" in text[section]
 
@@ -151,8 +151,8 @@ def test_without_client_events_the_timeline_stands_and_says_what_it_lacks(
     rows = {name: month[name] for name in ("rebalances", "group_members")}
     rows["rebalances"] = [{**row, "duration_seconds": None} for row in rows["rebalances"]]
     text = Seen(write_report(frames(rows), tmp_path / "plain.html", made_at=MADE_AT).read_text()).text
-    assert "nothing shows how long that took" in text["timeline"]
-    assert "There is no table client_events, so phases are not known" in text["timeline"]
+    assert "the durations are unknown" in text["timeline"]
+    assert "The phases are unknown: the table client_events is missing" in text["timeline"]
     assert "unknown" in text["offenders"]
 
 
@@ -165,5 +165,5 @@ def test_a_large_history_makes_a_small_page_that_says_what_it_leaves_out(
         frames({"rebalances": many}), tmp_path / "large.html", made_at=MADE_AT, limits=Limits(groups=5)
     )
     text = Seen(out.read_text()).text
-    assert "The 5 groups with the most of them, of 400." in text["offenders"]
+    assert "The 5 groups with the most avoidable moves, of 400." in text["offenders"]
     assert out.stat().st_size < 60_000

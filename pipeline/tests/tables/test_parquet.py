@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from groupwright.pipeline import Batch, TablesError, open_tables
+from groupwright.pipeline._tables.parquet import GRACE_SECONDS, ParquetTables
 from groupwright.pipeline.schemas import END_OFFSETS
-from groupwright.pipeline.tables import Batch, TablesError, open_tables
-from groupwright.pipeline.tables.parquet import GRACE_SECONDS, ParquetTables
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 
@@ -76,7 +76,7 @@ def test_dates_are_replaced_whole_and_what_was_there_goes_after_a_while(
 
 def test_what_replaces_a_date_is_of_that_date(spark: SparkSession, tmp_path: Path) -> None:
     tables = ParquetTables(spark, str(tmp_path))
-    with pytest.raises(TablesError, match="2026-11-21 were to replace those of 2026-11-20"):
+    with pytest.raises(TablesError, match="2026-11-21 cannot replace those of 2026-11-20"):
         tables.replace(END_OFFSETS, rows(spark, 1, day=SECOND), [FIRST])
     assert tables.read(END_OFFSETS).isEmpty()
 
@@ -98,7 +98,7 @@ def test_of_two_jobs_that_write_at_once_one_is_told(spark: SparkSession, tmp_pat
     slow = ParquetTables(spark, str(tmp_path))
     before = slow.manifest(END_OFFSETS)
     tables.add(END_OFFSETS, rows(spark, 2), Batch("one", 1))
-    with pytest.raises(TablesError, match="let one job at a time write"):
+    with pytest.raises(TablesError, match="only one job at a time"):
         slow._publish(END_OFFSETS, before, before)
     assert offsets(tables.read(END_OFFSETS)) == [1, 2]
 
@@ -107,12 +107,12 @@ def test_of_two_jobs_that_write_at_once_one_is_told(spark: SparkSession, tmp_pat
 def test_a_format_without_its_jars_says_what_to_add(
     spark: SparkSession, tmp_path: Path, format_: str
 ) -> None:
-    with pytest.raises(TablesError, match=rf"tables as {format_} need its jars.*spark\.jars\.packages="):
+    with pytest.raises(TablesError, match=rf"the format {format_} needs its jars.*spark\.jars\.packages="):
         open_tables(spark, str(tmp_path), format_)
 
 
 def test_a_format_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(
-        TablesError, match="no format of tables is named 'csv'; there are: parquet, delta, iceberg"
+        TablesError, match="unknown table format 'csv'; known formats: parquet, delta, iceberg"
     ):
         open_tables(spark, str(tmp_path), "csv")

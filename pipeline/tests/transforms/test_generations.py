@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from groupwright.pipeline.transforms.generations import Change, Generation, GroupMember, changes
+from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, changes
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline.decoding import DECODED
+from groupwright.pipeline._decoding import DECODED
+from groupwright.pipeline._transforms import base, churn, lag, rebalances
 from groupwright.pipeline.schemas import Table
-from groupwright.pipeline.transforms import base, churn, lag, rebalances
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -155,8 +155,8 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
     ]  # fmt: skip
     events.append(events[-1])  # delivered twice
     commits = [
-        {"group_id": "billing", "topic": "orders", "partition": 2, "committed_offset": offset, "log_offset": number,
-         "log_time": at(seconds), "tombstone": False}
+        {"group_id": "billing", "topic": "orders", "partition": 2, "committed_offset": offset,
+         "log_offset": number, "log_time": at(seconds), "tombstone": False}
         for number, (seconds, offset) in enumerate(((1, 100), (11, 60), (12, 90), (32, 85)))
     ]  # fmt: skip
     histories = rebalances.histories(
@@ -194,8 +194,8 @@ def test_lag_is_what_was_not_committed_when_the_log_was_sampled(spark: SparkSess
         for second in (0, 10, 20)
     ]
     commits = [
-        {"group_id": "billing", "topic": "orders", "partition": 0, "committed_offset": offset, "tombstone": gone,
-         "log_offset": number, "log_time": at(seconds)}
+        {"group_id": "billing", "topic": "orders", "partition": 0, "committed_offset": offset,
+         "tombstone": gone, "log_offset": number, "log_time": at(seconds)}
         for number, (seconds, offset, gone) in enumerate(((5, 70, False), (12, 100, False), (25, None, True)))
     ]  # fmt: skip
     ends.append({"topic": "orders", "partition": 0, "end_offset": 200, "time": at(30)})
@@ -235,8 +235,8 @@ def test_a_group_that_is_not_behind_has_no_lag_and_one_from_before_the_samples_n
 def test_churn_names_storms_and_the_member_that_flaps(spark: SparkSession) -> None:
     """b comes and goes three times within five minutes; each time it has another member id."""
     changes = [
-        {"group_id": "billing", "completed": at(60 * number), "generation": number, "moved": 2, "fewest_moves": 1,
-         "duration_seconds": 0.5, "joined": [f"b_{number}"] if number % 2 == 0 else [],
+        {"group_id": "billing", "completed": at(60 * number), "generation": number, "moved": 2,
+         "fewest_moves": 1, "duration_seconds": 0.5, "joined": [f"b_{number}"] if number % 2 == 0 else [],
          "left": [f"b_{number - 1}"] if number % 2 else []}
         for number in range(6)
     ]  # fmt: skip

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from groupwright.assignors import Assignor
-from groupwright.pipeline.what_if.history import KnownTopic
-from groupwright.pipeline.what_if.loading import LoadedAssignor, load_assignor
-from groupwright.pipeline.what_if.planning import Planner
-from groupwright.pipeline.what_if.play import play_group
+from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
+from groupwright.pipeline._what_if.plan_cache import PlanCache
+from groupwright.pipeline._what_if.replay import replay_group
 
 _TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 _ROWS = pa.schema(
@@ -47,7 +47,7 @@ class Past:
         racks: Mapping[str, str] | None = None,
         instances: Mapping[str, str] | None = None,
     ) -> "Past":
-        """Add a generation in which members got these shares; they subscribe to all topics, unless it is said."""
+        """Add a generation with these assignments; members subscribe to all topics unless specified."""
         self.offset += 1
         topics = sorted({topic for share in shares.values() for topic in share})
         where = {
@@ -80,10 +80,12 @@ class Past:
     ) -> dict[str, list[dict[str, Any]]]:
         """Return by assignor the rows of its generations."""
         loaded = [
-            load_assignor(each) if isinstance(each, str) else LoadedAssignor(each.name, each, is_ours=False)
+            load_assignor(each)
+            if isinstance(each, str)
+            else LoadedAssignor(each.name, each, is_builtin=False)
             for each in assignors
         ]
-        table = play_group("billing", self.table(), loaded, topics or {}, Planner())
+        table = replay_group("billing", self.table(), loaded, topics or {}, PlanCache())
         played: dict[str, list[dict[str, Any]]] = {}
         for row in table.to_pylist():
             played.setdefault(row["assignor"], []).append(row)

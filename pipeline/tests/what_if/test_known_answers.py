@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from groupwright.pipeline.what_if.history import KnownTopic
+from groupwright.pipeline._what_if.history import KnownTopic
 
 
 def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(past: Any, column: Any) -> None:
-    # range cuts 6 partitions in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: 2 leaves a, 4 and 5 leave b; then, without a, in
-    # 0-2 and 3-5: 3 leaves b. sticky gives c one of each, and in the end gives out what a had, no more.
+    # range cuts 6 partitions in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: 2 leaves a, 4 and 5 leave b; then,
+    # without a, in 0-2 and 3-5: 3 leaves b. sticky gives c one of each, and in the end gives out what a had,
+    # no more.
     past.generation(1, {"a": {"orders": range(6)}})
     past.generation(2, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
     past.generation(3, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
     past.generation(4, {"b": {"orders": [0, 1, 2]}, "c": {"orders": [3, 4, 5]}})
     played = past.play("range", "sticky", "cooperative-sticky")
-    assert column(played["in fact"], "moved") == [0, 3, 3, 1]
+    assert column(played["actual"], "moved") == [0, 3, 3, 1]
     assert column(played["range"], "moved") == [0, 3, 3, 1]
     assert column(played["sticky"], "moved") == [0, 3, 2, 0]
     assert column(played["cooperative-sticky"], "moved") == [0, 3, 2, 0]
@@ -23,12 +24,13 @@ def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(pas
 
 
 def test_each_assignor_plays_its_own_history(past: Any, column: Any) -> None:
-    # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5 leave b.
+    # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5
+    # leave b.
     past.generation(1, {"a": {"orders": [0, 1, 2]}, "b": {"orders": [3, 4, 5]}})
     past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}, "c": {"orders": [4, 5]}})
     played = past.play("roundrobin")
     assert column(played["roundrobin"], "moved") == [0, 4]
-    assert column(played["in fact"], "moved") == [0, 3]
+    assert column(played["actual"], "moved") == [0, 3]
 
 
 def test_range_leaves_idle_members_where_sticky_balances_over_all_topics(past: Any, column: Any) -> None:
@@ -53,13 +55,14 @@ def test_a_table_of_topics_wins_over_what_was_seen(past: Any, column: Any) -> No
 
 
 def test_partitions_with_no_replica_in_their_consumers_rack_are_far(past: Any, column: Any) -> None:
-    # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were far.
+    # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were
+    # far.
     topics = {"orders": KnownTopic(4, (("r1",), ("r2",), ("r1",), ("r2",)))}
     past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
     past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
     played = past.play("range", "roundrobin", "sticky", topics=topics)
-    assert column(played["in fact"], "far") == [2, 2]
-    assert column(played["in fact"], "fewest_moves") == [0, 2]
+    assert column(played["actual"], "far") == [2, 2]
+    assert column(played["actual"], "fewest_moves") == [0, 2]
     assert column(played["range"], "far") == [0, 0]
     assert column(played["sticky"], "far") == [0, 0]
 
@@ -73,7 +76,7 @@ def test_a_static_member_keeps_its_partitions_under_a_new_member_id(past: Any, c
     past.generation(1, {"a-1": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, instances={"a-1": "host-a"})
     past.generation(2, {"a-2": {"orders": [2, 3]}, "b": {"orders": [0, 1]}}, instances={"a-2": "host-a"})
     played = past.play("sticky")
-    assert column(played["in fact"], "moved") == [0, 4]
+    assert column(played["actual"], "moved") == [0, 4]
     assert column(played["sticky"], "moved") == [0, 0]
 
 
@@ -82,16 +85,16 @@ def test_who_comes_back_after_the_group_was_empty_owns_nothing(past: Any, column
     past.generation(2, {})
     past.generation(3, {"a": {"orders": [2, 3]}, "b": {"orders": [0, 1]}})
     played = past.play("sticky")
-    assert column(played["in fact"], "generation") == [1, 3]
-    assert column(played["in fact"], "moved") == [0, 0]
+    assert column(played["actual"], "generation") == [1, 3]
+    assert column(played["actual"], "moved") == [0, 0]
 
 
 def test_of_several_records_of_one_generation_the_last_counts(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2]}})
     past.generation(1, {"a": {"orders": [0]}, "b": {"orders": [1, 2]}})
     played = past.play("range")
-    assert column(played["in fact"], "generation") == [1]
-    assert column(played["in fact"], "moved") == [0]
+    assert column(played["actual"], "generation") == [1]
+    assert column(played["actual"], "moved") == [0]
 
 
 def test_a_partition_that_its_owner_no_longer_subscribes_to_is_not_moved_but_lost(
@@ -101,7 +104,7 @@ def test_a_partition_that_its_owner_no_longer_subscribes_to_is_not_moved_but_los
     past.generation(
         2, {"a": {"audit": [0]}, "b": {"orders": [0]}}, subscribed={"a": ["audit"], "b": ["orders"]}
     )
-    assert column(past.play("range")["in fact"], "moved") == [0, 0]
+    assert column(past.play("range")["actual"], "moved") == [0, 0]
 
 
 def test_a_group_whose_rows_cannot_be_has_an_error_and_no_measures(past: Any) -> None:

@@ -9,14 +9,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 from groupwright.assignors import AssignorError, InvalidInputError
 from groupwright.pipeline import schemas
-from groupwright.pipeline.what_if import IN_FACT, WHAT_IF, WHAT_IF_GENERATIONS, compare, findings, run_what_if
+from groupwright.pipeline.what_if import ACTUAL, WHAT_IF, WHAT_IF_GENERATIONS, compare, findings, run_what_if
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def tables(spark: SparkSession) -> Any:
-    """Three groups of consumers, one of them a name that hurts, and a Connect group, in each two generations."""
+    """Three consumer groups, one with special characters, and a Connect group, two generations each."""
     generations, members = [], []
 
     def record(
@@ -55,8 +55,8 @@ def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
     ]
     rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
     assert len(rows) == 3 * 4 * 2, "Connect's worker is no consumer"
-    assert {a: rows["käse ' \" \\ 组", a, 2].moved for a in (IN_FACT, "range", "roundrobin", "sticky")} == {
-        IN_FACT: 3,
+    assert {a: rows["käse ' \" \\ 组", a, 2].moved for a in (ACTUAL, "range", "roundrobin", "sticky")} == {
+        ACTUAL: 3,
         "range": 3,
         "roundrobin": 4,
         "sticky": 2,
@@ -64,7 +64,7 @@ def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
     result = compare(played)
     assert result.columns == WHAT_IF.columns
     sums = {(r.group_id, r.assignor): r for r in result.collect()}
-    assert sums["billing", "sticky"].moved_in_fact == 3
+    assert sums["billing", "sticky"].moved_actual == 3
     assert sums["billing", "sticky"].rebalances == 2
     assert sums["billing", "sticky"].errors == 0
     assert findings(result, span="this month's") == [

@@ -21,7 +21,7 @@ from groupwright.assignors import (
     assign,
     evaluate,
 )
-from groupwright.pipeline.what_if.history import KnownTopic
+from groupwright.pipeline._what_if.history import KnownTopic
 
 OURS = (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 MEASURES = (

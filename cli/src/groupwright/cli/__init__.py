@@ -1,7 +1,7 @@
 """The `groupwright` command.
 
-`main` is what the command runs. It imports the commands themselves, so that importing this package needs
-nothing but Python, and the command can say what is missing.
+`main` is its entry point. It imports the commands lazily, so importing this package needs only the standard
+library, and the command can report missing packages.
 """
 
 import sys
@@ -22,14 +22,15 @@ def main() -> None:
         if missing is None:
             raise
         sys.exit(
-            f"groupwright: the command needs {missing}, which is not installed: pip install 'groupwright[cli]'"
+            f"groupwright: the command needs {missing}, which is not installed: pip install "
+            "'groupwright[cli]'"
         )
     except KeyboardInterrupt:
-        sys.exit(130)  # while importing; the commands have their own ways
+        sys.exit(130)  # during imports; the commands handle Ctrl-C themselves
 
 
 def _missing(error: BaseException | None) -> str | None:
-    """Return the package of the extra that was not found; an error may have been raised for another."""
+    """Return the missing package of the extra, searching the chain of causes."""
     while error is not None:
         package = (getattr(error, "name", None) or "").partition(".")[0]
         if package in _EXTRA:

@@ -1,4 +1,4 @@
-"""The command line: its options that belong to no command, and its commands, one module or package each."""
+"""The Typer app: global options, and the commands, each from its own module or package."""
 
 from importlib import metadata
 from typing import Annotated
@@ -31,7 +31,7 @@ def groupwright(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Kafka consumer groups: assignors that you choose, and a measured view of every rebalance."""
+    """Kafka consumer groups: pluggable assignors, and metrics of every rebalance."""
 
 
 app.command()(demo)

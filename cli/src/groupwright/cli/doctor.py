@@ -1,4 +1,4 @@
-"""The command `groupwright doctor`: advice on a consumer's configuration, its broker's limits, its group, and where its offsets are."""
+"""The command `groupwright doctor`: checks of a consumer's configuration, broker, group and offsets topic."""
 
 import json
 import tomllib
@@ -35,18 +35,22 @@ _OF_CONSUMERS = (
     "enable.auto.",
     "isolation.",
 )
-"""What an AdminClient would warn of."""
+"""Prefixes of consumer settings, for which AdminClient would log warnings."""
 
 
 def doctor(
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings; they win over the file's.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings, which override the file's."),
     ] = None,
     *,
     config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="The consumer's: .properties, .json or .toml."
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="The consumer's settings: .properties, .json or .toml.",
         ),
     ] = None,
     longest_processing: Annotated[
@@ -54,30 +58,30 @@ def doctor(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="The longest time between two polls, as measured.",
+            help="Longest measured time between two polls.",
             show_default=False,
         ),
     ] = None,
     restarts_often: Annotated[
-        bool, typer.Option("--restarts-often", help="Members are restarted or redeployed often.")
+        bool, typer.Option("--restarts-often", help="Declare that members are restarted or redeployed often.")
     ] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no broker.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to a broker.")] = False,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="For each question to the broker.")
+        float, typer.Option(metavar="SECONDS", min=1, help="Timeout of each request to the broker.")
     ] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Find what makes a consumer's group rebalance: each finding with evidence, consequence, and what to change.
+    """Find causes of rebalances in a consumer's setup, each with evidence, consequence and remedy.
 
-    The configuration alone is looked at first; with bootstrap.servers in it, then the broker's limits, and with
-    group.id the group as its coordinator describes it, and whether its offsets are where they are looked for. Nothing is
-    changed, and no group is joined.
+    Checks the configuration; with bootstrap.servers also the broker's limits; and with group.id also the
+    group's state and the offsets topic. Changes nothing and joins no group.
 
-    The exit status is 1 if there is a warning, 2 if the configuration cannot be read or the broker not be asked.
+    The exit status is 1 if there are warnings, and 2 if the configuration cannot be read or the broker cannot
+    be reached.
     """
     given = {**(_read(config) if config is not None else {}), **dict(map(_setting, settings or ()))}
     if not given:
-        raise typer.BadParameter("give settings as KEY=VALUE, or a file of them with --config")
+        raise typer.BadParameter("no settings are given: pass KEY=VALUE, or a file with --config")
     findings = on_configuration(given, Measured(longest_processing, restarts_often))
     if given.get("bootstrap.servers") and not offline:
         findings += _ask(given, timeout)
@@ -88,7 +92,9 @@ def doctor(
 def _setting(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise typer.BadParameter(f"{text!r} is no setting: write KEY=VALUE, as in session.timeout.ms=45000")
+        raise typer.BadParameter(
+            f"{text!r} is not a setting: write KEY=VALUE, such as session.timeout.ms=45000"
+        )
     return key.strip(), value.strip()
 
 
@@ -109,12 +115,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"{path} cannot be read: {error}") from None
     if not isinstance(loaded, dict):
-        raise typer.BadParameter(f"{path} holds no settings: an object of keys and values is wanted")
+        raise typer.BadParameter(f"{path} has no settings: write an object of keys and values")
     return loaded
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a table with dotted keys: TOML makes tables of them unless they are quoted."""
+    """Flatten nested tables to dotted keys, which TOML parses as tables unless they are quoted."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
@@ -137,8 +143,8 @@ def _ask(given: Mapping[str, Any], timeout: float) -> list[Finding]:
             findings += on_offsets_topic(group, topic) if topic is not None else []
     except KafkaException as error:
         typer.echo(
-            f"groupwright doctor: the broker at {given['bootstrap.servers']} cannot be asked: {error.args[0]}. "
-            "Correct bootstrap.servers and the settings of its security, or use --offline",
+            f"groupwright doctor: cannot query the broker at {given['bootstrap.servers']}: {error.args[0]}. "
+            "Correct bootstrap.servers and the security settings, or use --offline",
             err=True,
         )
         raise typer.Exit(2) from None
@@ -163,7 +169,7 @@ def _limits(settings: Mapping[str, str]) -> BrokerLimits:
 
 
 def _offsets_topic(admin: "AdminClient", settings: Mapping[str, str], timeout: float) -> OffsetsTopic | None:
-    """Return None before the first group: the topic is created for that."""
+    """Return the offsets topic, or None if no group has committed yet."""
     found = admin.list_topics(timeout=timeout).topics.get(OFFSETS_TOPIC)
     if found is None:
         return None

@@ -1,6 +1,6 @@
-"""The commands `groupwright pipeline ...`: jobs on a Spark that they start, on this machine.
+"""The commands `groupwright pipeline ...`, which start Spark on this machine.
 
-On a cluster `spark-submit` runs the same jobs (`groupwright.pipeline.jobs.main`).
+On a cluster, `spark-submit` runs the same jobs with `groupwright.pipeline.main`.
 """
 
 import logging
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from groupwright.pipeline.jobs.batch import Progress
-    from groupwright.pipeline.jobs.settings import Settings
+    from groupwright.pipeline.jobs import Progress, Settings
 
-app = typer.Typer(no_args_is_help=True, help="The life of every consumer group, in tables, on Spark.")
+app = typer.Typer(
+    no_args_is_help=True, help="Tables of every consumer group's rebalances, lag and churn, on Spark."
+)
 
 _EXTRA = {"jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
 Values = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KEY=VALUE]...", help="Settings; they win over the file's. The README has them all."
+        metavar="[KEY=VALUE]...", help="Settings, which override the file's; see the README of pipeline."
     ),
 ]
 Config = Annotated[
-    Path | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Settings, as TOML.")
+    Path | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="TOML file with settings.")
 ]
 
 
@@ -44,15 +45,15 @@ def stream(values: Values = None, *, config: Config = None) -> None:
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
     with _pipeline("stream", values, config) as (spark, settings):
-        from groupwright.pipeline.jobs.main import stop_on_signals  # noqa: PLC0415 - needs Spark
-        from groupwright.pipeline.jobs.stream import run_stream  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - as above
+        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - needs Spark
 
         run_stream(spark, settings, stop_on_signals(), typer.echo)
 
 
 @app.command()
 def batch(values: Values = None, *, config: Config = None) -> None:
-    """Bring the tables up to a time or to offsets, from where they end.
+    """Bring the tables up to a time or to offsets, starting where they end.
 
     groupwright pipeline batch bootstrap_servers=localhost:9092 tables=./tables end=2026-11-21T08:00:00Z
     """
@@ -60,7 +61,7 @@ def batch(values: Values = None, *, config: Config = None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
         from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
 
-        from groupwright.pipeline.jobs.batch import run_batch  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_batch  # noqa: PLC0415 - as above
 
         columns = (BarColumn(), MofNCompleteColumn(), "offsets", TimeRemainingColumn())
         with Bar(*columns) as bar:
@@ -79,52 +80,52 @@ def what_if(
     *,
     assignor: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="One of ours, or `package.module:Class`; may be given more than once."
-        ),
+        typer.Option(metavar="NAME", help="A built-in assignor, or `package.module:Class`; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Also write the two tables, as Parquet, to this folder."),
+        typer.Option(metavar="FOLDER", help="Also write the what-if tables to this folder, as Parquet."),
     ] = None,
     config: Config = None,
 ) -> None:
-    """Play the groups' history with other assignors, and say what they would have moved.
+    """Replay the groups' history with other assignors, and print what they would have moved.
 
     groupwright pipeline what-if tables=./tables --assignor range --assignor cooperative-sticky
     """
     with _pipeline("what-if", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline_reading import ASSIGNORS, tell_what_if  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline_reading import ASSIGNORS, print_what_if  # noqa: PLC0415 - as above
 
-        tell_what_if(spark, settings, assignor or list(ASSIGNORS), out)
+        print_what_if(spark, settings, assignor or list(ASSIGNORS), out)
 
 
 @app.command()
 def report(
     values: Values = None,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File for the page.")] = Path("report.html"),
     group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Whose timeline; by default the one that rebalances most."),
+        typer.Option(
+            metavar="NAME", help="Group of the timeline; by default the one with the most rebalances."
+        ),
     ] = None,
     assignor: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="For the what-if table; may be given more than once; `none` for none."
+            metavar="NAME", help="Assignor of the what-if section; repeatable; `none` leaves the section out."
         ),
     ] = None,
     config: Config = None,
 ) -> None:
-    """Write one HTML page, which needs no network, of what the tables say.
+    """Write a self-contained HTML report of the tables.
 
     groupwright pipeline report tables=./tables --out report.html
     """
     with _pipeline("report", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
         from groupwright.cli.pipeline_reading import ASSIGNORS, make_report  # noqa: PLC0415 - as above
 
-        played = [name for name in (assignor or ASSIGNORS) if name != "none"]
-        typer.echo(f"{make_report(spark, settings, played, out, group)}")
+        assignors = [name for name in (assignor or ASSIGNORS) if name != "none"]
+        typer.echo(f"{make_report(spark, settings, assignors, out, group)}")
 
 
 @app.command()
@@ -134,22 +135,22 @@ def demo(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where tables and page go; it must be new or empty. By default a new one among the temporary files.",
+            help="New or empty folder for the tables and the page; by default a temporary one.",
         ),
     ] = None,
     messages_per_second: Annotated[
-        int, typer.Option(min=1, max=5_000, metavar="N", help="How fast to produce to each topic.")
+        int, typer.Option(min=1, max=5_000, metavar="N", help="Messages per second and topic.")
     ] = 100,
     flaps: Annotated[int, typer.Option(hidden=True, min=0)] = 5,
 ) -> None:
-    """Groups that rebalance on a real Kafka, followed by a stream on Spark: tables, and a page. A minute or two.
+    """Run rebalancing groups on a real Kafka and write their tables and a report (1-2 minutes).
 
-    Kafka and Spark run on this machine, bound to 127.0.0.1, without containers and without an installed Java; the first
-    time Kafka and Spark's connector are downloaded (100 MB).
+    Kafka and Spark run on this machine, bound to 127.0.0.1, without containers or an installed Java. The
+    first run downloads Kafka and Spark's connector (100 MB).
     """
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise typer.BadParameter(f"{out} is not an empty folder: name another one with --out")
-    with _said("demo"):
+        raise typer.BadParameter(f"{out} is not an empty folder: choose another one with --out")
+    with _errors_in_one_line("demo"):
         from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
 
         from groupwright.cli.pipeline_demo.run import Options, run  # noqa: PLC0415 - needs Spark
@@ -164,8 +165,8 @@ def _pipeline(
     job: str, values: list[str] | None, config: Path | None
 ) -> "Iterator[tuple[SparkSession, Settings]]":
     """Read the settings and start Spark."""
-    with _said(job):
-        from groupwright.pipeline.jobs.settings import settings_from  # noqa: PLC0415 - needs Spark
+    with _errors_in_one_line(job):
+        from groupwright.pipeline.jobs import settings_from  # noqa: PLC0415 - needs Spark
 
         settings = settings_from(values or (), config)
         with local_spark(job, settings.spark) as spark:
@@ -173,8 +174,8 @@ def _pipeline(
 
 
 @contextmanager
-def _said(job: str) -> "Iterator[None]":
-    """Say in one line what went wrong, or what is missing."""
+def _errors_in_one_line(job: str) -> "Iterator[None]":
+    """Print errors and missing packages in one line, and exit with status 1."""
     logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
     try:
         yield

@@ -1,4 +1,4 @@
-"""What is read out of the tables: what other assignors would have done, and the page."""
+"""The commands that read the tables: what-if studies and the report."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,30 +7,30 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
-from groupwright.pipeline import schemas
-from groupwright.pipeline.jobs.derive import with_consumer_members
-from groupwright.pipeline.jobs.errors import in_a_line
-from groupwright.pipeline.jobs.settings import Settings
+from groupwright.pipeline import open_tables, schemas
+from groupwright.pipeline.errors import spark_errors
+from groupwright.pipeline.jobs import Settings, with_consumer_members
 from groupwright.pipeline.report import write_report
-from groupwright.pipeline.tables import open_tables
 from groupwright.pipeline.what_if import compare, findings, run_what_if
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""What is played unless said otherwise."""
+"""The default assignors of what-if studies."""
 
 
-def tell_what_if(spark: SparkSession, settings: Settings, assignors: Sequence[str], out: Path | None) -> None:
-    """Play the history, print what was found, and write its tables if they are wanted.
+def print_what_if(
+    spark: SparkSession, settings: Settings, assignors: Sequence[str], out: Path | None
+) -> None:
+    """Replay the history, print the findings, and write the what-if tables to `out` if given.
 
     Raises:
-        GroupwrightError: An assignor cannot be had, or the tables not be read.
+        GroupwrightError: An assignor cannot be loaded, or the tables cannot be read.
     """
     console = Console(highlight=False)
-    with in_a_line("what-if"), console.status("playing the history"):
-        played = _play(read_all(spark, settings), assignors)
-        summary = compare(played).persist()
+    with spark_errors("what-if"), console.status("replaying the history"):
+        replayed = _replay(read_all(spark, settings), assignors)
+        summary = compare(replayed).persist()
         if out is not None:
-            played.write.mode("overwrite").parquet(str(out / "what_if_generations"))
+            replayed.write.mode("overwrite").parquet(str(out / "what_if_generations"))
             summary.write.mode("overwrite").parquet(str(out / "what_if"))
         sentences = findings(summary)
     for sentence in sentences:
@@ -40,20 +40,20 @@ def tell_what_if(spark: SparkSession, settings: Settings, assignors: Sequence[st
 def make_report(
     spark: SparkSession, settings: Settings, assignors: Sequence[str], out: Path, group: str | None = None
 ) -> Path:
-    """Write the page, and return its path.
+    """Write the report, and return its path.
 
     Raises:
-        GroupwrightError: An assignor cannot be had, or the tables not be read.
+        GroupwrightError: An assignor cannot be loaded, or the tables cannot be read.
     """
-    with in_a_line("the report"):
+    with spark_errors("the report"):
         tables = dict(read_all(spark, settings))
         if assignors:
-            tables["what_if"] = compare(_play(tables, assignors)).persist()
+            tables["what_if"] = compare(_replay(tables, assignors)).persist()
         return write_report(tables, out, made_at=datetime.now(UTC), source=settings.tables, group=group)
 
 
 def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]:
-    """Return all tables by name; `group_members` has those of KIP-848 groups too.
+    """Return all tables by name; `group_members` includes the members of KIP-848 groups.
 
     Raises:
         TablesError: The tables cannot be opened.
@@ -63,6 +63,6 @@ def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]
     return {**found, schemas.GROUP_MEMBERS.name: with_consumer_members(tables)}
 
 
-def _play(tables: Mapping[str, DataFrame], assignors: Sequence[str]) -> DataFrame:
+def _replay(tables: Mapping[str, DataFrame], assignors: Sequence[str]) -> DataFrame:
     generations = tables[schemas.GROUP_GENERATIONS.name]
     return run_what_if(generations, tables[schemas.GROUP_MEMBERS.name], assignors).persist()

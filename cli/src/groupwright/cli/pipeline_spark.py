@@ -1,4 +1,4 @@
-"""A Spark on this machine that can read Kafka: Java as LocalKafka finds it, the connector as Kafka's own jars."""
+"""Spark on this machine with its Kafka source: Java and jars are found as for LocalKafka."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,16 @@ _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 
 @contextmanager
 def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterator[SparkSession]":
-    """Start a Spark, and stop it at the end.
+    """Start Spark, and stop it at the end of the context.
 
     Args:
-        name: The application's.
-        settings: Spark's own; they win.
+        name: Name of the application.
+        settings: Spark settings, which override the defaults.
 
     Raises:
-        GroupwrightError: There is no Java, or the connector cannot be had.
+        GroupwrightError: Java is missing, or the connector cannot be downloaded.
     """
-    from groupwright.pipeline.jobs.kafka import CONNECTOR  # noqa: PLC0415 - needs Spark, which may be missing
-    from groupwright.pipeline.jobs.session import local_session  # noqa: PLC0415 - as above
+    from groupwright.pipeline.jobs import CONNECTOR, local_session  # noqa: PLC0415 - Spark may be missing
 
     spark = local_session(
         f"groupwright {name}",
@@ -41,7 +40,7 @@ def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterat
 
 
 def _missing(jars: tuple[Path, ...]) -> list[Path]:
-    """Leave out what Spark has itself, maybe in another version."""
+    """Return the jars that Spark does not include, in any version."""
     import pyspark  # noqa: PLC0415 - may be missing
 
     there = {_VERSION.sub("", jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}

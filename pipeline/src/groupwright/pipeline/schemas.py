@@ -1,7 +1,7 @@
-"""Every table: what a row of it is, its columns with their types and meanings, and what it is partitioned by.
+"""Schemas of all tables: the meaning of a row, and the columns with their types and meanings.
 
-The reference page, TABLES.md, is made from this module (`python -m groupwright.pipeline.reference`). All timestamps
-are in UTC. A column is nullable unless its meaning could not do without it.
+`python -m groupwright.pipeline.reference` generates TABLES.md from this module. All timestamps are in UTC.
+All columns are nullable.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ DOUBLE, TIME, DATE = DoubleType(), TimestampType(), DateType()
 STRINGS = ArrayType(STRING)
 
 PARTITION_COLUMN = "date"
-"""What every table is partitioned by."""
+"""The column that every table is partitioned by."""
 
 TRIGGERS = (
     "first",
@@ -41,7 +41,7 @@ TRIGGERS = (
     "epoch",
     "unknown",
 )
-"""Why a group rebalanced; `transforms.triggers` says how it is known."""
+"""Why a group rebalanced; `_transforms.generations` derives it from two consecutive generations."""
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -60,9 +60,10 @@ class Table:
 
     Attributes:
         name: Its name, and its folder's.
-        row: What one row is.
+        row: The meaning of a row.
         schema: Its columns, each with a `comment` in its metadata.
-        derived: Whether it is a pure function of other tables, and rewritten date by date; else rows are added only.
+        derived: Whether the table is a pure function of other tables, rewritten date by date. Base tables are
+            append-only.
     """
 
     name: str
@@ -81,9 +82,13 @@ def _column(name: str, kind: DataType, comment: str) -> StructField:
 
 
 _WHERE = (
-    _column("log_partition", INT, "Partition of the topic that the record was read from."),
-    _column("log_offset", LONG, "Its offset there: with the partition, what a row is known by."),
-    _column("log_time", TIME, "Its timestamp: the broker's time of writing (of an event, the producer's)."),
+    _column("log_partition", INT, "Partition of the topic from which the record was read."),
+    _column("log_offset", LONG, "The record's offset in it; identifies the row together with the partition."),
+    _column(
+        "log_time",
+        TIME,
+        "The record's timestamp: the time of writing on the broker, or on the producer for events.",
+    ),
 )
 _GROUP = _column("group_id", STRING, "The consumer group.")
 _CLIENT = _column("client_id", STRING, "The member's `client.id`.")
@@ -104,7 +109,7 @@ def _derived(name: str, row: str, *fields: StructField, date: str) -> Table:
 
 OFFSET_COMMITS = _base(
     "offset_commits",
-    "A committed offset, or its end.",
+    "A committed offset, or its tombstone.",
     _GROUP,
     _column("topic", STRING, "The topic."),
     _column("partition", INT, "Its partition."),
@@ -112,55 +117,59 @@ OFFSET_COMMITS = _base(
     _column(
         "leader_epoch",
         INT,
-        "The partition leader's epoch that the consumer had read in; null if it said none.",
+        "The leader epoch of the last consumed record; null if the consumer sent none.",
     ),
-    _column("metadata", STRING, "What the consumer added."),
-    _column("commit_time", TIME, "When the coordinator took the commit."),
-    _column("expire_time", TIME, "When it expires, in records of version 1 alone."),
+    _column("metadata", STRING, "The metadata that the consumer sent with the commit."),
+    _column("commit_time", TIME, "When the coordinator received the commit."),
+    _column("expire_time", TIME, "When the offset expires; only in records of version 1."),
     _column(
-        "topic_id", STRING, "The topic's id, in base64 as Kafka writes it; null where the record has none."
+        "topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools; null if the record has none."
     ),
-    _column("tombstone", BOOLEAN, "Whether the record ends the offset: it expired, or was deleted."),
+    _column("tombstone", BOOLEAN, "Whether the record deletes the offset: it expired, or was deleted."),
 )
 GROUP_GENERATIONS = _base(
     "group_generations",
-    "A generation of a classic group, or an epoch of a KIP-848 group; a tombstone where the group was deleted.",
+    "A generation of a classic group, an epoch of a KIP-848 group, or a tombstone if the group was deleted.",
     _GROUP,
     _column("group_type", STRING, "`classic`, or `consumer` for KIP-848."),
     _column(
-        "protocol_type", STRING, "`consumer`, or what other users of the protocol write, such as `connect`."
+        "protocol_type",
+        STRING,
+        "`consumer`, or the type of another client of the protocol, such as `connect`.",
     ),
-    _column("generation", INT, "The generation; of KIP-848 the group's epoch."),
-    _column("protocol", STRING, "The assignor that the group voted for."),
-    _column("leader", STRING, "Member id of the one that assigned; null with KIP-848: the broker does."),
-    _column("state_time", TIME, "When the group came into the state that the record holds."),
+    _column("generation", INT, "The generation; for KIP-848 the group epoch."),
+    _column("protocol", STRING, "The assignor that the group selected."),
+    _column("leader", STRING, "Member id of the group leader; null for KIP-848, where the broker assigns."),
+    _column("state_time", TIME, "When the group entered the recorded state."),
     _column(
-        "member_count", INT, "How many members; null with KIP-848, whose members have records of their own."
+        "member_count", INT, "Number of members; null for KIP-848, whose members have records of their own."
     ),
-    _column("tombstone", BOOLEAN, "Whether the record ends the group."),
+    _column("tombstone", BOOLEAN, "Whether the record deletes the group."),
 )
 GROUP_MEMBERS = _base(
     "group_members",
     "A member in a generation of a classic group.",
     _GROUP,
     _column("generation", INT, "The generation."),
-    _column("member_id", STRING, "What the coordinator named it."),
+    _column("member_id", STRING, "The member id that the coordinator assigned."),
     _column("instance_id", STRING, "`group.instance.id` of a static member."),
     _CLIENT,
-    _column("client_host", STRING, "Where it connected from."),
-    _column("rack", STRING, "Its `client.rack`, if its subscription says so."),
-    _column("rebalance_timeout_ms", INT, "How long a rebalance waits for it."),
-    _column("session_timeout_ms", INT, "How long it may be silent."),
-    _column("subscribed", STRINGS, "The topics it subscribed to."),
+    _column("client_host", STRING, "The host it connected from."),
+    _column("rack", STRING, "Its `client.rack`, if its subscription contains one."),
+    _column("rebalance_timeout_ms", INT, "Time that a rebalance waits for the member."),
+    _column("session_timeout_ms", INT, "Time without a heartbeat after which the member is removed."),
+    _column("subscribed", STRINGS, "The subscribed topics."),
     _column(
-        "owned", TOPIC_PARTITIONS, "What it said it owned as it joined: its own field, or sticky's user data."
+        "owned",
+        TOPIC_PARTITIONS,
+        "The partitions it reported as owned in JoinGroup: ConsumerProtocol's field, or sticky's user data.",
     ),
-    _column("owned_generation", INT, "The generation in which it got them; null if it did not say."),
-    _column("assigned", TOPIC_PARTITIONS, "What it was given."),
+    _column("owned_generation", INT, "The generation in which it was assigned them; null if not reported."),
+    _column("assigned", TOPIC_PARTITIONS, "The assigned partitions."),
 )
 CONSUMER_GROUP_RECORDS = _base(
     "consumer_group_records",
-    "A record of a KIP-848 group, as it is. The struct of its kind is set, and the others are null.",
+    "An undecorated record of a KIP-848 group. The struct of its kind is set; the others are null.",
     _GROUP,
     _column(
         "record_kind",
@@ -168,7 +177,7 @@ CONSUMER_GROUP_RECORDS = _base(
         "`consumer_group`, `consumer_partition_metadata`, `consumer_member`, "
         "`target_assignment`, `target_member`, `current_member` or `regular_expression`.",
     ),
-    _column("tombstone", BOOLEAN, "Whether the record ends what it is about."),
+    _column("tombstone", BOOLEAN, "Whether the record is a tombstone."),
     _column("consumer_group", _struct(epoch=INT, metadata_hash=LONG), "The group's new epoch."),
     _column(
         "consumer_partition_metadata",
@@ -191,11 +200,9 @@ CONSUMER_GROUP_RECORDS = _base(
         ),
         "A member and its subscription.",
     ),
+    _column("target_assignment", _struct(epoch=INT, time=TIME), "The epoch of the target assignment."),
     _column(
-        "target_assignment", _struct(epoch=INT, time=TIME), "The epoch that the target assignment is for."
-    ),
-    _column(
-        "target_member", _struct(member_id=STRING, partitions=ID_PARTITIONS), "What a member shall have."
+        "target_member", _struct(member_id=STRING, partitions=ID_PARTITIONS), "A member's target assignment."
     ),
     _column(
         "current_member",
@@ -207,150 +214,160 @@ CONSUMER_GROUP_RECORDS = _base(
             assigned=ID_PARTITIONS,
             pending_revocation=ID_PARTITIONS,
         ),
-        "What a member has; `state` is `stable`, `unrevoked` or `unreleased`.",
+        "A member's current assignment; `state` is `stable`, `unrevoked` or `unreleased`.",
     ),
     _column(
         "regular_expression",
         _struct(regex=STRING, topics=STRINGS, version=LONG, time=TIME),
-        "The topics that a subscribed pattern stands for.",
+        "The topics that match a subscribed pattern.",
     ),
 )
 CLIENT_EVENTS = _base(
     "client_events",
-    "A rebalance as one member saw it: an event of groupwright.instrumentation.",
-    _column("id", STRING, "The event's id; one that was delivered twice has the same."),
+    "A rebalance as observed by one member: an event of groupwright.instrumentation.",
+    _column("id", STRING, "The event's id; duplicates have the same id."),
     _GROUP,
     _CLIENT,
-    _column("member_id", STRING, "What the coordinator named it; null if unknown."),
+    _column("member_id", STRING, "The member id that the coordinator assigned; null if unknown."),
     _column(
-        "generation", INT, "The generation that it led to, of KIP-848 the member's epoch; null for none."
+        "generation", INT, "The resulting generation, for KIP-848 the member epoch; null if there is none."
     ),
     _column("protocol", STRING, "The assignor."),
     _column("kind", STRING, "`eager`, `cooperative`, or `consumer` for KIP-848."),
-    _column("outcome", STRING, "`completed`; `lost`: after what was owned had been lost; `failed`."),
-    _column("trigger", STRING, "Why it began, in words, as far as the member knows."),
-    _column("started_at", TIME, "Null if its beginning could not be seen."),
+    _column(
+        "outcome",
+        STRING,
+        "`completed`; `lost`: completed after the owned partitions had been lost; `failed`.",
+    ),
+    _column("trigger", STRING, "The reason as the member knows it, as text."),
+    _column("started_at", TIME, "When the rebalance began; null if the member did not observe it."),
     _column("ended_at", TIME, "When the assignment was applied, or the rebalance failed."),
-    _column("duration_seconds", DOUBLE, "From one to the other."),
+    _column("duration_seconds", DOUBLE, "`ended_at` - `started_at`, in seconds."),
     _column(
         "phases",
         MapType(STRING, DOUBLE),
         "Seconds by phase: `revoke`, `join`, `sync`, `join_and_sync`, `assign`.",
     ),
-    _column("partitions_before", MapType(STRING, ArrayType(INT)), "What it owned, by topic."),
-    _column("partitions_after", MapType(STRING, ArrayType(INT)), "What it owns, by topic."),
+    _column("partitions_before", MapType(STRING, ArrayType(INT)), "The partitions owned before, by topic."),
+    _column(
+        "partitions_after", MapType(STRING, ArrayType(INT)), "The partitions owned afterwards, by topic."
+    ),
     _column(
         "leader",
         _struct(members=INT, moved=INT, moves_needed=INT, imbalance=INT),
-        "What the group's leader knows of the assignment; null of other members.",
+        "Statistics of the assignment; null unless the member is the group leader.",
     ),
-    _column("error", STRING, "Why it failed."),
+    _column("error", STRING, "The error, if the rebalance failed."),
 )
 QUARANTINE = _base(
     "quarantine",
-    "A record that could not be read, or of a kind that is not known.",
-    _column("topic", STRING, "The topic that it was read from."),
+    "A record that could not be decoded, or is of an unknown kind.",
+    _column("topic", STRING, "The topic from which it was read."),
     _column("record_kind", STRING, "`malformed`, `unknown`, or `client_event`."),
-    _column("key_version", INT, "The key's first two bytes."),
-    _column("value_version", INT, "The value's."),
-    _column("error", STRING, "What is wrong with it."),
+    _column("key_version", INT, "The first two bytes of the key, as a number."),
+    _column("value_version", INT, "The first two bytes of the value, as a number."),
+    _column("error", STRING, "The reason why it could not be decoded."),
     _column("raw_key", BINARY, "The key."),
     _column("raw_value", BINARY, "The value."),
 )
 END_OFFSETS = _table(
     "end_offsets",
-    "Where a partition's log ended when the job asked.",
+    "A sample of a partition's log-end offset.",
     _column("topic", STRING, "The topic."),
     _column("partition", INT, "Its partition."),
-    _column("end_offset", LONG, "The offset that the next message gets."),
-    _column("time", TIME, "When the job asked."),
-    _column("topic_id", STRING, "The topic's id, in base64 as Kafka writes it."),
+    _column("end_offset", LONG, "The offset of the next message."),
+    _column("time", TIME, "When the offset was sampled."),
+    _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
     date="Date of `time`.",
 )
 REBALANCES = _derived(
     "rebalances",
-    "A rebalance that came to an end: a generation after another, or a KIP-848 group stable in a new epoch.",
+    "A completed rebalance: a new generation, or a KIP-848 group that is stable in a new epoch.",
     _GROUP,
     _column("group_type", STRING, "`classic`, or `consumer` for KIP-848."),
-    _column("generation", INT, "The generation (epoch) that it led to."),
-    _column(
-        "previous_generation", INT, "The one before, as far as the log still has it; null if there is none."
-    ),
+    _column("generation", INT, "The resulting generation or epoch."),
+    _column("previous_generation", INT, "The previous generation in the log; null if there is none."),
     _column("protocol", STRING, "The assignor."),
     _column(
         "started",
         TIME,
-        "When it began: by KIP-848's records, else the earliest of the members' events; or null.",
+        "When it began: from KIP-848's records, else from the earliest member event; null if unknown.",
     ),
-    _column("completed", TIME, "When the log had it done; the last member's event may be later."),
+    _column(
+        "completed",
+        TIME,
+        "When the new generation was written to the log; the last member event may be later.",
+    ),
     _column(
         "duration_seconds",
         DOUBLE,
-        "From its beginning until the last member that tells was done; null if nothing shows it.",
+        "Seconds from `started` to the last member event; null if unknown.",
     ),
-    _column("trigger", STRING, "Why: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
-    _column("members_before", INT, "Members in the generation before."),
+    _column("trigger", STRING, "The reason: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
+    _column("members_before", INT, "Members in the previous generation."),
     _column("members_after", INT, "Members in this one."),
-    _column("joined", STRINGS, "Member ids that are new."),
-    _column("left", STRINGS, "Member ids that are gone."),
-    _column("partitions", INT, "Partitions that somebody has now."),
+    _column("joined", STRINGS, "Member ids that are only in the new generation."),
+    _column("left", STRINGS, "Member ids that are only in the previous generation."),
+    _column("partitions", INT, "Assigned partitions."),
     _column(
         "moved",
         INT,
-        "Partitions taken from a member that could have kept them: it is still there, and still "
+        "Partitions taken from a member that could have kept them: it is still in the group and still "
         "subscribes to the topic.",
     ),
-    _column("fewest_moves", INT, "The fewest of these that the best balance needs."),
+    _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
     _column(
-        "imbalance_before", INT, "The most partitions of a member, less the fewest, in the generation before."
+        "imbalance_before", INT, "Maximum minus minimum partitions per member, in the previous generation."
     ),
-    _column("imbalance_after", INT, "The same in this one."),
+    _column("imbalance_after", INT, "The same, in this generation."),
     _column(
-        "messages_reprocessed", LONG, "By how many messages committed offsets went back, until the next one."
+        "messages_reprocessed",
+        LONG,
+        "Messages by which committed offsets went back, until the next rebalance.",
     ),
-    _column("client_events", INT, "How many members' events tell of it."),
-    _column("error", STRING, "The first error that one of these has."),
+    _column("client_events", INT, "Number of member events for this rebalance."),
+    _column("error", STRING, "The first error among these events."),
     date="Date of `completed`.",
 )
 LAG = _derived(
     "lag",
-    "How far a group was behind in a partition when the log's end was sampled.",
+    "A group's lag in a partition when its log-end offset was sampled.",
     _GROUP,
     _column("topic", STRING, "The topic."),
     _column("partition", INT, "Its partition."),
-    _column("time", TIME, "When the log's end was sampled."),
-    _column("committed_offset", LONG, "The last offset committed until then."),
-    _column("end_offset", LONG, "The log's end."),
-    _column("lag_messages", LONG, "The messages between."),
+    _column("time", TIME, "When the log-end offset was sampled."),
+    _column("committed_offset", LONG, "The last offset committed by then."),
+    _column("end_offset", LONG, "The log-end offset."),
+    _column("lag_messages", LONG, "The difference, in messages."),
     _column(
         "lag_seconds",
         DOUBLE,
-        "For how long the first of them had been waiting, by when the log's end passed "
-        "it; null if that was before the first sample.",
+        "Age of the oldest of these messages, interpolated between samples of the log-end offset; "
+        "null if it is older than the first sample.",
     ),
     date="Date of `time`.",
 )
 CHURN = _derived(
     "churn",
-    "What an hour's rebalances were to a group, or to one of its members.",
-    _column("hour", TIME, "The hour's beginning."),
+    "The rebalances of a group, or of one of its members, within an hour.",
+    _column("hour", TIME, "Start of the hour."),
     _GROUP,
-    _column("member_id", STRING, "The member; null for the group as a whole."),
+    _column("member_id", STRING, "The member; null for the whole group."),
     _column("client_id", STRING, "Its `client.id`."),
-    _column("rebalances", INT, "How many there were; of a member, those by which it came or went."),
-    _column("moved", INT, "Partitions moved in these."),
-    _column("fewest_moves", INT, "The fewest that were needed."),
+    _column("rebalances", INT, "Number of rebalances; for a member, those in which it joined or left."),
+    _column("moved", INT, "Partitions moved in these rebalances."),
+    _column("fewest_moves", INT, "The minimum of moves needed."),
     _column(
         "seconds_not_consuming",
         DOUBLE,
-        "How long they took; of a member, by its own events. Null if nothing shows it.",
+        "Total duration; for a member, from its own events. Null if unknown.",
     ),
-    _column("storm", BOOLEAN, "Whether there were 5 rebalances within 10 minutes."),
+    _column("storm", BOOLEAN, "Whether there were 5 or more rebalances within 10 minutes."),
     _column(
         "flapping",
         BOOLEAN,
-        "Whether a member with this `client.id` came or went at least 6 times, so 3 times "
-        "each; of a group, whether one of its members did.",
+        "Whether members with this `client.id` joined or left 6 or more times; for a group, "
+        "whether that holds for any of its clients.",
     ),
     date="Date of `hour`.",
 )
@@ -370,5 +387,5 @@ TABLES = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}
 
 
 def names(tables: Iterable[Table]) -> str:
-    """Return the tables' names in one text."""
+    """Return the tables' names, separated by commas."""
     return ", ".join(table.name for table in tables)

@@ -17,9 +17,7 @@ from groupwright.cli.pipeline_demo.story import TOPICS, story
 from groupwright.cli.pipeline_demo.summary import show
 from groupwright.cli.pipeline_reading import ASSIGNORS, read_all
 from groupwright.cli.pipeline_spark import local_spark
-from groupwright.pipeline.jobs.batch import run_batch
-from groupwright.pipeline.jobs.settings import Settings
-from groupwright.pipeline.jobs.stream import run_stream
+from groupwright.pipeline.jobs import Settings, run_batch, run_stream
 from groupwright.pipeline.report import write_report
 from groupwright.pipeline.what_if import compare, findings, run_what_if
 from groupwright.testing import LocalKafka

@@ -1,0 +1,47 @@
+"""The decoder on Spark."""
+
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from groupwright.pipeline._decoding.records import decode_batch, decode_commits_batch
+from groupwright.pipeline._decoding.schema import COMMITS, DECODED, RAW
+
+
+def decode(records: DataFrame) -> DataFrame:
+    """Decode records of `__consumer_offsets`: one row per record, in any order.
+
+    Works on streams as on tables. See the README of this package for the columns, and `decode_batch` for what
+    becomes of records that cannot be decoded.
+
+    Args:
+        records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp`, as
+            Spark's Kafka source has them; other columns are not looked at.
+    """
+    return _decoded(records, decode_batch, DECODED)
+
+
+def decode_offset_commits(records: DataFrame) -> DataFrame:
+    """Decode only committed offsets and their tombstones, which is faster than `decode`.
+
+    For who wants nothing else: malformed records are among what is left out.
+
+    Args:
+        records: As in `decode`.
+
+    Returns:
+        Columns `log_partition`, `log_offset`, `log_time`, `group_id`, `tombstone` and those of
+        `offset_commit`.
+    """
+    return _decoded(records, decode_commits_batch, COMMITS)
+
+
+def _decoded(
+    records: DataFrame, decode_one: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema
+) -> DataFrame:
+    def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return map(decode_one, batches)
+
+    return records.select(*RAW.names).mapInArrow(decode_batches, from_arrow_schema(schema))

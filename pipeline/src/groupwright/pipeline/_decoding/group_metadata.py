@@ -1,0 +1,37 @@
+"""Generations of classic groups, with the members' ConsumerProtocol bytes decoded."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupwright.pipeline._decoding import arrays
+from groupwright.pipeline._decoding.consumer_protocol import decode_assignments, decode_subscriptions
+from groupwright.pipeline._decoding.schema import CLASSIC_MEMBER
+
+_CONSUMER = "consumer"
+
+
+def with_consumer_protocol(generations: Mapping[str, pa.Array]) -> pa.Array:
+    """Return the members of generations with subscription and assignment decoded.
+
+    They are null where the group's protocol type is not `consumer` (as that of Kafka Connect's workers),
+    since their bytes are then something else.
+
+    Args:
+        generations: The columns of generations as they were read; members have bytes.
+    """
+    members = generations["members"]
+    counts = members.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    generation_of = pa.array(np.repeat(np.arange(len(members)), counts))
+    flat = members.flatten()
+    columns = {child.name: pc.struct_field(flat, child.name) for child in flat.type}
+    is_consumer = pc.equal(generations["protocol_type"], _CONSUMER).take(generation_of)
+    protocols = generations["protocol"].take(generation_of)
+    none = pa.scalar(None, pa.binary())
+    subscriptions = pc.if_else(is_consumer, columns["subscription"], none)
+    assignments = pc.if_else(is_consumer, columns["assignment"], none)
+    columns["subscription"] = decode_subscriptions(subscriptions, protocols)
+    columns["assignment"] = decode_assignments(assignments)
+    return arrays.lists(counts.astype(np.int64), arrays.structs(columns, CLASSIC_MEMBER, len(flat)))

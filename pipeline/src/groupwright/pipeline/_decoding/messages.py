@@ -1,0 +1,174 @@
+"""Kafka's message definitions for `__consumer_offsets` (of 4.3.1, and of 3.9 where they differ).
+
+Fields have the names of the decoded columns; those that no column has begin with `_`. Sources: Kafka's
+`group-coordinator/src/main/resources/common/message/*.json`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from groupwright.pipeline._decoding.structs import Array, Fields, Nullable, Picked, Struct
+from groupwright.pipeline._decoding.types import Int, Sized, Time, Type, Uuid
+
+OFFSET_COMMIT, GROUP_METADATA = "offset_commit", "group_metadata"
+SHARE_GROUP, STREAMS_GROUP = "share_group", "streams_group"
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """A kind of record of `__consumer_offsets`.
+
+    Attributes:
+        name: What decoded rows call it.
+        key: What its key has behind the group's id.
+        values: Its value by version; nothing if values are not looked at.
+    """
+
+    name: str
+    key: Fields = ()
+    values: Mapping[int, Struct] | None = None
+
+    @property
+    def newest(self) -> int:
+        """The newest supported version of the value."""
+        return max(self.values or (0,))
+
+
+# --- Types of the two encodings, and those that fields share
+
+STRING, NULLABLE_STRING, BYTES = Sized(2), Sized(2, nullable=True), Sized(4, is_text=False)
+COMPACT, NULLABLE_COMPACT, COMPACT_BYTES = Sized(0), Sized(0, nullable=True), Sized(0, is_text=False)
+INT32, INT64 = Int(4), Int(8)
+INT32_OR_NONE = Int(4, none=-1)
+
+_TOPIC_ID_PARTITIONS = Array(Struct((("topic_id", Uuid()), ("partitions", Array(INT32, 0))), tags={}), 0)
+
+# --- Offsets and classic groups
+
+
+def _offset_commit(version: int) -> Struct:
+    flexible = version >= 4  # noqa: PLR2004 - the version
+    fields: list[tuple[str, Type]] = [("committed_offset", INT64)]
+    if version >= 3:  # noqa: PLR2004 - the version
+        fields.append(("leader_epoch", INT32_OR_NONE))
+    fields += [("metadata", COMPACT if flexible else STRING), ("commit_time", Time())]
+    if version == 1:
+        fields.append(("expire_time", Time()))
+    return Struct(tuple(fields), tags={0: ("topic_id", Uuid(none_if_zero=True))} if flexible else None)
+
+
+def _group_metadata(version: int) -> Struct:
+    flexible = version >= 4  # noqa: PLR2004 - the version
+    string = COMPACT if flexible else STRING
+    nullable = NULLABLE_COMPACT if flexible else NULLABLE_STRING
+    fields: list[tuple[str, Type]] = [
+        ("protocol_type", string),
+        ("generation", INT32),
+        ("protocol", nullable),
+        ("leader", nullable),
+    ]
+    if version >= 2:  # noqa: PLR2004 - the version
+        fields.append(("state_time", Time()))
+    members = Array(_classic_member(version), 0 if flexible else 4)
+    return Struct((*fields, ("members", members)), tags={} if flexible else None)
+
+
+CLASSIC_MEMBER = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("instance_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("subscription", pa.binary()),
+        ("assignment", pa.binary()),
+    ]
+)
+
+
+def _classic_member(version: int) -> Struct:
+    flexible = version >= 4  # noqa: PLR2004 - the version
+    string, data = (COMPACT, COMPACT_BYTES) if flexible else (STRING, BYTES)
+    fields: list[tuple[str, Type]] = [("member_id", string)]
+    if version >= 3:  # noqa: PLR2004 - the version
+        fields.append(("instance_id", NULLABLE_COMPACT if flexible else NULLABLE_STRING))
+    fields += [("client_id", string), ("client_host", string)]
+    if version >= 1:
+        fields.append(("rebalance_timeout_ms", INT32_OR_NONE))
+    fields += [("session_timeout_ms", INT32), ("subscription", data), ("assignment", data)]
+    return Struct(tuple(fields), tags={} if flexible else None, looks=CLASSIC_MEMBER)
+
+
+# --- Groups of KIP-848
+
+
+_CONSUMER_GROUP = Struct((("epoch", INT32),), tags={0: ("metadata_hash", INT64)})
+
+_PARTITION_RACKS = Struct((("_partition", INT32), ("_racks", Array(COMPACT, 0))), tags={})
+_TOPIC_METADATA = Struct(
+    (
+        ("topic_id", Uuid()),
+        ("topic", COMPACT),
+        ("partitions", INT32),
+        ("_partition_metadata", Array(_PARTITION_RACKS, 0)),
+    ),
+    tags={},
+)
+_CONSUMER_PARTITION_METADATA = Struct((("topics", Array(_TOPIC_METADATA, 0)),), tags={})
+
+_CLASSIC_PROTOCOL = Struct((("name", COMPACT), ("_metadata", COMPACT_BYTES)), tags={})
+_CLASSIC_METADATA = Struct(
+    (("_session_timeout_ms", INT32), ("classic_protocols", Array(Picked("name", _CLASSIC_PROTOCOL), 0))),
+    tags={},
+)
+_CONSUMER_MEMBER = Struct(
+    (
+        ("instance_id", NULLABLE_COMPACT),
+        ("rack", NULLABLE_COMPACT),
+        ("client_id", COMPACT),
+        ("client_host", COMPACT),
+        ("topics", Array(COMPACT, 0)),
+        ("regex", NULLABLE_COMPACT),
+        ("rebalance_timeout_ms", INT32_OR_NONE),
+        ("server_assignor", NULLABLE_COMPACT),
+    ),
+    tags={0: ("classic_protocols", Nullable(Picked("classic_protocols", _CLASSIC_METADATA)))},
+)
+_TARGET_ASSIGNMENT = Struct((("epoch", INT32),), tags={0: ("time", Time())})
+_TARGET_MEMBER = Struct((("partitions", _TOPIC_ID_PARTITIONS),), tags={})
+_CURRENT_MEMBER = Struct(
+    (
+        ("epoch", INT32),
+        ("previous_epoch", INT32),
+        ("state", Int(1, names=("stable", "unrevoked", "unreleased"))),
+        ("assigned", _TOPIC_ID_PARTITIONS),
+        ("pending_revocation", _TOPIC_ID_PARTITIONS),
+    ),
+    tags={},
+)
+_REGULAR_EXPRESSION = Struct((("topics", Array(COMPACT, 0)), ("version", INT64), ("time", Time())), tags={})
+
+# --- All kinds
+
+_TOPIC_AND_PARTITION: Fields = (("topic", STRING), ("partition", INT32))
+_MEMBER: Fields = (("member_id", STRING),)
+_COMMITS = {version: _offset_commit(version) for version in range(5)}
+
+RECORD_KINDS: Mapping[int, RecordKind] = {
+    0: RecordKind(OFFSET_COMMIT, _TOPIC_AND_PARTITION, _COMMITS),
+    1: RecordKind(OFFSET_COMMIT, _TOPIC_AND_PARTITION, _COMMITS),
+    2: RecordKind(GROUP_METADATA, (), {version: _group_metadata(version) for version in range(5)}),
+    3: RecordKind("consumer_group", (), {0: _CONSUMER_GROUP}),
+    4: RecordKind("consumer_partition_metadata", (), {0: _CONSUMER_PARTITION_METADATA}),
+    5: RecordKind("consumer_member", _MEMBER, {0: _CONSUMER_MEMBER}),
+    6: RecordKind("target_assignment", (), {0: _TARGET_ASSIGNMENT}),
+    7: RecordKind("target_member", _MEMBER, {0: _TARGET_MEMBER}),
+    8: RecordKind("current_member", _MEMBER, {0: _CURRENT_MEMBER}),
+    16: RecordKind("regular_expression", (("regex", STRING),), {0: _REGULAR_EXPRESSION}),
+    **dict.fromkeys(range(10, 16), RecordKind(SHARE_GROUP)),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), RecordKind(STREAMS_GROUP)),
+}
+"""Kinds by the type at the start of a record's key (Kafka's `CoordinatorRecordType`)."""

@@ -1,0 +1,1 @@
+"""The stream and batch jobs, and their connections to Kafka, Spark and the tables."""

@@ -1,0 +1,164 @@
+"""Cluster metadata and offsets, by Kafka's admin client in Spark's JVM, so one configuration serves both."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from groupwright.pipeline.errors import PipelineError
+
+Offsets = dict[str, dict[int, int]]
+"""Offsets by topic and partition."""
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+"""Maven coordinates of Spark's Kafka source, which includes Kafka's clients."""
+
+_ANSWER_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic's id, base64-encoded as in Kafka's tools, and number of partitions."""
+
+    id: str
+    partitions: int
+
+
+class Cluster:
+    """Admin client of a cluster."""
+
+    def __init__(self, jvm: Any, admin: Any, address: str) -> None:
+        """Wrap an admin client; use `connected` to create one."""
+        self._jvm = jvm
+        self._admin = admin
+        self._address = address
+        self._clients = jvm.org.apache.kafka.clients.admin
+
+    def id(self) -> str:
+        """Return the cluster's id.
+
+        Raises:
+            PipelineError: The cluster does not respond.
+        """
+        return str(self._result(self._admin.describeCluster().clusterId()))
+
+    def topics(self, names: Collection[str]) -> dict[str, KafkaTopic]:
+        """Return the topics that exist.
+
+        Raises:
+            PipelineError: The cluster does not respond.
+        """
+        internal = self._clients.ListTopicsOptions().listInternal(True)  # noqa: FBT003 - Java's
+        there = set(self._result(self._admin.listTopics(internal).names())) & set(names)
+        found = self._result(self._admin.describeTopics(self._java_list(sorted(there))).allTopicNames())
+        return {
+            str(name): KafkaTopic(description.topicId().toString(), len(description.partitions()))
+            for name, description in found.items()
+        }
+
+    def offsets(self, topics: Mapping[str, KafkaTopic], place: str) -> Offsets:
+        """Return the offsets of all partitions under `read_committed`.
+
+        Args:
+            topics: The topics.
+            place: `earliest`, `latest`, or an ISO 8601 time, which selects the first record at or after it.
+
+        Raises:
+            PipelineError: `place` is none of these, or the cluster does not respond.
+        """
+        spec = self._spec(place)
+        asked = self._jvm.java.util.HashMap()
+        for name, topic in topics.items():
+            for number in range(topic.partitions):
+                asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, number), spec)
+        committed = self._jvm.org.apache.kafka.common.IsolationLevel.READ_COMMITTED
+        options = self._clients.ListOffsetsOptions(committed)
+        answers = self._result(self._admin.listOffsets(asked, options).all())
+        offsets: Offsets = {name: {} for name in topics}
+        for partition, answer in answers.items():
+            offsets[str(partition.topic())][int(partition.partition())] = int(answer.offset())
+        return self._with_ends(topics, offsets)
+
+    def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:
+        """Replace missing offsets, where all records are older than the given time, by the log-end offset."""
+        if all(offset >= 0 for of_topic in offsets.values() for offset in of_topic.values()):
+            return offsets
+        ends = self.offsets(topics, "latest")
+        return {
+            name: {
+                number: ends[name][number] if offset < 0 else offset for number, offset in of_topic.items()
+            }
+            for name, of_topic in offsets.items()
+        }
+
+    def _spec(self, place: str) -> Any:
+        specs = self._clients.OffsetSpec
+        if place in {"earliest", "latest"}:
+            return specs.earliest() if place == "earliest" else specs.latest()
+        return specs.forTimestamp(math.ceil(time_of(place).timestamp() * 1000))
+
+    def _java_list(self, values: Collection[str]) -> Any:
+        listed = self._jvm.java.util.ArrayList()
+        for value in values:
+            listed.add(value)
+        return listed
+
+    def _result(self, future: Any) -> Any:
+        try:
+            return future.get(_ANSWER_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            raise PipelineError(f"Kafka at {self._address} does not respond: {cause.toString()}") from None
+
+
+@contextmanager
+def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluster]:
+    """Connect to a cluster.
+
+    Args:
+        spark: A session with Kafka's clients on its class path.
+        client: The client's settings, including `bootstrap.servers`.
+
+    Raises:
+        PipelineError: Spark does not have Kafka's clients, or they reject the settings.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its class path
+    admin_class = jvm.org.apache.kafka.clients.admin.Admin
+    if type(admin_class).__name__ != "JavaClass":
+        raise PipelineError(
+            f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}` (in the "
+            "version of your Spark)"
+        )
+    configuration = jvm.java.util.HashMap()
+    for key, value in client.items():
+        configuration.put(key, value)
+    address = client["bootstrap.servers"]
+    try:
+        admin = admin_class.create(configuration)
+    except Py4JJavaError as error:
+        cause = error.java_exception.getCause() or error.java_exception
+        raise PipelineError(f"Kafka's client rejects its settings: {cause.getMessage()}") from None
+    try:
+        yield Cluster(jvm, admin, address)
+    finally:
+        admin.close()
+
+
+def time_of(text: str) -> datetime:
+    """Parse an ISO 8601 time; without a UTC offset it is local time.
+
+    Raises:
+        PipelineError: The text is not such a time.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise PipelineError(
+            f"{text!r} is not a position in a log: write earliest, latest, or a time such as "
+            "2026-11-21T08:00:00Z"
+        ) from None

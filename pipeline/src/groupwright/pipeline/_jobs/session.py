@@ -1,0 +1,60 @@
+"""Spark sessions for the jobs."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_QUIET = Path(__file__).with_name("quiet.properties")
+_REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
+
+
+def cluster_session(name: str) -> SparkSession:
+    """Return the session that `spark-submit` started."""
+    return SparkSession.builder.appName(name).getOrCreate()
+
+
+def local_session(
+    name: str,
+    *,
+    jars: Sequence[Path] = (),
+    java_home: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start Spark in this process: on all cores, bound to loopback, without its web UI.
+
+    Args:
+        name: Name of the application.
+        jars: Jars for the class path.
+        java_home: Java installation; by default `JAVA_HOME`, or the one on the PATH.
+        settings: Spark settings, which override the defaults.
+    """
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = str(java_home)
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    os.environ.setdefault(
+        "PYSPARK_PYTHON", sys.executable
+    )  # the python on the PATH may lack the workers' packages
+    chosen = {
+        "spark.master": "local[*]",
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.host": _LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.redaction.regex": _REDACTED,
+        **({"spark.jars": ",".join(map(str, jars))} if jars else {}),
+        **(settings or {}),
+    }
+    chosen[_JAVA_OPTIONS] = (
+        f"-Dlog4j2.configurationFile={_QUIET.as_uri()} {chosen.get(_JAVA_OPTIONS, '')}".strip()
+    )
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,222 @@
+"""Settings of the jobs.
+
+Settings are read from a TOML file (`--config`, with the tables `[kafka]` and `[spark]`) and from the command
+line (`KEY=VALUE`), which takes precedence. `python -m groupwright.pipeline.reference settings` prints the
+README's table.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from groupwright.pipeline.errors import PipelineError
+
+_SHOWN = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
+"""Kafka client settings that may be logged. Any other may contain a secret."""
+_PASSED_ON = ("kafka", "spark")
+_TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
+
+
+def _setting(meaning: str, default: Any = MISSING, *, least: float | None = None) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "least": least})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a job; `SETTINGS` has their meanings.
+
+    Raises:
+        PipelineError: A value is out of range.
+    """
+
+    bootstrap_servers: str = _setting("The Kafka brokers, `host:port,...`.")
+    tables: str = _setting(
+        "Location of the tables: a folder, as a path or a Hadoop URI; for Iceberg, `catalog.namespace`."
+    )
+    format: str = _setting("Format of the tables: `parquet`, `delta` or `iceberg`.", "parquet")
+    state: str = _setting(
+        "Folder for the checkpoint and the jobs' progress. By default `_state` in the folder of the tables.",
+        "",
+    )
+    events_topic: str = _setting(
+        "The topic of the members' events, written by `groupwright.instrumentation.to_kafka`; empty to "
+        "read none. The topic may be created later; a running stream must then be restarted.",
+        "groupwright.rebalances",
+    )
+    start: str = _setting(
+        "Where to start if the tables are empty: `earliest`, `latest`, or an ISO 8601 time.", "earliest"
+    )
+    end: str = _setting(
+        'Where a batch ends: `latest`, an ISO 8601 time, or offsets as `{"topic": {"0": 123}}`, exclusive.',
+        "latest",
+    )
+    max_offsets_per_trigger: int = _setting(
+        "Maximum number of records in a batch; bounds memory.", 1_000_000, least=1
+    )
+    trigger_seconds: float = _setting(
+        "Interval at which a stream polls for records, in seconds.", 10.0, least=0
+    )
+    once: bool = _setting(
+        "Whether a stream ends when it has read all records present at its start.", default=False
+    )
+    watermark_seconds: float = _setting(
+        "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
+        "compacted; later records are still added.",
+        3600.0,
+        least=0,
+    )
+    derive_seconds: float = _setting(
+        "Interval at which a stream recomputes derived tables for changed dates, in seconds.", 300.0, least=0
+    )
+    lookback_days: int = _setting(
+        "Days to look back for the generation that precedes a date's first one.", 7, least=1
+    )
+    end_offsets_seconds: float = _setting(
+        "Interval at which a stream samples log-end offsets for lag, in seconds; 0 disables it. "
+        "A batch samples once.",
+        60.0,
+        least=0,
+    )
+    fail_on_data_loss: bool = _setting(
+        "Whether a job fails if records were deleted before it read them.", default=True
+    )
+    stop_seconds: float = _setting(
+        "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch, in seconds; an unfinished "
+        "batch is repeated at the next start.",
+        60.0,
+        least=0,
+    )
+    kafka: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={
+            "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`. Their "
+            "values are "
+            "not logged, except for a few that cannot be secret.",
+            "least": None,
+        },
+    )
+    spark: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={
+            "meaning": "Settings of the Spark that the command starts, such as `spark.driver.memory`.",
+            "least": None,
+        },
+    )
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        for each in fields(self):
+            least, value = each.metadata["least"], getattr(self, each.name)
+            if least is not None and value < least:
+                raise PipelineError(f"{each.name}={value}: it must be at least {least:g}")
+        if not self.state and self.format == "iceberg":
+            raise PipelineError(
+                "state is not set, and Iceberg tables have no folder for it: set state to a folder"
+            )
+
+    @property
+    def state_folder(self) -> str:
+        """The folder of the jobs' state."""
+        return self.state or f"{self.tables.rstrip('/')}/_state"
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder of the stream's checkpoint."""
+        return f"{self.state_folder}/checkpoint"
+
+    @property
+    def client(self) -> dict[str, str]:
+        """The configuration of Kafka's Java clients."""
+        return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
+
+    def __repr__(self) -> str:
+        """Show the settings that differ from their defaults, without secrets."""
+        return f"Settings({', '.join(f'{name}={value}' for name, value in self.shown().items())})"
+
+    def shown(self) -> dict[str, str]:
+        """Return the settings that differ from their defaults, with secrets hidden."""
+        own = {
+            each.name: str(getattr(self, each.name))
+            for each in fields(self)
+            if each.name not in _PASSED_ON and getattr(self, each.name) != each.default
+        }
+        return own | {
+            f"kafka.{key}": value if key in _SHOWN else "[hidden]"
+            for key, value in sorted(self.kafka.items())
+        }
+
+
+SETTINGS: Mapping[str, Field[Any]] = {each.name: each for each in fields(Settings)}
+"""The settings by name; `metadata["meaning"]` describes each."""
+
+
+def settings_from(values: Iterable[str], config: Path | None = None) -> Settings:
+    """Read settings.
+
+    Args:
+        values: Settings as `KEY=VALUE`; they override the file's.
+        config: A TOML file.
+
+    Raises:
+        PipelineError: A setting is unknown, missing or of the wrong type, or the file cannot be read.
+    """
+    given: dict[str, Any] = {"kafka": {}, "spark": {}}
+    for key, value in [*(_read(config) if config else ()), *map(_pair, values)]:
+        family, _, rest = key.partition(".")
+        if rest and family in _PASSED_ON:
+            own = rest.removeprefix(f"{family}.")  # the table [spark] may have the whole name
+            given[family][own if family == "kafka" else f"spark.{own}"] = str(value)
+        elif key in SETTINGS and key not in _PASSED_ON:
+            given[key] = _typed(SETTINGS[key], value)
+        else:
+            raise PipelineError(f"unknown setting {key!r}; known settings: {', '.join(SETTINGS)}")
+    missing = [name for name, each in SETTINGS.items() if _required(each) and not given.get(name)]
+    if missing:
+        raise PipelineError(
+            f"{' and '.join(missing)} must be set, as KEY=VALUE or in the file given by --config"
+        )
+    return Settings(**given)
+
+
+def _required(setting: Field[Any]) -> bool:
+    return setting.default is MISSING and setting.default_factory is MISSING
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise PipelineError(f"{text!r} is not a setting: write KEY=VALUE, such as trigger_seconds=30")
+    return key.strip(), value.strip()
+
+
+def _read(path: Path) -> list[tuple[str, Any]]:
+    try:
+        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{path} cannot be read: {error}") from error
+    return list(_flat(loaded, ""))
+
+
+def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
+    """Flatten nested tables to dotted keys, which TOML parses as tables unless they are quoted."""
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        yield from _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+
+
+def _typed(setting: Field[Any], value: Any) -> Any:
+    kind = type(setting.default) if setting.default is not MISSING else str
+    try:
+        if kind is bool and not isinstance(value, bool):
+            return _truth(str(value))
+        return kind(value)
+    except ValueError:
+        raise PipelineError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return text.lower() in _TRUE

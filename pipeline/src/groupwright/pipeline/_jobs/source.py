@@ -1,0 +1,55 @@
+"""Spark's Kafka source, configured for the jobs."""
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from groupwright.pipeline._jobs.kafka import Offsets
+from groupwright.pipeline._jobs.settings import Settings
+
+_OLD_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Without this setting Spark silently skips internal topics."""
+
+
+def stream(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
+    """Return a stream of records from the checkpoint on, or from `start` if there is none."""
+    spark.conf.set(_OLD_OFFSETS, "true")
+    return (
+        spark.readStream.format("kafka")
+        .options(**_options(settings, start))
+        .option("startingOffsets", _json(start))
+        .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+        .load()
+    )
+
+
+def batch(spark: SparkSession, settings: Settings, start: Offsets, end: Offsets) -> DataFrame:
+    """Return the records between offsets."""
+    spark.conf.set(_OLD_OFFSETS, "true")
+    return (
+        spark.read.format("kafka")
+        .options(**_options(settings, start))
+        .option("startingOffsets", _json(start))
+        .option("endingOffsets", _json(end))
+        .load()
+    )
+
+
+def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) -> dict[str, str]:
+    """Return common options. Partitions are assigned: a subscription would create a consumer group."""
+    return {
+        **{f"kafka.{key}": value for key, value in settings.client.items()},
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({topic: sorted(numbers) for topic, numbers in partitions.items()}),
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+    }
+
+
+def _json(offsets: Offsets) -> str:
+    return json.dumps(
+        {
+            topic: {str(number): offset for number, offset in of_topic.items()}
+            for topic, of_topic in offsets.items()
+        }
+    )

@@ -1,0 +1,1 @@
+"""The HTML report: aggregates computed on Spark, and the page rendered from them."""

@@ -1,0 +1,10 @@
+"""Table storage: Parquet by default; Delta and Iceberg if their jars are on the class path.
+
+All three write a batch once, however often it is replayed, and replace dates atomically for readers.
+`open_tables` opens the tables, and `Tables.read` returns a DataFrame.
+"""
+
+from groupwright.pipeline._tables.factory import FORMATS, open_tables
+from groupwright.pipeline._tables.protocol import Batch, Tables
+
+__all__ = ["FORMATS", "Batch", "Tables", "open_tables"]

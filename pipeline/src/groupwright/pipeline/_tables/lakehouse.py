@@ -1,0 +1,117 @@
+"""Delta and Iceberg tables, which have atomic commits of their own."""
+
+from collections.abc import Collection
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
+from groupwright.pipeline._tables.protocol import Batch
+from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
+
+_BATCH = "groupwright.batch"
+
+
+class DeltaTables:
+    """Delta tables under a folder. Delta's transactions record each writer's last batch."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        """Open the tables.
+
+        Args:
+            spark: A session with Delta's jars and extension.
+            root: The folder of all tables.
+        """
+        self._spark = spark
+        self._root = root.rstrip("/")
+
+    def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+        """See `Tables.add`."""
+        options = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
+        writer = rows.write.format("delta").mode("append").partitionBy(PARTITION_COLUMN)
+        writer.options(**options).save(self._path(table))
+
+    def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
+        """See `Tables.replace`."""
+        writer = rows.write.format("delta").mode("overwrite").partitionBy(PARTITION_COLUMN)
+        if self._exists(table):
+            writer = writer.option("replaceWhere", _of(dates))
+        writer.save(self._path(table))
+
+    def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
+        """See `Tables.read`."""
+        if not self._exists(table):
+            return self._spark.createDataFrame([], table.schema)
+        return _between(self._spark.read.format("delta").load(self._path(table)), since, until).select(
+            *table.columns
+        )
+
+    def compact(self, table: Table, dates: Collection[date]) -> None:
+        """See `Tables.compact`."""
+        if dates and self._exists(table):
+            self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_of(dates)}")
+
+    def _path(self, table: Table) -> str:
+        return f"{self._root}/{table.name}"
+
+    def _exists(self, table: Table) -> bool:
+        jvm = self._spark._jvm  # noqa: SLF001 - Delta's Python package may be missing
+        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(self._path(table)))  # type: ignore[union-attr]
+
+
+class IcebergTables:
+    """Iceberg tables in a namespace of a catalog. Each snapshot records the batch that it added."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        """Open the tables.
+
+        Args:
+            spark: A session with Iceberg's jars and extension, and the catalog's settings.
+            root: `catalog.namespace`.
+        """
+        self._spark = spark
+        self._root = root
+
+    def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+        """See `Tables.add`."""
+        self._create(table)
+        id_ = f"{batch.writer}-{batch.number:012d}"
+        snapshots = self._spark.table(f"{self._name(table)}.snapshots")
+        if snapshots.where(F.col("summary")[_BATCH] == id_).isEmpty():
+            rows.writeTo(self._name(table)).option(f"snapshot-property.{_BATCH}", id_).append()
+
+    def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
+        """See `Tables.replace`."""
+        self._create(table)
+        rows.writeTo(self._name(table)).overwrite(F.col(PARTITION_COLUMN).isin(*dates))
+
+    def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
+        """See `Tables.read`."""
+        self._create(table)
+        return _between(self._spark.table(self._name(table)), since, until).select(*table.columns)
+
+    def compact(self, table: Table, dates: Collection[date]) -> None:
+        """See `Tables.compact`."""
+        catalog = self._root.partition(".")[0]
+        if dates:
+            arguments = f"table => '{self._name(table)}', where => \"{_of(dates)}\""
+            self._spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})")
+
+    def _create(self, table: Table) -> None:
+        if not self._spark.catalog.tableExists(self._name(table)):
+            empty = self._spark.createDataFrame([], table.schema)
+            empty.writeTo(self._name(table)).using("iceberg").partitionedBy(F.col(PARTITION_COLUMN)).create()
+
+    def _name(self, table: Table) -> str:
+        return f"{self._root}.{table.name}"
+
+
+def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFrame:
+    if since is not None:
+        rows = rows.where(F.col(PARTITION_COLUMN) >= F.lit(since))
+    return rows if until is None else rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+
+
+def _of(dates: Collection[date]) -> str:
+    days = ", ".join(f"DATE'{day.isoformat()}'" for day in sorted(dates))
+    return f"{PARTITION_COLUMN} IN ({days})"

@@ -1,0 +1,47 @@
+"""Interface of the tables, common to all formats."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from groupwright.pipeline.schemas import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Identity of a batch: a batch that is added again changes nothing.
+
+    Attributes:
+        writer: Id of the writer: a stream's checkpoint id, or an id of one part of a batch job.
+        number: Number of the batch, ascending per writer.
+    """
+
+    writer: str
+    number: int
+
+
+class Tables(Protocol):
+    """The tables under one root. Only one job may write at a time; any number may read."""
+
+    def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+        """Append rows, unless the batch has been added before. Readers see all of the rows or none.
+
+        Raises:
+            TablesError: Another job has written concurrently.
+        """
+
+    def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
+        """Replace the rows of the dates by `rows`, which must be of these dates. Readers see it atomically.
+
+        Raises:
+            TablesError: Another job has written concurrently.
+        """
+
+    def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
+        """Return a table's current rows between two dates, both inclusive. A missing table is empty."""
+
+    def compact(self, table: Table, dates: Collection[date]) -> None:
+        """Rewrite each date's rows into few files."""

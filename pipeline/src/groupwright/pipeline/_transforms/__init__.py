@@ -1,0 +1,1 @@
+"""Transforms of decoded records to tables, as functions of DataFrames without I/O."""

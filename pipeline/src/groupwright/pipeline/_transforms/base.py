@@ -1,0 +1,198 @@
+"""Base tables: decoded records, without aggregation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+from pyspark.sql.types import StringType, StructField, StructType
+
+from groupwright.pipeline import schemas
+from groupwright.pipeline.schemas import Table
+
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The topic of the group coordinators' state."""
+
+CLIENT_EVENT = "client_event"
+"""The `record_kind` of records of the events' topic."""
+
+_UNREADABLE = ("malformed", "unknown")
+_KIP_848 = (
+    "consumer_group",
+    "consumer_partition_metadata",
+    "consumer_member",
+    "target_assignment",
+    "target_member",
+    "current_member",
+    "regular_expression",
+)
+_NO_GENERATION = -1
+
+
+def shaped(rows: DataFrame, table: Table) -> DataFrame:
+    """Select the table's columns, with its types and comments."""
+    return rows.select(
+        *(
+            F.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            for field in table.schema
+        )
+    )
+
+
+def offset_commits(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `offset_commits`."""
+    rows = _of_kind(decoded, "offset_commit").select("*", "offset_commit.*")
+    return _based(rows, schemas.OFFSET_COMMITS)
+
+
+def group_generations(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `group_generations`, of classic and of KIP-848 groups."""
+    classic = F.col("record_kind") == "group_metadata"
+    metadata = F.col("group_metadata")
+    rows = _of_kind(decoded, "group_metadata", "consumer_group").select(
+        "*",
+        F.when(classic, "classic").otherwise("consumer").alias("group_type"),
+        F.when(classic, metadata.protocol_type).otherwise("consumer").alias("protocol_type"),
+        F.when(classic, metadata.generation).otherwise(F.col("consumer_group.epoch")).alias("generation"),
+        metadata.protocol.alias("protocol"),
+        metadata.leader.alias("leader"),
+        metadata.state_time.alias("state_time"),
+        F.when(metadata.members.isNotNull(), F.size(metadata.members)).alias("member_count"),
+    )
+    return _based(rows, schemas.GROUP_GENERATIONS)
+
+
+def group_members(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `group_members`.
+
+    Owned partitions are in the subscription since version 1, and before in sticky's user data.
+    """
+    rows = _of_kind(decoded, "group_metadata").select(
+        "*",
+        F.col("group_metadata.generation").alias("generation"),
+        F.explode("group_metadata.members").alias("member"),
+    )
+    subscription = F.col("member.subscription")
+    sticky = F.coalesce(F.size(subscription.owned), F.lit(0)) <= 0
+    owned_generation = F.when(
+        sticky, F.coalesce(subscription.sticky_generation, subscription.generation)
+    ).otherwise(subscription.generation)
+    rows = rows.select(
+        "*",
+        "member.*",
+        subscription.rack.alias("rack"),
+        subscription.topics.alias("subscribed"),
+        F.when(sticky, F.coalesce(subscription.sticky_owned, subscription.owned))
+        .otherwise(subscription.owned)
+        .alias("owned"),
+        F.when(owned_generation > _NO_GENERATION, owned_generation).alias("owned_generation"),
+        F.col("member.assignment.partitions").alias("assigned"),
+    )
+    return _based(rows, schemas.GROUP_MEMBERS)
+
+
+def consumer_group_records(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `consumer_group_records`."""
+    return _based(_of_kind(decoded, *_KIP_848), schemas.CONSUMER_GROUP_RECORDS)
+
+
+def client_events(events: DataFrame) -> DataFrame:
+    """Return the rows of `client_events`: the valid rows of `parsed_events`."""
+    event = F.col("event")
+    rows = events.where(_is_event()).select(
+        "*",
+        event["group"].alias("group_id"),
+        *(event[name].alias(name) for name in _EVENT.names if name != "group"),
+    )
+    return _based(rows, schemas.CLIENT_EVENTS)
+
+
+def quarantine(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `quarantine` for records that `decode` could not read."""
+    rows = _of_kind(decoded, *_UNREADABLE).withColumn("topic", F.lit(OFFSETS_TOPIC))
+    return _based(rows, schemas.QUARANTINE)
+
+
+def event_quarantine(events: DataFrame) -> DataFrame:
+    """Return the rows of `quarantine` for the invalid rows of `parsed_events`."""
+    rows = events.where(~_is_event()).select(
+        "*",
+        F.lit(CLIENT_EVENT).alias("record_kind"),
+        F.lit(None).alias("key_version"),
+        F.lit(None).alias("value_version"),
+        F.lit("not a rebalance event in JSON: `id`, `group` and `ended_at` are required").alias("error"),
+        F.col("key").alias("raw_key"),
+        F.col("value").alias("raw_value"),
+    )
+    return _based(rows, schemas.QUARANTINE)
+
+
+def parsed_events(records: DataFrame) -> DataFrame:
+    """Return raw records of the events' topic with the parsed `event`.
+
+    Unknown keys are ignored, as the events' schema demands.
+    """
+    return records.select(
+        "topic",
+        "key",
+        "value",
+        F.col("partition").alias("log_partition"),
+        F.col("offset").alias("log_offset"),
+        F.col("timestamp").alias("log_time"),
+        F.from_json(F.col("value").cast("string"), _EVENT, {"mode": "PERMISSIVE"}).alias("event"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Source of a base table: `rows` selects records of `kinds` from decoded records or parsed events."""
+
+    table: Table
+    kinds: frozenset[str]
+    rows: Callable[[DataFrame], DataFrame]
+
+
+FROM_DECODED = (
+    Source(schemas.OFFSET_COMMITS, frozenset({"offset_commit"}), offset_commits),
+    Source(schemas.GROUP_GENERATIONS, frozenset({"group_metadata", "consumer_group"}), group_generations),
+    Source(schemas.GROUP_MEMBERS, frozenset({"group_metadata"}), group_members),
+    Source(schemas.CONSUMER_GROUP_RECORDS, frozenset(_KIP_848), consumer_group_records),
+    Source(schemas.QUARANTINE, frozenset(_UNREADABLE), quarantine),
+)
+"""Sources from decoded records."""
+
+FROM_EVENTS = (
+    Source(schemas.CLIENT_EVENTS, frozenset({CLIENT_EVENT}), client_events),
+    Source(schemas.QUARANTINE, frozenset({CLIENT_EVENT}), event_quarantine),
+)
+"""Sources from parsed events."""
+
+
+def _of_kind(decoded: DataFrame, *kinds: str) -> DataFrame:
+    return decoded.where(F.col("record_kind").isin(*kinds))
+
+
+def _based(rows: DataFrame, table: Table) -> DataFrame:
+    return shaped(rows.withColumn(schemas.PARTITION_COLUMN, F.to_date("log_time")), table)
+
+
+def _is_event() -> Column:
+    event = F.col("event")
+    return F.coalesce(
+        event["id"].isNotNull() & event["group"].isNotNull() & event["ended_at"].isNotNull(),
+        F.lit(False),  # noqa: FBT003 - a value of the table
+    )
+
+
+def _event_schema() -> StructType:
+    """Return the schema of the events' JSON, where `group_id` is `group`."""
+    own = [
+        field
+        for field in schemas.CLIENT_EVENTS.schema
+        if field.name not in {"group_id", "date"} | _WHERE_NAMES
+    ]
+    return StructType([StructField("group", StringType()), *own])
+
+
+_WHERE_NAMES = {"log_partition", "log_offset", "log_time"}
+_EVENT = _event_schema()

@@ -1,0 +1,183 @@
+"""A group's generations, and the changes between them. Pure: neither Spark nor a clock.
+
+A classic group's log has each completed generation. The cost of a rebalance is the difference between two of
+them, computed by `groupwright.assignors.evaluate`, which also computes the statistics of a consumer's leader.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from groupwright.assignors import AssignorError, Group, InvalidInputError, Member, PartitionsByTopic, evaluate
+
+Partitions = Mapping[str, tuple[int, ...]]
+"""Partition numbers by topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member in a generation."""
+
+    id: str
+    client_id: str | None = None
+    subscribed: tuple[str, ...] = ()
+    assigned: Partitions = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Number of assigned partitions."""
+        return sum(map(len, self.assigned.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation, or an epoch in which a KIP-848 group was stable.
+
+    Attributes:
+        number: Generation number, or epoch.
+        completed: When it was written to the log.
+        members: Its members, by member id.
+        protocol: The assignor.
+        started: When its rebalance began, if recorded.
+        trigger: The reason for its rebalance, if recorded.
+    """
+
+    number: int
+    completed: datetime
+    members: Mapping[str, GroupMember]
+    protocol: str | None = None
+    started: datetime | None = None
+    trigger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The changes made by a rebalance, with the columns of the table `rebalances`."""
+
+    before: Generation | None
+    after: Generation
+    trigger: str
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    partitions: int
+    moved: int | None
+    fewest_moves: int | None
+    imbalance_before: int | None
+    imbalance_after: int
+    error: str | None = None
+
+
+def changes(generations: Iterable[Generation]) -> Iterator[Change]:
+    """Yield the changes made by each generation of one group.
+
+    Args:
+        generations: Generations in log order. If the log has gaps, a change spans the gap.
+    """
+    before: Generation | None = None
+    known: dict[str, int] = {}
+    for after in generations:
+        yield _change(before, after, known)
+        _learn(known, after)
+        before = after
+
+
+def _change(before: Generation | None, after: Generation, known: Mapping[str, int]) -> Change:
+    joined, left = _difference(after, before), _difference(before, after)
+    moved, fewest, error = _moves(before, after, known)
+    return Change(
+        before=before,
+        after=after,
+        trigger=after.trigger or _trigger(before, after, known, joined, left),
+        joined=joined,
+        left=left,
+        partitions=sum(member.size for member in after.members.values()),
+        moved=moved,
+        fewest_moves=fewest,
+        imbalance_before=None if before is None else imbalance(before),
+        imbalance_after=imbalance(after),
+        error=error,
+    )
+
+
+def imbalance(generation: Generation) -> int:
+    """Return the maximum minus the minimum number of partitions per member."""
+    sizes = [member.size for member in generation.members.values()]
+    return max(sizes) - min(sizes) if sizes else 0
+
+
+def _difference(these: Generation | None, those: Generation | None) -> tuple[str, ...]:
+    return tuple(
+        sorted((these.members.keys() if these else set()) - (those.members.keys() if those else set()))
+    )
+
+
+def _trigger(
+    before: Generation | None,
+    after: Generation,
+    known: Mapping[str, int],
+    joined: tuple[str, ...],
+    left: tuple[str, ...],
+) -> str:
+    """Derive the reason for a rebalance from two generations.
+
+    If members both left and joined, as in a replacement, the trigger is `leave`. A group's first recorded
+    generation need not be number 1: each member that joins before the first assignment may start another one.
+    """
+    if before is None:
+        return "first" if after.number <= max(1, len(after.members)) else "unknown"
+    if left:
+        return "leave"
+    if joined:
+        return "join" if before.members else "first"
+    if any(
+        set(after.members[id_].subscribed) != set(before.members[id_].subscribed) for id_ in after.members
+    ):
+        return "subscription"
+    new = _assigned(after) - _assigned(before)
+    if any(number >= known.get(topic, 0) for topic, number in new):
+        return "metadata"
+    return "handover" if new else "unknown"
+
+
+def _assigned(generation: Generation) -> set[tuple[str, int]]:
+    return {
+        (topic, number)
+        for member in generation.members.values()
+        for topic, numbers in member.assigned.items()
+        for number in numbers
+    }
+
+
+def _moves(
+    before: Generation | None, after: Generation, known: Mapping[str, int]
+) -> tuple[int | None, int | None, str | None]:
+    """Return the moves, the minimum of moves, and the error if they cannot be computed."""
+    if before is None or not after.members:
+        return 0, 0, None
+    topics = dict(known)
+    _learn(topics, after)
+    # Include assigned topics without a subscription: it was unreadable, or has changed since.
+    wanted = {
+        id_: {*member.subscribed, *member.assigned} & topics.keys() for id_, member in after.members.items()
+    }
+    owned = {
+        id_: PartitionsByTopic(
+            {topic: numbers for topic, numbers in member.assigned.items() if topic in wanted[id_]}
+        )
+        for id_, member in before.members.items()
+        if id_ in wanted
+    }
+    try:
+        group = Group([Member(id_, sorted(names)) for id_, names in wanted.items()], topics)
+        result = evaluate(
+            group, {id_: member.assigned for id_, member in after.members.items()}, before=owned
+        )
+    except (AssignorError, InvalidInputError) as error:
+        return None, None, str(error)
+    return result.moves, result.min_moves, None
+
+
+def _learn(topics: dict[str, int], generation: Generation) -> None:
+    """Update the known minimum number of partitions of each topic."""
+    for topic, number in _assigned(generation):
+        topics[topic] = max(topics.get(topic, 0), number + 1)

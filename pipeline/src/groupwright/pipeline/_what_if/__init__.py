@@ -1,0 +1,1 @@
+"""Replay of the groups' recorded history with other assignors."""

@@ -1,0 +1,274 @@
+"""One group's recorded history, as arrays."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupwright.assignors import UNASSIGNED
+from groupwright.assignors.indexed import sorted_names, utf16_order
+from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
+
+_Numbers = npt.NDArray[np.int64]
+_MOST_PLACES = 4_000_000
+
+
+class UnreplayableError(Exception):
+    """A group's rows cannot be replayed."""
+
+
+class KnownTopic(NamedTuple):
+    """Metadata of a topic."""
+
+    partitions: int
+    racks: Racks | None = None
+
+
+class RecordedMember(NamedTuple):
+    """A member in one generation, as recorded."""
+
+    id: str
+    instance_id: str | None
+    rack: str | None
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGeneration:
+    """A generation, as recorded.
+
+    Attributes:
+        number: Generation number.
+        time: When it was written, in microseconds since 1970.
+        key: The group's shape; None if the group had no members.
+        members: The members in Kafka's order.
+        identities: `(members,) int64`, index of each member's identity; static members keep theirs across
+            member ids.
+        topics: The assignable topics, as indices into the history's topics.
+        places: `(partitions,) int64`, index of each partition within the history, ordered by topic.
+        actual: `(partitions,) int32`, the recorded owner of each partition.
+    """
+
+    number: int
+    time: int
+    key: ShapeKey | None
+    members: tuple[RecordedMember, ...] = ()
+    identities: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    topics: tuple[int, ...] = ()
+    places: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    actual: Owners = field(default_factory=lambda: np.empty(0, np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A group's generations in order.
+
+    Attributes:
+        topics: The names of all topics in the history, in Kafka's order.
+        starts: `(topics + 1,) int64`, index of each topic's first partition; the last is the number of
+            partitions.
+        subscriptions: The distinct subscriptions of the members.
+        identities: Number of distinct members.
+        generations: The generations.
+    """
+
+    topics: tuple[str, ...]
+    starts: _Numbers
+    subscriptions: tuple[tuple[str, ...], ...]
+    identities: int
+    generations: tuple[RecordedGeneration, ...]
+
+
+def read_history(rows: pa.Table, known: Mapping[str, KnownTopic]) -> History:
+    """Read a group's history.
+
+    Args:
+        rows: One row per member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and one
+            row per record without these but with `is_empty`, whether the group had no members. All rows have
+            `generation`, `log_partition`, `log_offset`, and `time` in microseconds.
+        known: Metadata by topic. For other topics, the number of partitions is derived from the assignments
+            so far.
+
+    Raises:
+        UnreplayableError: A row is invalid, or there are too many partitions.
+    """
+    reader = _Reader(rows.combine_chunks(), known)
+    generations = tuple(reader.generations())
+    return History(reader.topics, reader.starts, reader.subscriptions, len(reader.identities), generations)
+
+
+class _Reader:
+    def __init__(self, rows: pa.Table, known: Mapping[str, KnownTopic]) -> None:
+        self._known = known
+        order = np.lexsort([_numbers(rows, name) for name in ("log_offset", "log_partition")])
+        rows = rows.take(order)
+        self._member_ids = rows["member_id"].to_pylist()
+        self._instance_ids = rows["instance_id"].to_pylist()
+        self._racks = [rack or None for rack in rows["rack"].to_pylist()]
+        self._empty = rows["is_empty"].to_pylist()
+        self._number = _numbers(rows, "generation")
+        self._time = _numbers(rows, "time")
+        self._bounds = _record_bounds(rows)
+        self.subscriptions, self._subscription_of = _subscriptions(rows["subscribed"])
+        row, topic, self._partition, names = _assigned(rows["assigned"])
+        subscribed = {name for listed in self.subscriptions for name in listed}
+        self.topics = sorted_names({*names, *(name for name in subscribed if name in known)})
+        self._place_of = {name: place for place, name in enumerate(self.topics)}
+        self._topic = np.array([self._place_of[name] for name in names], np.int64)[topic]
+        self._row = row
+        self._sizes = self._sizes_by_record()
+        self.starts = (
+            np.concatenate([[0], np.cumsum(self._sizes[-1])]) if len(self._sizes) else np.zeros(1, np.int64)
+        )
+        if self.starts[-1] > _MOST_PLACES:
+            raise UnreplayableError(
+                f"the assignments name {self.starts[-1]} partitions; at most {_MOST_PLACES} can be replayed"
+            )
+        self.identities: dict[tuple[bool, str], int] = {}
+
+    def _sizes_by_record(self) -> _Numbers:
+        """Return the number of partitions known at each record, as `(records, topics) int64`."""
+        sizes = np.zeros((len(self._bounds) - 1, len(self.topics)), np.int64)
+        record = np.searchsorted(self._bounds, self._row, side="right") - 1
+        np.maximum.at(sizes, (record, self._topic), self._partition + 1)
+        np.maximum.accumulate(sizes, axis=0, out=sizes)
+        for place, name in enumerate(self.topics):
+            if name in self._known:
+                sizes[:, place] = np.maximum(sizes[:, place], self._known[name].partitions)
+        return sizes
+
+    def generations(self) -> Iterator[RecordedGeneration]:
+        """Yield the generations; the last of several records of a generation counts."""
+        kept: list[int] = []
+        for record, first in enumerate(self._bounds[:-1].tolist()):
+            if not self._is_known(record):
+                continue
+            if kept and self._number[self._bounds[kept[-1]]] == self._number[first]:
+                kept.pop()
+            kept.append(record)
+        for record in kept:
+            yield self._generation(record)
+
+    def _is_known(self, record: int) -> bool:
+        """Return whether the record is a consumer group's, and its members are known or it has none."""
+        rows = slice(self._bounds[record], self._bounds[record + 1])
+        is_member = [id_ is not None for id_ in self._member_ids[rows]]
+        return not all(is_member) and (any(is_member) or any(self._empty[rows]))
+
+    def _generation(self, record: int) -> RecordedGeneration:
+        first, end = int(self._bounds[record]), int(self._bounds[record + 1])
+        number, time = int(self._number[first]), int(self._time[first])
+        in_order = sorted(
+            (row for row in range(first, end) if self._member_ids[row] is not None), key=self._order
+        )
+        members = tuple(
+            RecordedMember(
+                self._member_ids[row], self._instance_ids[row], self._racks[row], self._subscription_of[row]
+            )
+            for row in in_order
+        )
+        if not members:
+            return RecordedGeneration(number, time, None)
+        sizes = self._sizes[record]
+        topics, key = self._key(members, sizes)
+        position_of = np.full(end - first + 1, UNASSIGNED, np.int32)
+        position_of[np.array(in_order) - first] = np.arange(len(in_order))
+        owner = np.full(self.starts[-1], UNASSIGNED, np.int32)
+        mine = slice(*np.searchsorted(self._row, [first, end]))
+        owner[self.starts[self._topic[mine]] + self._partition[mine]] = position_of[self._row[mine] - first]
+        places = np.concatenate(
+            [np.empty(0, np.int64), *(np.arange(sizes[topic]) + self.starts[topic] for topic in topics)]
+        )
+        return RecordedGeneration(
+            number, time, key, members, self._identities_of(members), topics, places, owner[places]
+        )
+
+    def _order(self, row: int) -> tuple[bool, bytes, bytes]:
+        instance_id = self._instance_ids[row]
+        return instance_id is None, utf16_order(instance_id or ""), utf16_order(self._member_ids[row])
+
+    def _identities_of(self, members: tuple[RecordedMember, ...]) -> _Numbers:
+        names = [(m.instance_id is not None, m.instance_id or m.id) for m in members]
+        return np.array([self.identities.setdefault(name, len(self.identities)) for name in names], np.int64)
+
+    def _key(self, members: tuple[RecordedMember, ...], sizes: _Numbers) -> tuple[tuple[int, ...], ShapeKey]:
+        wanted = {
+            number: {self._place_of[name] for name in self.subscriptions[number] if name in self._place_of}
+            for number in {member.subscription for member in members}
+        }
+        topics = tuple(sorted(topic for topic in set[int]().union(*wanted.values()) if sizes[topic]))
+        place_of = {topic: place for place, topic in enumerate(topics)}
+        listed = {
+            number: tuple(sorted(place_of[topic] for topic in of_one if topic in place_of))
+            for number, of_one in wanted.items()
+        }
+        numbers: dict[tuple[int, ...], int] = {}
+        subscription_of = tuple(numbers.setdefault(listed[m.subscription], len(numbers)) for m in members)
+        return topics, ShapeKey(
+            tuple(sizes[list(topics)].tolist()),
+            tuple(numbers),
+            subscription_of,
+            *self._rack_keys(members, topics),
+        )
+
+    def _rack_keys(
+        self, members: tuple[RecordedMember, ...], topics: tuple[int, ...]
+    ) -> tuple[tuple[str | None, ...], tuple[Racks | None, ...]]:
+        racks = tuple(member.rack for member in members)
+        known = [self._known.get(self.topics[topic]) for topic in topics]
+        of_topics = tuple(None if topic is None else topic.racks for topic in known)
+        if any(racks) and any(of_topics):
+            return racks, of_topics
+        return (), ()
+
+
+def _numbers(rows: pa.Table, name: str) -> _Numbers:
+    numbers: _Numbers = rows[name].to_numpy().astype(np.int64)
+    return numbers
+
+
+def _record_bounds(rows: pa.Table) -> _Numbers:
+    where = np.stack([_numbers(rows, "log_partition"), _numbers(rows, "log_offset")])
+    opens = np.flatnonzero((where[:, 1:] != where[:, :-1]).any(axis=0)) + 1
+    return np.concatenate([[0], opens, [rows.num_rows]])
+
+
+def _subscriptions(column: Any) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
+    """Return the distinct lists of names, and the index of each row's list."""
+    lists = _chunk(column)
+    codes = pc.list_flatten(lists).dictionary_encode()
+    names = codes.dictionary.to_pylist()
+    indices = codes.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    ends = np.cumsum(
+        np.nan_to_num(pc.list_value_length(lists).to_numpy(zero_copy_only=False)).astype(np.int64)
+    )
+    numbers: dict[bytes, int] = {}
+    of_row, start = [], 0
+    for end in ends.tolist():
+        of_row.append(numbers.setdefault(indices[start:end].tobytes(), len(numbers)))
+        start = end
+    distinct = tuple(tuple(names[code] for code in np.frombuffer(key, np.int32).tolist()) for key in numbers)
+    return distinct, of_row
+
+
+def _assigned(column: Any) -> tuple[_Numbers, _Numbers, _Numbers, list[str]]:
+    """Return each assigned partition's row, topic (as an index into the names) and number, and the names."""
+    lists = _chunk(column)
+    runs = pc.list_flatten(lists)
+    row_of_run = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    topics = pc.struct_field(runs, "topic").dictionary_encode()
+    partitions = pc.struct_field(runs, "partitions")
+    run = pc.list_parent_indices(partitions).to_numpy(zero_copy_only=False)
+    partition = pc.list_flatten(partitions).to_numpy(zero_copy_only=False).astype(np.int64)
+    if partition.size and partition.min() < 0:
+        raise UnreplayableError(f"a member is assigned the invalid partition {partition.min()}")
+    topic_of_run = topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return row_of_run[run].astype(np.int64), topic_of_run[run], partition, topics.dictionary.to_pylist()
+
+
+def _chunk(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

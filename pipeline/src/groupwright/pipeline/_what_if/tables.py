@@ -1,0 +1,92 @@
+"""Schemas of the what-if tables."""
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from groupwright.pipeline.schemas import DATE, DOUBLE, INT, LONG, PARTITION_COLUMN, STRING, TIME, Table
+
+
+def _column(name: str, kind: DataType, comment: str) -> StructField:
+    return StructField(name, kind, nullable=True, metadata={"comment": comment})
+
+
+_GROUP = _column("group_id", STRING, "The consumer group.")
+_ASSIGNOR = _column(
+    "assignor",
+    STRING,
+    "Name of a built-in assignor, import path of a custom one, or `actual` for the recorded assignments.",
+)
+
+WHAT_IF_GENERATIONS = Table(
+    "what_if_generations",
+    "A generation of a group, as an assignor would have assigned it, or as recorded.",
+    StructType(
+        [
+            _GROUP,
+            _ASSIGNOR,
+            _column("generation", INT, "The generation."),
+            _column("time", TIME, "When it was written."),
+            _column("members", INT, "Number of members."),
+            _column("partitions", INT, "Number of known partitions of the subscribed topics."),
+            _column(
+                "moved",
+                INT,
+                "Partitions taken from a member that could have kept them: it is still a subscriber.",
+            ),
+            _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+            _column("imbalance", INT, "Maximum minus minimum partitions per member."),
+            _column(
+                "topic_spread",
+                DOUBLE,
+                "Maximum minus minimum partitions of a topic per subscriber, averaged over topics.",
+            ),
+            _column(
+                "far",
+                INT,
+                "Partitions whose owner is in a rack without a replica; null if racks are unknown.",
+            ),
+            _column(
+                "rounds",
+                INT,
+                "Rebalances needed: more than 1 for a cooperative assignor that moves partitions.",
+            ),
+            _column("seconds", DOUBLE, "Computing time; close to 0 for a cached result."),
+            _column("error", STRING, "Why the assignor has no result; members keep what they had."),
+            _column(PARTITION_COLUMN, DATE, "Date of `time`."),
+        ]
+    ),
+    derived=True,
+)
+WHAT_IF = Table(
+    "what_if",
+    "A group's whole history, replayed with an assignor.",
+    StructType(
+        [
+            _GROUP,
+            _ASSIGNOR,
+            _column("rebalances", LONG, "Number of generations with members."),
+            _column("moved", LONG, "Partitions moved, in total."),
+            _column("fewest_moves", LONG, "The minimum of moves needed, in total."),
+            _column("moved_actual", LONG, "Partitions that were actually moved."),
+            _column("imbalance_mean", DOUBLE, "The mean imbalance."),
+            _column("imbalance_max", INT, "The largest."),
+            _column("topic_spread_mean", DOUBLE, "The mean topic spread."),
+            _column(
+                "far_mean",
+                DOUBLE,
+                "The mean of `far`; null if racks are unknown.",
+            ),
+            _column(
+                "rounds",
+                LONG,
+                "Rebalances needed, including those that a cooperative assignor adds.",
+            ),
+            _column("seconds", DOUBLE, "Computing time."),
+            _column("errors", LONG, "Generations without a result."),
+            _column("error", STRING, "One of its errors."),
+            _column("since", TIME, "Time of the first generation."),
+            _column("until", TIME, "Time of the last generation."),
+            _column(PARTITION_COLUMN, DATE, "Date of `until`."),
+        ]
+    ),
+    derived=True,
+)

@@ -1,0 +1,21 @@
+"""The jobs that write the tables: `run_stream` follows the cluster, `run_batch` ends at a time or offsets."""
+
+from groupwright.pipeline._jobs.batch import Progress, run_batch
+from groupwright.pipeline._jobs.derive import with_consumer_members
+from groupwright.pipeline._jobs.kafka import CONNECTOR
+from groupwright.pipeline._jobs.session import cluster_session, local_session
+from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
+from groupwright.pipeline._jobs.stream import run_stream
+
+__all__ = [
+    "CONNECTOR",
+    "SETTINGS",
+    "Progress",
+    "Settings",
+    "cluster_session",
+    "local_session",
+    "run_batch",
+    "run_stream",
+    "settings_from",
+    "with_consumer_members",
+]

@@ -1,1 +1,0 @@
-"""From decoded records to tables. Every transform is a function of DataFrames; none reads or writes."""

@@ -1,0 +1,29 @@
+"""Delta and Iceberg keep the promises that Parquet keeps."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupwright.testing import resolve_jars
+
+DELTA = "io.delta:delta-spark_2.13:4.0.0"
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+_THEIRS = ("delta-", "iceberg-")
+"""What else they need is Spark's."""
+
+
+@pytest.mark.kafka
+def test_delta_and_iceberg_add_once_and_replace_dates_whole(tmp_path: Path) -> None:
+    """On a Spark of its own: its extensions are settled when its JVM starts."""
+    jars = [jar for jar in resolve_jars(DELTA, ICEBERG) if jar.name.startswith(_THEIRS)]
+    program = Path(__file__).with_name("lakehouse_program.py")
+    done = subprocess.run(
+        [sys.executable, program, tmp_path, ",".join(map(str, jars))],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
