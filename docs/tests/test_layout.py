@@ -27,7 +27,7 @@ ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
     "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
     "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
-    "testing": ("_java", "_kafka", "_assignors", ""),
+    "testing": ("_java", "_kafka", "_assignors", "_groups", ""),
 }
 # Modules at the top that every room may import: they import no room.
 LEAVES = {
