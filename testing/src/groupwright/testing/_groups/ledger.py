@@ -30,7 +30,7 @@ class Ledger:
     Attributes:
         histories: Each member's events, by its name, in the order in which they were recorded.
         produced: The producer's events.
-        generations: The last generation that each member reported.
+        generations: The last generation that each member in the group reported.
         commits: How many commits each member reported.
     """
 
@@ -83,6 +83,8 @@ class Ledger:
                     self._committed[partition] = max(offset, self._committed.get(partition, 0))
             case Killed() | Left():
                 self._owned[member].clear()
+                self._assigned.discard(member)
+                self.generations.pop(member, None)
             case _:
                 pass
 

@@ -135,7 +135,8 @@ class LoadedGroup:
         """Start a member, and do not wait until it has joined: `wait_until_settled` does.
 
         Args:
-            name: Its name, unique in this group; by default ``member-1`` and so on.
+            name: Its name, unique in this group, but that a thread that has left may come back; by default ``member-1`` and
+                so on.
             config: Configuration of its own; it wins over the group's.
             consumer: Makes its consumer, if another than the group's.
             process: Whether it is a process, if another kind than the group's.
@@ -145,7 +146,7 @@ class LoadedGroup:
             A `ProcessMember` or a `ThreadMember`.
         """
         name = name or f"member-{len(self._everyone) + 1}"
-        if any(member.name == name for member in self._everyone):
+        if any(member.name == name and not _may_come_back(member) for member in self._everyone):
             raise LoadedGroupError(f"there is, or was, a member {name!r}: give this one another name")
         settings = {**self._config, "client.id": name, **(config or {})}
         make = consumer or self._consumer
@@ -428,6 +429,10 @@ class LoadedGroup:
                 return ""
             return f"the coordinator is {found.state}, and has assigned {assigned}"
         return "the coordinator does not answer"
+
+
+def _may_come_back(member: Member) -> bool:
+    return isinstance(member, ThreadMember) and member.has_ended
 
 
 def _end_of(member: Member) -> str:

@@ -155,7 +155,7 @@ def _redelivered(
             first, second = sorted((before, window), key=lambda each: each.begin)
             if first is not second and first.end > second.begin and _may_overlap(first, second, members):
                 middle = piece.start
-            elif before is not window and before.how in duplicates_after:
+            elif before.end <= window.begin and before.how in duplicates_after:
                 # Below its last commit, even a killed member leaves nothing to be read again.
                 middle = min(max(piece.start, before.committed), piece.stop)
             else:
