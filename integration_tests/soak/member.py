@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer import Consumer, Rebalance, WakeupError
 from soak import events
 from soak.events import HistoryWriter, Key, now
-from soak.lives import LIFE
+from soak.member_history import LIFE
 from soak.timing import Timing
 
 _PULSE_SECONDS = 0.1

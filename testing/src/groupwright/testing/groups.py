@@ -20,6 +20,7 @@ from groupwright.testing._groups.events import (
     Rebalanced,
     Revoked,
     Started,
+    now,
 )
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.load import Load
@@ -65,4 +66,5 @@ __all__ = [
     "Window",
     "WithDetails",
     "examples",
+    "now",
 ]
