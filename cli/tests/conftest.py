@@ -75,7 +75,8 @@ class RunningDemo:
         return found
 
     def members(self) -> list[psutil.Process]:
-        return [process for process in self.started if "groupwright.cli.demo.member" in process.cmdline()]
+        program = ["-m", "groupwright.testing._groups.member_process"]
+        return [process for process in self.started if process.cmdline()[1:3] == program]
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)

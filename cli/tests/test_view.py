@@ -6,11 +6,10 @@ import re
 import pytest
 from rich.console import Console
 
-from groupwright.cli.demo.ledger import Account
-from groupwright.cli.demo.reports import Rebalanced, Started
-from groupwright.cli.demo.roster import Roster, Status
 from groupwright.cli.demo.summary import Summary
-from groupwright.cli.demo.view import ActState, LiveView, PlainView, Progress, Scene, view_for
+from groupwright.cli.demo.view import LiveView, PlainView, view_for
+from groupwright.cli.demo.view_model import ActState, MemberRow, Progress, Status, ViewModel
+from groupwright.testing.groups import Rebalanced, Report, Started
 
 SUMMARY = Summary(
     changes=[],
@@ -18,7 +17,9 @@ SUMMARY = Summary(
     members=1,
     generations=1,
     revoked=0,
-    account=Account(produced=5, consumed=5, lost=(), foreign=(), explained=(), unexplained=()),
+    report=Report(
+        produced=5, consumed=5, conflicts=(), strays=(), lost=(), foreign=(), explained=(), unexplained=()
+    ),
 )
 
 
@@ -36,14 +37,8 @@ def shown(file: io.TextIOWrapper) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.read())
 
 
-def scene() -> Scene:
-    roster = Roster(12)
-    for name, owned in (("member-1", (0, 1, 2, 3)), ("member-2", (4, 5, 8, 9, 10, 11))):
-        roster.enter(name)
-        roster.report(name, Started("http://127.0.0.1:45555/metrics"))
-        roster.report(name, Rebalanced(4, 0.125, owned))
-    roster.become("member-2", Status.KILLED)
-    return Scene(
+def model() -> ViewModel:
+    found = ViewModel(
         title="the demo",
         kafka="127.0.0.1:9092",
         acts=[
@@ -51,12 +46,17 @@ def scene() -> Scene:
             ActState("one is killed", "Kafka notices", Progress.NOW),
             ActState("one leaves"),
         ],
-        members=list(roster.members.values()),
         produced=1234,
         consumed=1200,
         redelivered=7,
         waiting=41,
     )
+    for name, owned in (("member-1", (0, 1, 2, 3)), ("member-2", (4, 5, 8, 9, 10, 11))):
+        row = found.members[name] = MemberRow(name)
+        row.apply(Started(1, {"metrics": "http://127.0.0.1:45555/metrics"}))
+        row.apply(Rebalanced(2, 4, 0.125, "completed", tuple(("t", number) for number in owned)))
+    found.end("member-2", Status.KILLED)
+    return found
 
 
 def test_without_a_terminal_there_are_lines_with_their_time() -> None:
@@ -68,7 +68,7 @@ def test_without_a_terminal_there_are_lines_with_their_time() -> None:
         view.tell("member-4 joins")
         view.tell("every partition has exactly one owner", good=True)
         view.note("member-1 rebalanced")
-        view.show(scene())
+        view.show(model())
     assert shown(file).splitlines() == [
         "   0.0 s  starting Kafka",
         "   1.5 s  member-4 joins",
@@ -92,7 +92,7 @@ def test_a_long_line_stays_one_line_without_a_terminal() -> None:
 def test_the_table_tells_of_every_member() -> None:
     live, file = console(terminal=True)
     with LiveView(live) as view:
-        view.show(scene())
+        view.show(model())
     text = shown(file)
     assert re.search(
         r"member-1 +consuming +0-3 +0 +4 +0\.125 s +0 +127\.0\.0\.1:45555\n", re.sub(" +\n", "\n", text)
@@ -106,7 +106,7 @@ def test_the_table_tells_of_every_member() -> None:
 def test_the_table_tells_how_far_the_story_is() -> None:
     live, file = console(terminal=True)
     with LiveView(live) as view:
-        view.show(scene())
+        view.show(model())
     text = shown(file)
     assert re.search(r"✓ +two join +one owner each", text)
     assert re.search(r"one is killed +Kafka notices", text)
@@ -116,7 +116,7 @@ def test_the_table_tells_how_far_the_story_is() -> None:
 def test_no_line_of_the_table_is_wider_than_eighty_columns_allow() -> None:
     live, file = console(terminal=True, width=80)
     with LiveView(live) as view:
-        view.show(scene())
+        view.show(model())
     lines = shown(file).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.rstrip().endswith("127.0.0.1:45555") for line in lines)
@@ -167,5 +167,5 @@ def test_no_color_is_respected() -> None:
     file = io.StringIO()
     screen = Console(file=file, force_terminal=True, _environ={"TERM": "xterm", "NO_COLOR": "1"}, width=110)
     with LiveView(screen) as view:
-        view.show(scene())
+        view.show(model())
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", file.getvalue())

@@ -6,7 +6,7 @@ import pytest
 
 from groupwright.testing import KafkaContainers
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.crew import Crew, NewCrew
+from harness.loaded_group import FaultyGroup, NewFaultyGroup
 
 
 @pytest.fixture
@@ -17,15 +17,17 @@ def kafka(breakable_cluster: KafkaContainers) -> Iterator[KafkaContainers]:
 
 
 @pytest.fixture
-def new_crew(kafka: KafkaContainers, group: str, new_kafka_topic: NewKafkaTopic) -> Iterator[NewCrew]:
-    """Put a topic of the test's own under load; the crew's members are closed at the end."""
-    crews: list[Crew] = []
+def new_loaded(
+    kafka: KafkaContainers, group: str, new_kafka_topic: NewKafkaTopic
+) -> Iterator[NewFaultyGroup]:
+    """Put a topic of the test's own under load; the group's members are closed at the end."""
+    groups: list[FaultyGroup] = []
 
-    def start(partitions: int = 6) -> Crew:
-        crews.append(Crew(kafka, group, new_kafka_topic(partitions), partitions))
-        return crews[-1]
+    def start(partitions: int = 6) -> FaultyGroup:
+        groups.append(FaultyGroup(kafka, group, new_kafka_topic(partitions), partitions))
+        return groups[-1].__enter__()
 
     yield start
     kafka.heal()  # so that members can leave
-    for crew in crews:
-        crew.close()
+    for started in groups:
+        started.close()

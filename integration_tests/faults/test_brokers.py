@@ -7,135 +7,143 @@ committed, and no partition ever had two owners.
 import pytest
 
 from groupwright.testing import KafkaContainers
-from harness.crew import Crew, NewCrew
+from harness.loaded_group import FaultyGroup, NewFaultyGroup
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
-def crew(new_crew: NewCrew) -> Crew:
+def loaded(new_loaded: NewFaultyGroup) -> FaultyGroup:
     """Three members that come through the proxy, settled and consuming."""
-    return of_three(new_crew())
+    return of_three(new_loaded())
 
 
-def of_three(crew: Crew, **settings: int) -> Crew:
+def of_three(loaded: FaultyGroup, **settings: int) -> FaultyGroup:
     for name in ("a", "b", "c"):
-        crew.join(name, bootstrap_servers=crew.kafka.proxied_servers, **settings)
-    crew.settle()
-    crew.progress()
-    return crew
+        loaded.join(name, bootstrap_servers=loaded.kafka.proxied_servers, **settings)
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+    return loaded
 
 
-def member_ids(crew: Crew) -> list[str | None]:
-    return [member.consumer.memberid() for member in crew.members]
+def member_ids(loaded: FaultyGroup) -> list[str | None]:
+    return [member.consumer.memberid() for member in loaded.threads]
 
 
 def test_a_coordinator_that_crashes_is_replaced_and_members_keep_their_ids_and_partitions(
-    kafka: KafkaContainers, crew: Crew
+    kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:
-    before, owned = member_ids(crew), [member.owned for member in crew.members]
+    before, owned = member_ids(loaded), [member.owned for member in loaded.threads]
 
-    kafka.kill(kafka.coordinator_of(crew.group))
+    kafka.kill(kafka.coordinator_of(loaded.group_id))
 
-    crew.progress()
-    assert member_ids(crew) == before
-    assert [member.owned for member in crew.members] == owned
-    assert sum(member.losses for member in crew.members) == 0
-    crew.finish()
+    loaded.wait_until_progress()
+    assert member_ids(loaded) == before
+    assert [member.owned for member in loaded.threads] == owned
+    assert sum(member.losses for member in loaded.threads) == 0
+    loaded.finish()
 
 
 def test_a_coordinator_that_freezes_is_replaced_and_changes_nothing_when_it_wakes(
-    kafka: KafkaContainers, crew: Crew
+    kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:
     """It wakes with sessions that have run out, and would expel everybody, were it heeded still."""
-    frozen = kafka.coordinator_of(crew.group)
+    frozen = kafka.coordinator_of(loaded.group_id)
 
     kafka.pause(frozen)
-    crew.progress()
-    crew.settle()
-    ids, generations = member_ids(crew), [member.generation for member in crew.members]
+    loaded.wait_until_progress()
+    loaded.wait_until_settled()
+    ids, generations = member_ids(loaded), [member.generation for member in loaded.threads]
     kafka.resume(frozen)
 
     kafka.wait_until_ready()
-    crew.progress()
-    assert member_ids(crew) == ids
-    assert [member.generation for member in crew.members] == generations
-    crew.finish()
+    loaded.wait_until_progress()
+    assert member_ids(loaded) == ids
+    assert [member.generation for member in loaded.threads] == generations
+    loaded.finish()
 
 
 def test_a_member_cut_off_from_the_coordinator_lets_go_before_another_has_its_partitions(
-    kafka: KafkaContainers, new_crew: NewCrew
+    kafka: KafkaContainers, new_loaded: NewFaultyGroup
 ) -> None:
     """The other's way to the coordinator is its own; the silent ones are expelled, and know it by their own clocks."""
-    crew = of_three(new_crew(), session_timeout_ms=6000)
-    crew.join("direct")
-    crew.settle()
-    crew.progress()
-    coordinator = kafka.coordinator_of(crew.group)
-    *cut_off, direct = crew.members
+    loaded = of_three(new_loaded(), session_timeout_ms=6000)
+    loaded.join("direct")
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+    coordinator = kafka.coordinator_of(loaded.group_id)
+    *cut_off, direct = loaded.threads
 
     kafka.link(coordinator).silence()
     wait_until(lambda: len(direct.owned) == 6, "the member that is left to own everything")
     assert [member.losses for member in cut_off] == [1, 1, 1]
     kafka.link(coordinator).restore()
 
-    crew.settle()
-    crew.progress()
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
     assert direct.losses == 0
-    crew.finish()
+    loaded.finish()
 
 
-def test_a_link_that_breaks_again_and_again_costs_no_membership(kafka: KafkaContainers, crew: Crew) -> None:
-    before = member_ids(crew)
-    link = kafka.link(kafka.coordinator_of(crew.group))
+def test_a_link_that_breaks_again_and_again_costs_no_membership(
+    kafka: KafkaContainers, loaded: FaultyGroup
+) -> None:
+    before = member_ids(loaded)
+    link = kafka.link(kafka.coordinator_of(loaded.group_id))
 
     for _ in range(3):
         link.reset()
-        crew.progress()
+        loaded.wait_until_progress()
         link.drop()
         wait_until(lambda: link.torn > 0, "something to be lost")
         link.restore()
-        crew.progress()
+        loaded.wait_until_progress()
 
-    assert member_ids(crew) == before
-    assert sum(member.losses for member in crew.members) == 0
-    crew.finish()
+    assert member_ids(loaded) == before
+    assert sum(member.losses for member in loaded.threads) == 0
+    loaded.finish()
 
 
-def test_a_slow_network_makes_a_rebalance_slow_and_nothing_worse(kafka: KafkaContainers, crew: Crew) -> None:
+def test_a_slow_network_makes_a_rebalance_slow_and_nothing_worse(
+    kafka: KafkaContainers, loaded: FaultyGroup
+) -> None:
     for node in kafka.nodes:
         kafka.link(node).delay(0.1, jitter=0.1)
         kafka.link(node).throttle(200_000)
 
-    crew.join("late", bootstrap_servers=kafka.proxied_servers)
-    crew.settle()
-    crew.progress()
-    crew.leave(crew.members[0])
-    crew.settle()
-    crew.progress()
+    loaded.join("late", bootstrap_servers=kafka.proxied_servers)
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+    loaded.leave(loaded.threads[0])
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
 
-    assert sum(member.losses for member in crew.members) == 0
-    crew.finish()
+    assert sum(member.losses for member in loaded.threads) == 0
+    loaded.finish()
 
 
-def test_brokers_are_rolled_one_by_one_and_nothing_is_lost(kafka: KafkaContainers, crew: Crew) -> None:
-    before = member_ids(crew)
+def test_brokers_are_rolled_one_by_one_and_nothing_is_lost(
+    kafka: KafkaContainers, loaded: FaultyGroup
+) -> None:
+    before = member_ids(loaded)
 
     for node in kafka.nodes:
         kafka.restart(node)
-        crew.progress()
+        loaded.wait_until_progress()
 
-    assert member_ids(crew) == before
-    assert sum(member.losses for member in crew.members) == 0
-    crew.finish()
+    assert member_ids(loaded) == before
+    assert sum(member.losses for member in loaded.threads) == 0
+    loaded.finish()
 
 
-def test_a_group_is_there_again_when_all_brokers_were_gone(kafka: KafkaContainers, crew: Crew) -> None:
+def test_a_group_is_there_again_when_all_brokers_were_gone(
+    kafka: KafkaContainers, loaded: FaultyGroup
+) -> None:
     kafka.kill_all()
     wait_until(lambda: not any(map(kafka.running, kafka.nodes)), "the end of all brokers")
     kafka.start_all()
 
-    crew.settle()
-    crew.progress()
-    crew.finish()
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+    loaded.finish()

@@ -4,7 +4,7 @@ import pytest
 
 from groupwright.testing import KafkaContainers
 from harness import clusters
-from harness.crew import Crew
+from harness.loaded_group import FaultyGroup
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -13,19 +13,16 @@ pytestmark = pytest.mark.kafka
 def test_a_coordinator_whose_disk_is_full_ends_and_another_takes_its_groups(group: str) -> None:
     with clusters.started(KafkaContainers(disk="64m")) as kafka:
         kafka.create_topic("much", partitions=6)
-        crew = Crew(kafka, group, "much", 6)
-        for name in ("a", "b"):
-            crew.join(name)
-        try:
-            crew.settle()
-            crew.progress()
+        with FaultyGroup(kafka, group, "much", 6) as loaded:
+            for name in ("a", "b"):
+                loaded.join(name)
+            loaded.wait_until_settled()
+            loaded.wait_until_progress()
             coordinator = kafka.coordinator_of(group)
 
             kafka.fill_disk(coordinator)
             wait_until(lambda: not kafka.running(coordinator), "the end of the broker")
 
             assert "No space left on device" in kafka.log(coordinator)
-            crew.progress()
-            crew.finish()
-        finally:
-            crew.close()
+            loaded.wait_until_progress()
+            loaded.finish()

@@ -13,7 +13,7 @@ from groupwright.assignors import Assignor, Group, RangeAssignor
 from groupwright.consumer import AssignorFailedError, Consumer
 from groupwright.testing import KafkaContainers
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.crew import NewCrew
+from harness.loaded_group import NewFaultyGroup
 from harness.members import PATIENCE
 from harness.waiting import wait_until
 from harness.wire import OK, WireMember
@@ -32,15 +32,15 @@ YEAR_SECONDS = 365 * 86_400.0
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_a_leader_that_dies_between_joining_and_its_plan_holds_the_group_up_for_its_session(
-    kafka: KafkaContainers, new_crew: NewCrew, strategy: str
+    kafka: KafkaContainers, new_loaded: NewFaultyGroup, strategy: str
 ) -> None:
     """The others wait for a plan that never comes, with nothing owned; once it is expelled they join again."""
-    crew = new_crew()
+    loaded = new_loaded()
     leader = WireMember(
-        kafka.bootstrap_servers, crew.group, "leader", topics=[crew.topic], protocols=[strategy]
+        kafka.bootstrap_servers, loaded.group_id, "leader", topics=[loaded.topic], protocols=[strategy]
     )
     leader.settle()
-    members = [crew.join(name, partition_assignment_strategy=strategy) for name in ("a", "b")]
+    members = [loaded.join(name, partition_assignment_strategy=strategy) for name in ("a", "b")]
     # It joins whenever the others have made the coordinator ask for it, until it has the lead of all three.
     while len(leader.members) < 1 + len(members):
         wait_until(lambda: leader.heartbeat() == "REBALANCE_IN_PROGRESS", "a rebalance")
@@ -50,10 +50,10 @@ def test_a_leader_that_dies_between_joining_and_its_plan_holds_the_group_up_for_
 
     leader.close()
 
-    crew.settle()
-    crew.progress()
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
     assert [member.generation > leader.generation for member in members] == [True, True]
-    crew.finish()
+    loaded.finish()
 
 
 def test_a_hundred_members_that_join_at_once_share_a_hundred_partitions(
@@ -69,28 +69,30 @@ def test_a_hundred_members_that_join_at_once_share_a_hundred_partitions(
     assert list(described.members) == []
 
 
-def test_a_member_whose_callback_raises_is_told_and_the_group_does_not_suffer(new_crew: NewCrew) -> None:
-    crew = new_crew()
-    clumsy = crew.join("clumsy")
-    crew.settle()
+def test_a_member_whose_callback_raises_is_told_and_the_group_does_not_suffer(
+    new_loaded: NewFaultyGroup,
+) -> None:
+    loaded = new_loaded()
+    clumsy = loaded.join("clumsy")
+    loaded.wait_until_settled()
     failures = [
         KafkaException(KafkaError(KafkaError._APPLICATION, words)) for words in ("no room", "none left")
     ]
     coming = iter(failures)
 
-    def fail_twice() -> None:
+    def fail_twice(_: list[TopicPartition]) -> None:
         if (failure := next(coming, None)) is not None:
             raise failure
 
-    clumsy.when_revoked = fail_twice
+    clumsy.hooks.on_revoke = fail_twice
     for name in ("a", "b", "c"):
-        crew.join(name)
-        crew.settle()
-        crew.progress()
+        loaded.join(name)
+        loaded.wait_until_settled()
+        loaded.wait_until_progress()
 
     assert clumsy.errors == failures
-    clumsy.errors = []
-    crew.finish()
+    clumsy.errors.clear()
+    loaded.finish()
 
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
@@ -118,49 +120,49 @@ def _give_twice(group: Group) -> Plan:
 
 
 def test_a_leader_whose_assignor_fails_is_told_why_and_its_group_is_assigned_at_the_next_attempt(
-    new_crew: NewCrew,
+    new_loaded: NewFaultyGroup,
 ) -> None:
     """Neither a plan that was never made nor one that gives a partition twice reaches any member."""
-    crew = new_crew()
+    loaded = new_loaded()
     assignor = Unreliable()
-    leader = crew.join("leader", partition_assignment_strategy=assignor)
-    crew.settle()
+    leader = loaded.join("leader", partition_assignment_strategy=assignor)
+    loaded.wait_until_settled()
 
     for fault, words in ((_raise, "divided by nobody"), (_give_twice, "partition 0")):
         assignor.faults.append(fault)
-        crew.join(f"after {fault.__name__}", partition_assignment_strategy="range")
+        loaded.join(f"after {fault.__name__}", partition_assignment_strategy="range")
         wait_until(lambda: bool(leader.errors), "the leader to be told")
         error = leader.errors.pop()
         assert isinstance(error, AssignorFailedError)
         assert words in str(error)
-        crew.settle()
-        crew.progress()
+        loaded.wait_until_settled()
+        loaded.wait_until_progress()
 
-    crew.finish()
+    loaded.finish()
 
 
 @pytest.mark.parametrize("jump", [YEAR_SECONDS, -YEAR_SECONDS], ids=["into the future", "into the past"])
 def test_a_clock_that_jumps_expels_nobody_and_loses_nothing(
-    new_crew: NewCrew, monkeypatch: pytest.MonkeyPatch, jump: float
+    new_loaded: NewFaultyGroup, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
     """The clock of the wall, as it is set right on a machine that runs: sessions are counted on one that does not jump."""
-    crew = new_crew()
+    loaded = new_loaded()
     for name in ("a", "b"):
-        crew.join(name)
-    crew.settle()
-    crew.progress()
-    generation = crew.members[0].generation
+        loaded.join(name)
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+    generation = loaded.threads[0].generation
     right = time.time
 
     monkeypatch.setattr(time, "time", lambda: right() + jump)
-    crew.progress()
-    crew.join("c")
-    crew.settle()
-    crew.progress()
+    loaded.wait_until_progress()
+    loaded.join("c")
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
 
-    assert crew.members[0].generation == generation + 1
-    assert sum(member.losses for member in crew.members) == 0
-    crew.finish()
+    assert loaded.threads[0].generation == generation + 1
+    assert sum(member.losses for member in loaded.threads) == 0
+    loaded.finish()
 
 
 class Crowd:

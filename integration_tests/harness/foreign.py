@@ -1,8 +1,7 @@
-"""Members with other clients than Groupwright's, each a process."""
+"""Members with Java's client, each a process."""
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,11 +66,6 @@ class ForeignMember:
             self._reader.join()
             self._process.stdout.close()
         assert code == 0, f"{self.name} ended with {code}: {self._log_path.read_text(encoding='utf-8')}"
-
-
-def librdkafka_command() -> list[str]:
-    """Return the command of a member with librdkafka, its arguments left out."""
-    return [sys.executable, str(_HERE / "librdkafka_member.py")]
 
 
 def java_command(classes: Path) -> list[str]:

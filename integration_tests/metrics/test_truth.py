@@ -106,12 +106,12 @@ def test_what_was_lost_is_counted_as_lost_and_by_whose_fault(
     stalled = measured("stalled", [topic], partition_assignment_strategy=strategy, max_poll_interval_ms=6_000)
     wait_until(lambda: len(stalled.owned) == 4, "the member to own everything")
 
-    stalled.stall()
+    stalled.pause_polling()
     wait_until(lambda: value("stalled", "max_poll_exceeded_total") == 1, "the member to have left")
     used = value("stalled", "poll_interval_used_ratio")
     assert used is not None
     assert used > 1
-    stalled.go_on()
+    stalled.resume_polling()
     wait_until(lambda: stalled.rebalances[-1].outcome is Outcome.LOST, "the member to be back")
 
     assert value("stalled", "partitions_lost_total", topic=topic) == 4

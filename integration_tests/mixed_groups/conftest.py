@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 from groupwright.testing import Kafka
-from harness.foreign import JAVA_ASSIGNORS, ForeignMember, java_command, librdkafka_command
+from harness.foreign import JAVA_ASSIGNORS, ForeignMember, java_command
 from harness.members import Join, RunningMember
 
 StartMember = Callable[[str, str, str, list[str]], RunningMember | ForeignMember]
@@ -23,17 +24,28 @@ def start_member(
     kafka: Kafka, group: str, join: Join, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[StartMember]:
     """Start a member with a client of that kind, of that name, with that assignor; all are closed at the end."""
-    foreign: list[ForeignMember] = []
+    foreign: list[RunningMember | ForeignMember] = []
 
     def start(kind: str, name: str, strategy: str, topics: list[str]) -> RunningMember | ForeignMember:
         if kind == "groupwright":
             return join(name, topics, partition_assignment_strategy=strategy, heartbeat_interval_ms=100)
+        member: RunningMember | ForeignMember
         if kind == "java":
-            command, strategy = request.getfixturevalue("java_member"), JAVA_ASSIGNORS[strategy]
+            command = request.getfixturevalue("java_member")
+            arguments = [kafka.bootstrap_servers, group, name, JAVA_ASSIGNORS[strategy], *topics]
+            member = ForeignMember([*command, *arguments], name, tmp_path / f"{name}.log")
         else:
-            command = librdkafka_command()
-        arguments = [kafka.bootstrap_servers, group, name, strategy, *topics]
-        member = ForeignMember([*command, *arguments], name, tmp_path / f"{name}.log")
+            config = {
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "group.id": group,
+                "client.id": name,
+                "partition.assignment.strategy": strategy,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 100,
+                "fetch.wait.max.ms": 50,
+            }
+            member = RunningMember(config, topics, make=confluent_kafka.Consumer)
         foreign.append(member)
         return member
 

@@ -19,7 +19,7 @@ from soak.events import (
     Told,
     Woken,
 )
-from soak.lives import End, Interval, Life, Window, by_group, life, merged
+from soak.member_history import End, Interval, Life, Window, by_group, life, merged
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 

@@ -1,27 +1,11 @@
-"""What each process says of itself, one line for each thing, with the machine's monotonic clock.
+"""Events of a soak's processes, one line of a history for each, with the machine's monotonic clock."""
 
-A history is a file that its process alone appends to. A line is written by one system call before the process goes
-on, so that a SIGKILL takes nothing of it away; a line that was cut short ends the history.
-"""
-
-import json
-import os
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-Key = tuple[str, int]
-"""A topic and a partition's number."""
+from groupwright.testing.groups import Event, HistoryWriter, now
+from groupwright.testing.groups import Partition as Key
 
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that a process did, or had done to it."""
-
-    time: float
-    """When it was done, by CLOCK_MONOTONIC."""
+__all__ = ["KINDS", "Event", "HistoryWriter", "Key", "now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,104 +160,7 @@ class Struck(Event):
     """When it was done with; `time` for what takes no time."""
 
 
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        Started,
-        Assigned,
-        GivenUp,
-        Rebalanced,
-        Consumed,
-        Reached,
-        Sought,
-        Told,
-        Interrupted,
-        Woken,
-        Closing,
-        Committed,
-        Busy,
-        Starved,
-        Failed,
-        Ended,
-        Produced,
-        Struck,
-    )
-}
-
-
-def now() -> float:
-    """Return the machine's monotonic time, which is the same for all of its processes."""
-    return time.clock_gettime(time.CLOCK_MONOTONIC)
-
-
-def encode(event: Event) -> bytes:
-    """Return the event's line."""
-    # By hand: `dataclasses.asdict` copies deeply, a hundred times slower.
-    fields: list[Any] = [getattr(event, name) for name in _fields(type(event))]
-    if isinstance(event, Committed):
-        fields[_fields(Committed).index("offsets")] = [
-            (*key, offset) for key, offset in event.offsets.items()
-        ]
-    return json.dumps([type(event).__name__, *fields], separators=(",", ":")).encode() + b"\n"
-
-
-def decode(line: bytes) -> Event:
-    """Read a line.
-
-    Raises:
-        ValueError: It is no event's line.
-    """
-    name, *fields = json.loads(line)
-    kind = _KINDS[name]
-    values: dict[str, Any] = dict(zip(_fields(kind), fields, strict=True))
-    if "key" in values:
-        values["key"] = tuple(values["key"])
-    if "partitions" in values:
-        values["partitions"] = tuple(map(tuple, values["partitions"]))
-    if "offsets" in values:
-        values["offsets"] = {(topic, number): offset for topic, number, offset in values["offsets"]}
-    return kind(**values)
-
-
-def _fields(kind: type[Event]) -> tuple[str, ...]:
-    return tuple(kind.__dataclass_fields__)
-
-
-class HistoryWriter:
-    """Appends to one history."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file, and create it."""
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def write(self, *events: Event) -> None:
-        """Append the events; when this returns, the death of the process cannot lose them."""
-        line = b"".join(map(encode, events))
-        written = os.write(self._descriptor, line)
-        if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes could be written to the history")
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
-
-
-class HistoryReader:
-    """Reads a history while it grows."""
-
-    def __init__(self, path: Path) -> None:
-        """Start at the beginning; the file need not exist yet."""
-        self._path = path
-        self._offset = 0
-
-    def read(self) -> Iterator[Event]:
-        """Return the events since the last call. A line that is not whole yet waits."""
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                self._offset += len(line)
-                yield decode(line)
+KINDS: tuple[type[Event], ...] = (
+    *(Started, Assigned, GivenUp, Rebalanced, Consumed, Reached, Sought, Told, Interrupted, Woken, Closing),
+    *(Committed, Busy, Starved, Failed, Ended, Produced, Struck),
+)

@@ -24,7 +24,7 @@ from groupwright.consumer import Consumer, Rebalance, WakeupError
 from groupwright.core import RebalanceListener
 from soak import events
 from soak.events import HistoryWriter, Key, now
-from soak.lives import LIFE
+from soak.member_history import LIFE
 from soak.timing import Timing
 
 _PULSE_SECONDS = 0.1

@@ -9,7 +9,7 @@ from rich.table import Table
 from soak.checker import Violation, summary
 from soak.conductor import Result
 from soak.events import Consumed, Event
-from soak.lives import Life
+from soak.member_history import Life
 
 _SHOWN = 10
 _AROUND_SECONDS = 8.0

@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from groupwright.testing.groups import HistoryReader
 from soak.events import (
+    KINDS,
     Assigned,
     Consumed,
     Event,
     GivenUp,
-    HistoryReader,
     Interrupted,
     Key,
     Produced,
@@ -40,7 +41,7 @@ class Tally:
     def add(self, name: str, group: str, path: Path) -> None:
         """Follow another history, of a member of the group or of the producer."""
         self.histories[name] = []
-        self._readers[name] = (group, HistoryReader(path))
+        self._readers[name] = (group, HistoryReader(path, KINDS))
 
     def read(self) -> None:
         """Take in what has been written since the last call."""

@@ -136,11 +136,11 @@ def test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back(
     had = sorted(stalled.owned)
     stalled.callbacks.clear()
 
-    stalled.stall()
+    stalled.pause_polling()
     settle(4, other)
     assert sorted(other.owned) == all_of(topic)
     assert stalled.callbacks == []  # nobody is there to hear
-    stalled.go_on()
+    stalled.resume_polling()
     settle(6, stalled, other)
 
     assert stalled.callbacks[0] == ("lost", had)

@@ -26,7 +26,7 @@ from soak.events import (
     Told,
     Woken,
 )
-from soak.lives import LIFE
+from soak.member_history import LIFE
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 

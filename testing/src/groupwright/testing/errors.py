@@ -42,3 +42,11 @@ class ContainersUnavailableError(KafkaContainersError):
 
 class SecurityError(GroupwrightError):
     """A Kafka was asked for secured listeners that it does not have, or not yet."""
+
+
+class LoadedGroupError(GroupwrightError):
+    """A group under load did not come into a state in time, or one of its members ended by itself."""
+
+
+class PromiseBrokenError(LoadedGroupError, AssertionError):
+    """A consumer group did not keep a promise; the message says which, for what, and when."""

@@ -1,17 +1,15 @@
-"""Kafka as the demo needs it: its own local broker or the user's cluster, a topic, committed offsets."""
+"""The Kafka cluster of the demo: its topic and group."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from groupwright.cli.demo.errors import DemoError
-from groupwright.testing import LocalKafka
 
 _ANSWER_SECONDS = 10.0
 _TOPIC_SECONDS = 30.0
@@ -20,17 +18,6 @@ _SLICE = 0.5
 _ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's public code
 
 T = TypeVar("T")
-
-
-@contextmanager
-def local_kafka(on_download: Callable[[str], None]) -> Iterator[str]:
-    """Run a broker on this machine, and give its address.
-
-    Raises:
-        GroupwrightError: No Java runs here, Kafka's jars cannot be had, or the broker does not start.
-    """
-    with LocalKafka(on_download=on_download) as kafka:
-        yield kafka.bootstrap_servers
 
 
 class Cluster:
@@ -93,26 +80,6 @@ class Cluster:
         """Delete a group's committed offsets. A group that has members stays until its offsets expire."""
         with suppress(DemoError):
             _result(self._admin.delete_consumer_groups([name], request_timeout=_ANSWER_SECONDS)[name], "")
-
-    def committed(self, group: str, topic: str, partitions: int) -> Mapping[int, int]:
-        """Return the group's committed offsets as the coordinator has them, by partition of the topic.
-
-        Raises:
-            DemoError: The coordinator does not tell.
-        """
-        # It joins nothing, so it may ask for any group. The admin client can ask too, but crashes the process
-        # (librdkafka 2.16) if the coordinator has moved.
-        reader = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group, "log_level": 0})
-        try:
-            wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
-            found = reader.committed(wanted, timeout=_ANSWER_SECONDS)
-        except KafkaException as error:
-            raise DemoError(
-                f"the committed offsets of the group {group} cannot be read: {error.args[0].str()}"
-            ) from error
-        finally:
-            reader.close()
-        return {each.partition: each.offset for each in found if each.offset >= 0}
 
     def _note_error(self, error: KafkaError) -> None:
         if error.code() != _ALL_BROKERS_DOWN:  # which says less than the errors before it

@@ -50,7 +50,7 @@ def demo(
     from rich.console import Console  # noqa: PLC0415 - `groupwright --help` needs none of these
 
     from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts  # noqa: PLC0415 - as above
-    from groupwright.cli.demo.run import Options, run  # noqa: PLC0415 - as above
+    from groupwright.cli.demo.runner import Options, run  # noqa: PLC0415 - as above
     from groupwright.cli.demo.view import view_for  # noqa: PLC0415 - as above
 
     options = Options(

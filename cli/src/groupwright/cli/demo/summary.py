@@ -1,14 +1,11 @@
-"""What the demo comes to, in numbers and in words. Pure."""
+"""The result of the demo, in numbers and in words. Pure."""
 
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from groupwright.cli.demo.ledger import Account, Redelivery
-from groupwright.cli.demo.offsets import Span
-from groupwright.cli.demo.roster import Member
-
-_SHOWN = 3
+from groupwright.cli.demo.view_model import MemberRow
+from groupwright.testing.groups import Redelivery, Report, Span, examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +19,17 @@ class Change:
     moved: int
     """How many partitions have another owner than before the change."""
 
+    def __str__(self) -> str:
+        """Say what came of it."""
+        moves = f", {self.moved} moved" if self.moved else ""
+        owners = f"every partition has exactly one owner after {self.seconds:.1f} s"
+        return f"{owners} (generation {self.generation}{moves})"
+
+    def in_short(self) -> str:
+        """Say the same in a few words."""
+        moves = f", {self.moved} partitions moved" if self.moved else ""
+        return f"one owner each after {self.seconds:.1f} s{moves}"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -33,13 +41,13 @@ class Summary:
     members: int
     generations: int
     revoked: int
-    """How many partitions the members gave up in all these rebalances."""
-    account: Account
+    """How many partitions the members revoked in all these rebalances."""
+    report: Report
 
     @property
     def passed(self) -> bool:
-        """Whether every message is accounted for; each change has left one owner a partition, or is not here."""
-        return self.account.balanced
+        """Whether no promise was broken, and only messages of the demo were consumed."""
+        return not (self.report.violations or self.report.foreign)
 
     @property
     def moved(self) -> int:
@@ -48,26 +56,31 @@ class Summary:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the summary in words: a heading and a text, each."""
-        account = self.account
+        report = self.report
         return [
             ("rebalances", self._rebalances()),
-            ("partitions", f"{self.moved} moved to another member, of {self.revoked} that were given up"),
+            ("partitions", f"{self.moved} moved to another member, of {self.revoked} that were revoked"),
             (
                 "owners",
                 f"{len(self.changes)} of {len(self.changes)} changes left each partition with exactly one",
             ),
-            ("messages", f"{account.produced:,} produced, {account.consumed:,} consumed"),
-            ("lost", _spans(account.lost)),
+            ("messages", f"{report.produced:,} produced, {report.consumed:,} consumed"),
+            ("lost", _spans(report.lost)),
             ("duplicates", self._duplicates()),
-            *([("unexplained", _redeliveries(account.unexplained))] if account.unexplained else []),
-            *([("foreign", f"{_spans(account.foreign)}, not of this demo")] if account.foreign else []),
+            *([("unexplained", _redeliveries(report.unexplained))] if report.unexplained else []),
+            *([("foreign", f"{_spans(report.foreign)}, not of this demo")] if report.foreign else []),
+            *(
+                [("conflicts", f"{len(both)}{examples(both)}")]
+                if (both := report.conflicts + report.strays)
+                else []
+            ),
         ]
 
     def verdict(self) -> str:
         """Return the one sentence that remains."""
         if self.passed:
             return "Every message that was produced has been consumed, and every duplicate has its reason."
-        return "The books do not balance: see what is lost, unexplained or foreign above."
+        return "The books do not balance: see what is lost, unexplained, foreign or in conflict above."
 
     def _rebalances(self) -> str:
         counts = f"{len(self.seconds)} by {self.members} members, in {self.generations} generations"
@@ -78,7 +91,7 @@ class Summary:
         return f"{counts}: {shortest:.3f} s min, {median:.3f} s median, {longest:.3f} s max"
 
     def _duplicates(self) -> str:
-        explained = self.account.explained
+        explained = self.report.explained
         if not explained:
             return "0"
         killed = " and ".join(sorted({each.before for each in explained}))
@@ -88,17 +101,16 @@ class Summary:
         )
 
 
-def summarize(members: Iterable[Member], changes: Sequence[Change], account: Account) -> Summary:
+def summarize(members: Iterable[MemberRow], changes: Sequence[Change], report: Report) -> Summary:
     """Return the summary of all that the members reported."""
     members = list(members)
-    rebalances = [rebalance for member in members for rebalance in member.rebalances]
     return Summary(
         changes=changes,
-        seconds=[rebalance.seconds for rebalance in rebalances],
+        seconds=[seconds for member in members for seconds in member.seconds],
         members=len(members),
-        generations=len({rebalance.generation for rebalance in rebalances}),
-        revoked=sum(rebalance.revoked for rebalance in rebalances),
-        account=account,
+        generations=len({generation for member in members for generation in member.generations}),
+        revoked=sum(member.revoked for member in members),
+        report=report,
     )
 
 
@@ -107,15 +119,8 @@ def _size(redeliveries: Iterable[Redelivery]) -> int:
 
 
 def _spans(spans: Sequence[Span]) -> str:
-    return f"{sum(span.size for span in spans):,}{_examples(spans)}"
+    return f"{sum(span.size for span in spans):,}{examples(spans)}"
 
 
 def _redeliveries(redeliveries: Sequence[Redelivery]) -> str:
-    return f"{_size(redeliveries):,}{_examples(redeliveries)}"
-
-
-def _examples(things: Sequence[object]) -> str:
-    if not things:
-        return ""
-    shown = "; ".join(map(str, things[:_SHOWN]))
-    return f" ({shown}{'; ...' if len(things) > _SHOWN else ''})"
+    return f"{_size(redeliveries):,}{examples(redeliveries)}"

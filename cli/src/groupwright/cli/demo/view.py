@@ -3,8 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -15,8 +13,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli.demo.roster import NO_GENERATION, Member, Status, compact
 from groupwright.cli.demo.summary import Summary
+from groupwright.cli.demo.view_model import GONE, ActState, MemberRow, Progress, Status, ViewModel, compact
 
 _WIDE = 100
 """Columns of a terminal that holds the table's full headings."""
@@ -30,38 +28,6 @@ _STYLES = {
     Status.LEFT: "dim",
     Status.KILLED: "red",
 }
-
-
-class Progress(Enum):
-    """How far an act is."""
-
-    TO_COME = "to come"
-    NOW = "now"
-    DONE = "done"
-
-
-@dataclass(slots=True)
-class ActState:
-    """An act of the story, as it is shown."""
-
-    title: str
-    note: str = ""
-    progress: Progress = Progress.TO_COME
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """All that the live table shows."""
-
-    title: str
-    kafka: str
-    """Its address."""
-    acts: Sequence[ActState]
-    members: Sequence[Member]
-    produced: int
-    consumed: int
-    redelivered: int
-    waiting: int
 
 
 class View(Protocol):
@@ -87,7 +53,7 @@ class View(Protocol):
     def warn(self, text: str) -> None:
         """Say what the user has to know, story or not."""
 
-    def show(self, scene: Scene) -> None:
+    def show(self, model: ViewModel) -> None:
         """Show the state of things."""
 
     def conclude(self, summary: Summary) -> None:
@@ -137,7 +103,7 @@ class PlainView:
         """Print it."""
         self._line(text)
 
-    def show(self, scene: Scene) -> None:
+    def show(self, model: ViewModel) -> None:
         """Show nothing: every change has its line."""
 
     def conclude(self, summary: Summary) -> None:
@@ -159,7 +125,7 @@ class LiveView:
         self._started = clock()
         self._live = Live(console=console, refresh_per_second=8)
         self._spinner = Spinner("dots", style="cyan")
-        self._scene: Scene | None = None
+        self._model: ViewModel | None = None
         self._step: Text | None = None
 
     def __enter__(self) -> Self:
@@ -182,18 +148,18 @@ class LiveView:
         self._live.refresh()
 
     def tell(self, text: str, *, good: bool = False) -> None:
-        """Show nothing: the scene has it."""
+        """Show nothing: the table has it."""
 
     def note(self, text: str) -> None:
-        """Show nothing: the scene has it."""
+        """Show nothing: the table has it."""
 
     def warn(self, text: str) -> None:
         """Print it above the table."""
         self._console.print(Text(text, "yellow"))
 
-    def show(self, scene: Scene) -> None:
-        """Draw the scene."""
-        self._scene = scene
+    def show(self, model: ViewModel) -> None:
+        """Draw the model."""
+        self._model = model
         self._step = None
         self._draw()
 
@@ -203,18 +169,18 @@ class LiveView:
 
     def _draw(self) -> None:
         parts: list[RenderableType] = []
-        if self._scene is not None:
-            parts += self._of(self._scene)
+        if self._model is not None:
+            parts += self._of(self._model)
         if self._step is not None:
             parts.append(self._with_spinner(self._step))
         self._live.update(Padding(Group(*parts), (1, 1, 0, 1)))
 
-    def _of(self, scene: Scene) -> list[RenderableType]:
+    def _of(self, model: ViewModel) -> list[RenderableType]:
         minutes, seconds = divmod(int(self._clock() - self._started), 60)
-        title = Text.assemble((scene.title, "bold"), (f"   {minutes}:{seconds:02d}", "dim"))
+        title = Text.assemble((model.title, "bold"), (f"   {minutes}:{seconds:02d}", "dim"))
         wide = self._console.width >= _WIDE
-        members = _table(scene.members, wide=wide)
-        return [title, "", self._story(scene.acts), "", members, "", *_footer(scene)]
+        members = _table(model.rows, wide=wide)
+        return [title, "", self._story(model.acts), "", members, "", *_footer(model)]
 
     def _story(self, acts: Sequence[ActState]) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -237,7 +203,7 @@ class LiveView:
         return table
 
 
-def _table(members: Sequence[Member], *, wide: bool) -> RenderableType:
+def _table(members: Sequence[MemberRow], *, wide: bool) -> RenderableType:
     table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="dim")
     table.add_column("member", no_wrap=True)
     table.add_column("state", no_wrap=True, min_width=len(Status.REBALANCING))
@@ -246,17 +212,16 @@ def _table(members: Sequence[Member], *, wide: bool) -> RenderableType:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("metrics", no_wrap=True)
     for member in members:
-        last = member.rebalances[-1] if member.rebalances else None
-        gone = not member.live and member.status is not Status.LEAVING
+        gone = member.status in GONE
         table.add_row(
             Text(member.name, "" if gone else "bold"),
             Text(member.status, _STYLES[member.status]),
             Text(compact(member.owned)),
             f"{member.consumed:,}",
-            "" if member.generation == NO_GENERATION else str(member.generation),
-            f"{last.seconds:.3f} s" if last else "",
-            str(last.revoked) if last else "",
-            Text("" if gone else _host(member.metrics or ""), "dim"),
+            str(member.generations[-1]) if member.generations else "",
+            f"{member.seconds[-1]:.3f} s" if member.seconds else "",
+            str(member.last_revoked) if member.seconds else "",
+            Text("" if gone else _host(member.metrics), "dim"),
             style="dim" if gone else "",
         )
     return table
@@ -266,12 +231,12 @@ def _host(address: str) -> str:
     return address.removeprefix("http://").removesuffix("/metrics")
 
 
-def _footer(scene: Scene) -> list[RenderableType]:
-    counts = f"{scene.produced:,} produced, {scene.consumed:,} consumed, {scene.waiting:,} waiting"
-    twice = f", {scene.redelivered:,} consumed twice" if scene.redelivered else ""
-    lines: list[RenderableType] = [Text(counts + twice), Text(f"Kafka: {scene.kafka}")]
-    first = scene.members[0] if scene.members else None
-    if first is not None and first.metrics is not None and first.live:
+def _footer(model: ViewModel) -> list[RenderableType]:
+    counts = f"{model.produced:,} produced, {model.consumed:,} consumed, {model.waiting:,} waiting"
+    twice = f", {model.redelivered:,} consumed twice" if model.redelivered else ""
+    lines: list[RenderableType] = [Text(counts + twice), Text(f"Kafka: {model.kafka}")]
+    first = model.rows[0] if model.rows else None
+    if first is not None and first.metrics and first.status not in GONE:
         lines.append(Text.assemble("metrics of ", first.name, ": ", (first.metrics, "bold underline cyan")))
     return lines
 

@@ -1,7 +1,7 @@
 """One run of the demo: Kafka, groups, a stream that follows them, a report."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from groupwright.assignors import GroupwrightError
-from groupwright.cli.pipeline_demo.members import Feed, Members
+from groupwright.cli.pipeline_demo.groups import groups_under_load, play
 from groupwright.cli.pipeline_demo.story import TOPICS, story
 from groupwright.cli.pipeline_demo.summary import show
 from groupwright.cli.pipeline_reading import ASSIGNORS, read_all
@@ -21,6 +21,7 @@ from groupwright.pipeline.jobs import Settings, run_batch, run_stream
 from groupwright.pipeline.report import write_report
 from groupwright.pipeline.what_if import compare, findings, run_what_if
 from groupwright.testing import LocalKafka
+from groupwright.testing.groups import LoadedGroup
 
 _EVENTS = "groupwright.rebalances"
 _STOP_SECONDS = 120.0
@@ -59,7 +60,7 @@ def run(options: Options, console: Console) -> int:
         on_download=lambda name: console.print(f"  downloading {name}"),
     )
     with kafka, local_spark("demo", _SPARK) as spark:
-        for topic, partitions in {**TOPICS, _EVENTS: 1}.items():
+        for topic, partitions in {**dict(TOPICS.values()), _EVENTS: 1}.items():
             kafka.create_topic(topic, partitions=partitions)
         settings = Settings(
             bootstrap_servers=kafka.bootstrap_servers,
@@ -68,25 +69,26 @@ def run(options: Options, console: Console) -> int:
             end_offsets_seconds=4.0,
             derive_seconds=3600.0,  # once, at the end
         )
-        with (
-            Feed(kafka.bootstrap_servers, TOPICS, options.messages_per_second),
-            Members(kafka.bootstrap_servers) as members,
-        ):
-            _tell(options, console, members, spark, settings)
+        with groups_under_load(kafka.bootstrap_servers, options.messages_per_second) as groups:
+            _tell(options, console, groups, spark, settings)
         return _conclude(options, console, spark, settings)
 
 
 def _tell(
-    options: Options, console: Console, members: Members, spark: SparkSession, settings: Settings
+    options: Options,
+    console: Console,
+    groups: Mapping[str, LoadedGroup],
+    spark: SparkSession,
+    settings: Settings,
 ) -> None:
     """Play the story, with a stream that follows it from its first scene on."""
     first, *others = story(options.flaps)
     console.print(f"  {first.words}")
-    first.play(members)  # now there is something to read
+    play(first, groups)  # now there is something to read
     with _following(spark, settings, console):
         for scene in others:
             console.print(f"  {scene.words}")
-            scene.play(members)
+            play(scene, groups)
 
 
 @contextmanager

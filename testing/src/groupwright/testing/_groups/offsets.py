@@ -1,67 +1,83 @@
-"""Ranges of offsets, and who held each offset last."""
+"""Spans of offsets, and maps from offsets to their last holder."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+H = TypeVar("H")
 
 
 class Span(NamedTuple):
     """The offsets of a partition from `start` until before `stop`."""
 
+    topic: str
     partition: int
     start: int
     stop: int
 
     @property
     def size(self) -> int:
-        """How many offsets there are in it."""
+        """The number of offsets."""
         return self.stop - self.start
 
     def __str__(self) -> str:
         """Name the partition, the first offset and the last."""
         offsets = f"offset {self.start}" if self.size == 1 else f"offsets {self.start}-{self.stop - 1}"
-        return f"partition {self.partition}, {offsets}"
+        return f"{self.topic} [{self.partition}], {offsets}"
 
 
-def spans(offsets: Iterable[tuple[int, int]]) -> list[Span]:
-    """Join (partition, offset) pairs into spans; a gap or a step back within a partition starts a new one."""
+def spans(offsets: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:
+    """Join (topic, partition, offset) into spans; a gap or a step back within a partition starts a new one."""
     joined: list[Span] = []
-    latest: dict[int, int] = {}
-    for partition, offset in offsets:
-        index = latest.get(partition)
+    latest: dict[tuple[str, int], int] = {}
+    for topic, partition, offset in offsets:
+        index = latest.get((topic, partition))
         if index is not None and joined[index].stop == offset:
             joined[index] = joined[index]._replace(stop=offset + 1)
         else:
-            latest[partition] = len(joined)
-            joined.append(Span(partition, offset, offset + 1))
-    return joined
+            latest[topic, partition] = len(joined)
+            joined.append(Span(topic, partition, offset, offset + 1))
+    return tuple(joined)
 
 
-class Piece(NamedTuple):
+class Piece(NamedTuple, Generic[H]):
     """A range of offsets, and its holder."""
 
     start: int
     stop: int
-    holder: str
+    holder: H
 
 
-class OffsetMap:
+class OffsetMap(Generic[H]):
     """The last holder of each offset of one partition.
 
-    Offsets next to each other with the same holder are one piece, so that a partition read in order takes
-    as many pieces as it had owners, however many messages it has.
+    Adjacent offsets with the same holder are one piece, so a partition that is read in order takes as many pieces as it
+    had owners, however many messages it has.
     """
 
     def __init__(self) -> None:
         """Start with no offset held."""
-        self._pieces: list[Piece] = []
+        self._pieces: list[Piece[H]] = []
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[Piece[H]]:
         """Go through the pieces, by ascending offset."""
         return iter(self._pieces)
 
-    def put(self, start: int, stop: int, holder: str) -> list[Piece]:
-        """Give offsets to a holder; return what of them was held before, and by whom."""
-        taken: list[Piece] = []
+    @property
+    def size(self) -> int:
+        """The number of offsets held."""
+        return sum(piece.stop - piece.start for piece in self._pieces)
+
+    @property
+    def end(self) -> int:
+        """The offset after the last one held; 0 for none."""
+        return self._pieces[-1].stop if self._pieces else 0
+
+    def put(self, start: int, stop: int, holder: H) -> list[Piece[H]]:
+        """Give offsets to a holder; return which of them were held before, and by whom."""
+        if self._pieces and start == self._pieces[-1].stop and holder == self._pieces[-1].holder:
+            self._pieces[-1] = self._pieces[-1]._replace(stop=stop)  # the usual case, in no time
+            return []
+        taken: list[Piece[H]] = []
         pieces = [Piece(start, stop, holder)]
         for piece in self._pieces:
             overlap = Piece(max(piece.start, start), min(piece.stop, stop), piece.holder)
@@ -71,10 +87,10 @@ class OffsetMap:
             taken.append(overlap)
             left, right = piece._replace(stop=overlap.start), piece._replace(start=overlap.stop)
             pieces += [rest for rest in (left, right) if rest.start < rest.stop]
-        self._pieces = _joined(sorted(pieces))
+        self._pieces = _joined(sorted(pieces, key=lambda piece: piece.start))
         return taken
 
-    def without(self, other: "OffsetMap") -> list[tuple[int, int]]:
+    def without(self, other: "OffsetMap[H]") -> list[tuple[int, int]]:
         """Return the offsets that are held here and not there, as (start, stop)."""
         missing: list[tuple[int, int]] = []
         for piece in self._pieces:
@@ -90,7 +106,7 @@ class OffsetMap:
         return missing
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
+def _joined(pieces: list[Piece[H]]) -> list[Piece[H]]:
     joined = pieces[:1]
     for piece in pieces[1:]:
         last = joined[-1]

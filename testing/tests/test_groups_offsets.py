@@ -4,44 +4,42 @@ import random
 
 import pytest
 
-from groupwright.cli.demo.offsets import OffsetMap, Piece, Span, spans
+from groupwright.testing._groups.offsets import OffsetMap, Piece, Span, spans
 
 
 def test_offsets_in_a_row_are_one_span_for_each_partition() -> None:
-    offsets = [(0, 5), (1, 9), (0, 6), (1, 10), (0, 7)]
-    assert spans(offsets) == [Span(0, 5, 8), Span(1, 9, 11)]
+    offsets = [("t", 0, 5), ("t", 1, 9), ("u", 0, 6), ("t", 0, 6), ("t", 1, 10), ("t", 0, 7)]
+    assert spans(offsets) == (Span("t", 0, 5, 8), Span("t", 1, 9, 11), Span("u", 0, 6, 7))
 
 
 @pytest.mark.parametrize(
     ("offsets", "expected"),
     [
         ([], []),
-        ([(0, 1), (0, 3)], [Span(0, 1, 2), Span(0, 3, 4)]),
-        ([(0, 1), (0, 1)], [Span(0, 1, 2), Span(0, 1, 2)]),
-        ([(0, 2), (0, 1)], [Span(0, 2, 3), Span(0, 1, 2)]),
+        ([1, 3], [(1, 2), (3, 4)]),
+        ([1, 1], [(1, 2), (1, 2)]),
+        ([2, 1], [(2, 3), (1, 2)]),
     ],
     ids=["nothing", "a gap", "the same again", "a step back"],
 )
-def test_a_gap_or_a_repetition_starts_a_new_span(
-    offsets: list[tuple[int, int]], expected: list[Span]
-) -> None:
-    assert spans(offsets) == expected
+def test_a_gap_or_a_repetition_starts_a_new_span(offsets: list[int], expected: list[tuple[int, int]]) -> None:
+    assert spans(("t", 0, offset) for offset in offsets) == tuple(Span("t", 0, *each) for each in expected)
 
 
 def test_a_span_names_its_first_and_its_last_offset() -> None:
-    assert str(Span(3, 10, 20)) == "partition 3, offsets 10-19"
-    assert str(Span(3, 10, 11)) == "partition 3, offset 10"
+    assert str(Span("t", 3, 10, 20)) == "t [3], offsets 10-19"
+    assert str(Span("t", 3, 10, 11)) == "t [3], offset 10"
 
 
 def test_a_holder_that_goes_on_has_one_piece() -> None:
-    offsets = OffsetMap()
+    offsets: OffsetMap[str] = OffsetMap()
     offsets.put(0, 10, "a")
     assert offsets.put(10, 20, "a") == []
     assert list(offsets) == [Piece(0, 20, "a")]
 
 
 def test_the_last_holder_wins_and_the_former_is_told() -> None:
-    offsets = OffsetMap()
+    offsets: OffsetMap[str] = OffsetMap()
     offsets.put(0, 10, "a")
     offsets.put(10, 20, "b")
     assert offsets.put(5, 15, "c") == [Piece(5, 10, "a"), Piece(10, 15, "b")]
@@ -49,28 +47,31 @@ def test_the_last_holder_wins_and_the_former_is_told() -> None:
 
 
 def test_offsets_inside_a_piece_split_it() -> None:
-    offsets = OffsetMap()
+    offsets: OffsetMap[str] = OffsetMap()
     offsets.put(0, 10, "a")
     assert offsets.put(4, 6, "b") == [Piece(4, 6, "a")]
     assert list(offsets) == [Piece(0, 4, "a"), Piece(4, 6, "b"), Piece(6, 10, "a")]
 
 
 def test_what_another_map_lacks_is_found_at_every_edge() -> None:
-    held, other = OffsetMap(), OffsetMap()
+    held: OffsetMap[str] = OffsetMap()
+    other: OffsetMap[str] = OffsetMap()
     held.put(0, 30, "a")
     other.put(2, 5, "x")
     other.put(10, 12, "x")
     other.put(25, 40, "x")
     assert held.without(other) == [(0, 2), (5, 10), (12, 25)]
     assert other.without(held) == [(30, 40)]
-    assert OffsetMap().without(held) == []
+    nothing: OffsetMap[str] = OffsetMap()
+    assert nothing.without(held) == []
 
 
 def test_the_map_agrees_with_one_entry_for_each_offset() -> None:
     """The same puts, once as pieces and once offset by offset."""
     chance = random.Random(7)  # noqa: S311 - test data, seeded
     for _ in range(200):
-        offsets, entries = OffsetMap(), dict[int, str]()
+        offsets: OffsetMap[str] = OffsetMap()
+        entries: dict[int, str] = {}
         for _ in range(12):
             start = chance.randrange(30)
             stop, holder = start + chance.randrange(1, 10), chance.choice("abc")

@@ -1,0 +1,247 @@
+"""One run of the demo, from Kafka's start to the summary."""
+
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from groupwright.cli.demo.cluster import Cluster
+from groupwright.cli.demo.errors import DemoError
+from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts
+from groupwright.cli.demo.member import make_consumer
+from groupwright.cli.demo.scenario import ACTS, SESSION_SECONDS, Act
+from groupwright.cli.demo.summary import Change, Summary, summarize
+from groupwright.cli.demo.view import View
+from groupwright.cli.demo.view_model import ActState, MemberRow, Progress, Status, ViewModel
+from groupwright.testing import LocalKafka
+from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Partition
+
+PARTITIONS = 12
+COMMIT_SECONDS = 1
+"""How often a member commits what it has consumed."""
+_DRAIN_SECONDS = 30.0
+_SHOW_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The user's choices.
+
+    Attributes:
+        assignor: The members' assignor.
+        bootstrap_servers: The user's own Kafka; None for a local one.
+        messages_per_second: The producer's rate.
+        keep: Whether to go on after the scenario until the user wants an end.
+        pause: Seconds after each act.
+    """
+
+    assignor: str
+    bootstrap_servers: str | None
+    messages_per_second: int
+    keep: bool
+    pause: float
+
+
+def run(options: Options, view: View, interrupts: Interrupts) -> Summary:
+    """Run the demo; nothing of it is left afterwards, however it ends.
+
+    Raises:
+        GroupwrightError: It cannot start, or cannot go on.
+        InterruptedDemo: The user wants an end.
+    """
+    name = f"groupwright-demo-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as cleanup:
+        try:
+            cluster = _cluster(options, view, interrupts, cleanup)
+            cluster.create_topic(name, PARTITIONS)
+            if options.bootstrap_servers is not None:
+                cleanup.callback(_delete, cluster, name, view)
+            view.tell(f"Kafka is at {cluster.bootstrap_servers}, and the topic is {name}")
+            runner = Runner(options, cluster.bootstrap_servers, name, view, interrupts)
+            cleanup.callback(runner.group.close, lambda: interrupts.pending)
+            runner.play(options.pause)
+            if options.keep:
+                runner.play_on()
+            return runner.finish()
+        except InterruptedDemo:
+            view.prepare("stopping: the members leave, then Kafka stops (again to kill them)")
+            raise
+
+
+class Runner:
+    """Plays the scenario with a group under load, and shows it; in one thread."""
+
+    def __init__(
+        self, options: Options, bootstrap_servers: str, name: str, view: View, interrupts: Interrupts
+    ) -> None:
+        """Start to produce to the topic `name`."""
+        rate = options.messages_per_second
+        title = f"Groupwright demo: {options.assignor}, {PARTITIONS} partitions, {rate:,} messages/s"
+        self.model = ViewModel(title, bootstrap_servers, [ActState(act.title) for act in ACTS])
+        self._view = view
+        self._interrupts = interrupts
+        self._members: dict[str, Member] = {}
+        self._changes: list[Change] = []
+        self._changed_at = 0.0
+        self._next_show = 0.0
+        self.group = LoadedGroup(
+            bootstrap_servers,
+            {name: PARTITIONS},
+            make_consumer,
+            group_id=name,
+            config={
+                "partition.assignment.strategy": options.assignor,
+                "auto.commit.interval.ms": COMMIT_SECONDS * 1000,
+                "session.timeout.ms": SESSION_SECONDS * 1000,
+                "heartbeat.interval.ms": 500,
+            },
+            processes=True,
+            batch=500,
+            messages_per_second=rate,
+            producer_config={"client.id": "producer", "message.timeout.ms": 20_000},
+            on_wait=self._on_wait,
+        )
+        self.group.__enter__()
+
+    # --- The course of the demo
+
+    def play(self, pause: float) -> None:
+        """Play the acts, with so many seconds after each.
+
+        Raises:
+            GroupwrightError: A member or Kafka failed, or the group does not settle in time.
+            InterruptedDemo: The user wants an end.
+        """
+        for act, state in zip(ACTS, self.model.acts, strict=True):
+            self._play(act, state)
+            self._pause(pause)
+
+    def play_on(self) -> None:
+        """Go on until the user wants an end."""
+        self._start_act(ActState("everything goes on", "Ctrl-C ends it, with a summary"))
+        try:
+            self._pause(float("inf"))
+        except InterruptedDemo:
+            self._end_act("")
+
+    def finish(self) -> Summary:
+        """Produce no more, have everything consumed and all members leave, and return the result.
+
+        Raises:
+            GroupwrightError: A member or Kafka failed.
+            InterruptedDemo: The user wants an end.
+        """
+        self._start_act(ActState("the end", "the producer stops, and what it produced is consumed"))
+        self.group.stop_producing()
+        with suppress(LoadedGroupError):  # what is not consumed by then is lost, and reported
+            self.group.wait_until_consumed(_DRAIN_SECONDS)
+        self._leave(*(member.name for member in self.group.members))
+        self._end_act("all members have left")
+        self._show()
+        return summarize(self.model.rows, self._changes, self.group.ledger.check())
+
+    def _play(self, act: Act, state: ActState) -> None:
+        before = self._owners()
+        state.progress, state.note = Progress.NOW, act.what
+        self._view.tell(f"{act.title}: {act.what}")
+        act.perform(self)
+        self.group.wait_until_settled()
+        after = self._owners()
+        change = Change(
+            title=act.title,
+            seconds=time.monotonic() - self._changed_at,
+            generation=max(self.group.ledger.generations.values()),
+            moved=sum(before.get(partition, owner) != owner for partition, owner in after.items()),
+        )
+        self._changes.append(change)
+        self._show()
+        state.progress, state.note = Progress.DONE, change.in_short()
+        self._view.tell(str(change), good=True)
+
+    # --- What the scenario asks for
+
+    def join(self, *names: str) -> None:
+        """Start members, and return when their processes are up, just before they join."""
+        for name in names:
+            self.model.members[name] = MemberRow(name)
+            self._members[name] = self.group.start_member(name)
+        self.group.wait_until(
+            lambda: all(self._members[name].details for name in names), f"the start of {', '.join(names)}"
+        )
+        self._changed_at = time.monotonic()
+
+    def kill(self, name: str) -> None:
+        """Kill a member halfway between two commits, so that something comes twice."""
+        commits = self.group.ledger.commits[name]
+        self.group.wait_until(lambda: self.group.ledger.commits[name] > commits, f"a commit of {name}")
+        self._pause(COMMIT_SECONDS / 2)
+        self._changed_at = time.monotonic()
+        self.group.kill(self._members[name])
+        self._show()
+        self.model.end(name, Status.KILLED)
+
+    def leave(self, name: str) -> None:
+        """Have a member leave, and return when its process has ended."""
+        self._changed_at = time.monotonic()
+        self._leave(name)
+
+    def _leave(self, *names: str) -> None:
+        for name in names:
+            self.model.members[name].status = Status.LEAVING
+        self.group.leave(*(self._members[name] for name in names))
+        self._show()
+        for name in names:
+            self.model.end(name, Status.LEFT)
+
+    # --- Waiting and showing
+
+    def _owners(self) -> dict[Partition, str]:
+        return {partition: names[0] for partition, names in self.group.ledger.owners().items()}
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        self.group.wait_until(lambda: time.monotonic() >= end, "the end of a pause", seconds + 1)
+
+    def _on_wait(self) -> None:
+        self._interrupts.check()
+        if time.monotonic() >= self._next_show:
+            self._show()
+
+    def _show(self) -> None:
+        self._next_show = time.monotonic() + _SHOW_SECONDS
+        for line in self.model.update(self.group.ledger):
+            self._view.note(line)
+        self._view.show(self.model)
+
+    def _start_act(self, state: ActState) -> None:
+        state.progress = Progress.NOW
+        self.model.acts.append(state)
+        self._view.tell(f"{state.title}: {state.note}")
+
+    def _end_act(self, note: str) -> None:
+        self.model.acts[-1].progress, self.model.acts[-1].note = Progress.DONE, note
+
+
+def _cluster(options: Options, view: View, interrupts: Interrupts, cleanup: ExitStack) -> Cluster:
+    servers = options.bootstrap_servers
+    with interrupts.at_once():
+        if servers is None:
+            view.prepare("starting Kafka")
+            kafka = LocalKafka(
+                on_download=lambda file: view.prepare("downloading Kafka, the first time only", file)
+            )
+            servers = cleanup.enter_context(kafka).bootstrap_servers
+        else:
+            view.prepare(f"connecting to Kafka at {servers}")
+        cluster = Cluster(servers)
+        cluster.require()
+    return cluster
+
+
+def _delete(cluster: Cluster, name: str, view: View) -> None:
+    view.prepare(f"deleting the topic {name}")
+    cluster.delete_group(name)
+    try:
+        cluster.delete_topic(name)
+    except DemoError as error:
+        view.warn(str(error))

@@ -1,0 +1,67 @@
+"""A group under load of Groupwright's consumers, which notice soon that a node is silent."""
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+from groupwright.consumer import Consumer
+from groupwright.testing import Kafka
+from groupwright.testing.groups import ANY_END, End, LoadedGroup, Report, ThreadMember
+from harness.members import PATIENCE
+
+_IMPATIENT = {
+    # So that a node that is silent is soon given up, and another is asked.
+    "socket.timeout.ms": 3000,
+    "socket.connection.setup.timeout.ms": 1500,
+    "reconnect.backoff.max.ms": 500,
+    "log_level": 0,  # librdkafka tells of each connection that a fault breaks
+}
+_CONFIG = {
+    "auto.commit.interval.ms": 200,
+    "session.timeout.ms": 12_000,  # a coordinator that ends is replaced within four seconds or so
+    "heartbeat.interval.ms": 300,
+    "fetch.wait.max.ms": 50,
+    **_IMPATIENT,
+}
+
+
+class FaultyGroup(LoadedGroup):
+    """A group that consumes one topic, while its brokers or members are broken."""
+
+    def __init__(self, kafka: Kafka, group: str, topic: str, partitions: int) -> None:
+        super().__init__(
+            kafka,
+            {topic: partitions},
+            Consumer,
+            group_id=group,
+            config=_CONFIG,
+            messages_per_second=20 * partitions,
+            producer_config={"acks": "all", "enable.idempotence": False, **_IMPATIENT},
+            patience=PATIENCE,
+        )
+        self.kafka, self.topic = kafka, topic
+
+    def join(self, name: str, **settings: Any) -> ThreadMember:
+        """Add a member; settings are configuration keys, with underscores for dots."""
+        member = self.start_member(name, {key.replace("_", "."): value for key, value in settings.items()})
+        assert isinstance(member, ThreadMember)
+        return member
+
+    @property
+    def threads(self) -> list[ThreadMember]:
+        """The members, all of which are threads."""
+        return [member for member in self.members if isinstance(member, ThreadMember)]
+
+    def finish(self, duplicates_after: Collection[End] = ANY_END) -> Report:
+        """As any group's; and everything is committed. Commits fail while brokers do, so any change of owner may repeat."""
+        report = super().finish(duplicates_after)
+        ends, committed = self.ledger.ends(), self.committed_offsets()
+        # What was written twice, as its acknowledgement was lost, is committed too.
+        assert all(committed[entry] >= end for entry, end in ends.items()), (committed, ends)
+        return report
+
+
+class NewFaultyGroup(Protocol):
+    """Starts the load on a topic of the test's own, and gives the group that is to consume it."""
+
+    def __call__(self, partitions: int = 6) -> FaultyGroup:
+        """Start on so many partitions."""

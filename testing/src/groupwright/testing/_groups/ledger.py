@@ -1,0 +1,191 @@
+"""The ledger of a group under load: which member owned and consumed what, when, and what was produced."""
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+
+from groupwright.testing._groups import report
+from groupwright.testing._groups.events import (
+    Assigned,
+    Committed,
+    Consumed,
+    Event,
+    Failed,
+    Killed,
+    Left,
+    Partition,
+    Produced,
+    Rebalanced,
+    Revoked,
+)
+from groupwright.testing._groups.member_history import End, MemberHistory, Window
+from groupwright.testing._groups.offsets import OffsetMap
+
+_FAILED = "failed"
+
+
+class Ledger:
+    """Events of all members and of the producer, and the state that follows from them. Threads may share it.
+
+    Attributes:
+        histories: Each member's events, by its name, in the order in which they were recorded.
+        produced: The producer's events.
+        generations: The last generation that each member in the group reported.
+        commits: How many commits each member reported.
+    """
+
+    def __init__(self) -> None:
+        """Start with no events."""
+        self.histories: defaultdict[str, list[Event]] = defaultdict(list)
+        self.produced: list[Produced] = []
+        self.generations: dict[str, int] = {}
+        self.commits: Counter[str] = Counter()
+        self._owned: defaultdict[str, set[Partition]] = defaultdict(set)
+        self._assigned: set[str] = set()
+        self._consumed_of: Counter[str] = Counter()
+        self._committed: dict[Partition, int] = {}
+        self._written: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._read: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._lock = threading.RLock()
+
+    # --- Writing
+
+    def record(self, member: str, *events: Event) -> None:
+        """Record a member's events, in its order."""
+        with self._lock:
+            for event in events:
+                self.histories[member].append(event)
+                self._apply(member, event)
+
+    def record_produced(self, event: Produced) -> None:
+        """Record messages that brokers acknowledged."""
+        with self._lock:
+            self.produced.append(event)
+            for span in event.spans:
+                self._written[span.topic, span.partition].put(span.start, span.stop, None)
+
+    def _apply(self, member: str, event: Event) -> None:
+        match event:
+            case Assigned(partitions=partitions):
+                self._assigned.add(member)
+                self._owned[member].update(partitions)
+            case Revoked(partitions=partitions):
+                self._owned[member].difference_update(partitions)
+            case Rebalanced(generation=generation, outcome=outcome) if outcome != _FAILED:
+                self.generations[member] = generation
+            case Consumed(spans=spans):
+                for span in spans:
+                    self._consumed_of[member] += span.size
+                    self._read[span.topic, span.partition].put(span.start, span.stop, None)
+            case Committed(offsets=offsets):
+                self.commits[member] += 1
+                for partition, offset in offsets.items():
+                    self._committed[partition] = max(offset, self._committed.get(partition, 0))
+            case Killed() | Left():
+                self._owned[member].clear()
+                self._assigned.discard(member)
+                self.generations.pop(member, None)
+            case _:
+                pass
+
+    # --- Reading
+
+    @property
+    def produced_count(self) -> int:
+        """The number of messages that brokers acknowledged."""
+        with self._lock:
+            return sum(each.size for each in self._written.values())
+
+    @property
+    def consumed_count(self) -> int:
+        """The number of deliveries, over all members; a message that was consumed twice counts twice."""
+        return sum(self._consumed_of.values())
+
+    @property
+    def redelivered_count(self) -> int:
+        """The number of deliveries of messages that had been consumed before."""
+        with self._lock:
+            return self.consumed_count - sum(each.size for each in self._read.values())
+
+    @property
+    def unconsumed_count(self) -> int:
+        """The number of produced messages that no member has consumed yet."""
+        with self._lock:
+            return sum(
+                stop - start
+                for partition, written in self._written.items()
+                for start, stop in written.without(self._read[partition])
+            )
+
+    def consumed_by(self, member: str) -> int:
+        """Return how many messages a member has consumed."""
+        return self._consumed_of[member]
+
+    def owned_by(self, member: str) -> set[Partition]:
+        """Return the partitions that a member owns now, by its own account."""
+        with self._lock:
+            return set(self._owned[member])
+
+    def was_assigned(self, member: str) -> bool:
+        """Return whether the member's on_assign has been called, if with no partitions."""
+        return member in self._assigned
+
+    def owners(self) -> dict[Partition, list[str]]:
+        """Return the owners of each partition now; a group that is settled has one of each."""
+        owners: defaultdict[Partition, list[str]] = defaultdict(list)
+        with self._lock:
+            for member, owned in self._owned.items():
+                for partition in owned:
+                    owners[partition].append(member)
+        return dict(owners)
+
+    def owners_at(self, time: float) -> dict[Partition, list[str]]:
+        """Return the owners of each partition at a time (of `time.monotonic`)."""
+        owners: defaultdict[Partition, list[str]] = defaultdict(list)
+        for window in self.ownership():
+            if window.begin <= time < window.end:
+                owners[window.partition].append(window.member)
+        return dict(owners)
+
+    def ownership(self) -> list[Window]:
+        """Return all ownership so far, by the time at which it began."""
+        with self._lock:
+            histories = {name: list(events) for name, events in self.histories.items()}
+        found = [
+            window for name, events in histories.items() for window in MemberHistory(name, events).windows
+        ]
+        return sorted(found, key=lambda window: window.begin)
+
+    def ends(self) -> dict[Partition, int]:
+        """Return the offset after the last message that was produced, by partition."""
+        with self._lock:
+            return {partition: written.end for partition, written in self._written.items()}
+
+    def committed(self) -> dict[Partition, int]:
+        """Return the highest offset that any member reported as committed, by partition."""
+        with self._lock:
+            return dict(self._committed)
+
+    def is_consumed(self, until: Mapping[Partition, int]) -> bool:
+        """Return whether everything that was produced before these offsets has been consumed."""
+        with self._lock:
+            return not any(
+                start < until.get(partition, 0)
+                for partition, written in self._written.items()
+                for start, _ in written.without(self._read[partition])
+            )
+
+    def errors(self, member: str) -> list[str]:
+        """Return the errors that a member's polls raised or returned."""
+        with self._lock:
+            return [event.error for event in self.histories[member] if isinstance(event, Failed)]
+
+    def check(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> report.Report:
+        """Hold all that was recorded against what a consumer group promises.
+
+        Args:
+            duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+        """
+        with self._lock:
+            histories = {name: list(events) for name, events in self.histories.items()}
+            return report.check(histories, list(self.produced), duplicates_after)

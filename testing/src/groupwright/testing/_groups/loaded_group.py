@@ -1,0 +1,442 @@
+"""A consumer group under load on a real Kafka, whose members can be broken, and which is held to its promises."""
+
+import contextlib
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import confluent_kafka
+from confluent_kafka import ConsumerGroupState, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from groupwright.testing._groups.events import Killed, Partition, now
+from groupwright.testing._groups.ledger import Ledger
+from groupwright.testing._groups.load import Load
+from groupwright.testing._groups.member_history import End
+from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks
+from groupwright.testing._groups.members import PATIENCE_SECONDS, Member, ProcessMember, ThreadMember
+from groupwright.testing._groups.report import Report
+from groupwright.testing._kafka.kafka import Kafka
+from groupwright.testing.errors import LoadedGroupError
+
+_STEP_SECONDS = 0.02
+_ANSWER_SECONDS = 10.0
+_CONFIG = {"auto.offset.reset": "earliest"}
+
+
+class LoadedGroup:
+    """Members of one group that consume topics to which messages are being written, and a ledger of all they do.
+
+    The producer runs from the start of the ``with`` block; members are started in it, as threads or as processes. At
+    its end all members leave, and what does not is killed. Nothing outlives the block, nor, on POSIX systems, this
+    process, whatever ends it.
+
+    Attributes:
+        group_id: The group's id.
+        members: The members that were started and were neither killed nor asked to leave.
+        topics: The number of partitions of each topic; set it when a topic grows.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka | str,
+        topics: Mapping[str, int],
+        consumer: ConsumerFactory | str = confluent_kafka.Consumer,
+        *,
+        group_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        processes: bool = False,
+        batch: int = 1,
+        messages_per_second: float = 100.0,
+        producer: Callable[[dict[str, Any]], Any] = confluent_kafka.Producer,
+        producer_config: Mapping[str, Any] | None = None,
+        directory: Path | None = None,
+        patience: float = PATIENCE_SECONDS,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Describe the group; nothing runs before the ``with`` block.
+
+        Args:
+            kafka: A running Kafka of this package, or any bootstrap address.
+            topics: The topics, which exist, with their numbers of partitions.
+            consumer: Makes the members' consumers: a class such as `confluent_kafka.Consumer` or
+                `groupwright.consumer.Consumer`, or a function of the configuration. Members that are processes
+                import it, so it must be a module's, or a reference ``module:name``.
+            group_id: The group; by default, one of its own.
+            config: The members' configuration beside address, group and name.
+            processes: Whether members are processes, which can be killed and suspended, rather than threads.
+            batch: The most messages of a call: 1 for `poll`, more for `consume`.
+            messages_per_second: The producer's rate, over all partitions; 0 for no producer.
+            producer: Makes the producer of its configuration.
+            producer_config: The producer's configuration beside the address.
+            directory: For histories and logs of processes, which stay there; by default, a temporary one.
+            patience: Seconds that a condition may take, and a member's end.
+            on_wait: Called many times a second while a condition is waited for; what it raises ends the wait.
+        """
+        servers = kafka if isinstance(kafka, str) else kafka.bootstrap_servers
+        self.group_id = group_id or f"loaded-group-{uuid.uuid4().hex[:8]}"
+        self.topics = dict(topics)
+        self.members: list[Member] = []
+        self._everyone: list[Member] = []
+        self._servers = servers
+        self._consumer = consumer
+        self._config = {
+            **_CONFIG, "bootstrap.servers": servers, "group.id": self.group_id, **(config or {})
+        }  # fmt: skip
+        self._processes = processes
+        self._batch = batch
+        self._patience = patience
+        self._on_wait = on_wait
+        self._ledger = Ledger()
+        self._directory = directory
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._admin: AdminClient | None = None
+        self._pause = threading.Event()
+        self._load: Load | None = None
+        if messages_per_second:
+            load_config = {"bootstrap.servers": servers, **(producer_config or {})}
+            self._load = Load(
+                self._partitions, messages_per_second, load_config, self._ledger.record_produced, producer
+            )
+
+    def __enter__(self) -> Self:
+        """Start the producer."""
+        if self._load is not None:
+            self._load.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End everything."""
+        self.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was produced, owned, consumed and committed until now."""
+        self._refresh()
+        return self._ledger
+
+    # --- Members
+
+    def start_member(
+        self,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        consumer: ConsumerFactory | str | None = None,
+        process: bool | None = None,
+        hooks: Hooks | None = None,
+    ) -> Member:
+        """Start a member, and do not wait until it has joined: `wait_until_settled` does.
+
+        Args:
+            name: Its name, unique in this group, but that a thread that has left may come back; by default ``member-1`` and
+                so on.
+            config: Configuration of its own; it wins over the group's.
+            consumer: Makes its consumer, if another than the group's.
+            process: Whether it is a process, if another kind than the group's.
+            hooks: What its application does, if it is a thread.
+
+        Returns:
+            A `ProcessMember` or a `ThreadMember`.
+        """
+        name = name or f"member-{len(self._everyone) + 1}"
+        if any(member.name == name and not _may_come_back(member) for member in self._everyone):
+            raise LoadedGroupError(f"there is, or was, a member {name!r}: give this one another name")
+        settings = {**self._config, "client.id": name, **(config or {})}
+        make = consumer or self._consumer
+        if self._processes if process is None else process:
+            temporary = self._directory is None
+            folder = self._folder()
+            member: Member = ProcessMember(
+                make,
+                settings,
+                list(self.topics),
+                self._ledger,
+                folder,
+                batch=self._batch,
+                patience=self._patience,
+                remove_if_orphaned=folder if temporary else None,
+            )
+        else:
+            if isinstance(make, str):
+                raise LoadedGroupError(
+                    f"{make!r} is for members that are processes: give a class or function"
+                )
+            member = ThreadMember(
+                make,
+                settings,
+                list(self.topics),
+                self._ledger,
+                batch=self._batch,
+                hooks=hooks,
+                patience=self._patience,
+            )
+        self.members.append(member)
+        self._everyone.append(member)
+        return member
+
+    def start_members(self, count: int) -> list[Member]:
+        """Start so many members."""
+        return [self.start_member() for _ in range(count)]
+
+    def leave(self, *members: Member) -> None:
+        """Have members close their consumers, all at once, and wait until they have.
+
+        Raises:
+            LoadedGroupError: One does not in time, or ends with an error.
+        """
+        for member in members:
+            self.members.remove(member)
+            member.request_leave()
+        self._wait(lambda: all(member.has_ended for member in members), self._patience)
+        for member in members:
+            member.leave()
+
+    def kill(self, member: Member) -> None:
+        """Kill a member that is a process (SIGKILL); the coordinator notices when its session ends.
+
+        The coordinator is asked for the group's committed offsets, before another member owns the partitions: from there
+        on, and only from there on, may messages of the killed member be consumed again.
+
+        Raises:
+            LoadedGroupError: The member is a thread.
+        """
+        if not isinstance(member, ProcessMember):
+            raise LoadedGroupError(
+                f"{member.name} is a thread, which cannot be killed: start it with process=True"
+            )
+        self.members.remove(member)
+        member.kill()
+        killed = now()
+        try:
+            offsets = self.committed_offsets()
+        except KafkaException:
+            offsets = self._ledger.committed()  # no coordinator answers, at the moment
+        self._ledger.record(member.name, Killed(killed, offsets))
+
+    def committed_offsets(self) -> dict[Partition, int]:
+        """Return the group's committed offsets, as its coordinator has them.
+
+        Raises:
+            KafkaException: The coordinator does not answer.
+        """
+        # A consumer that joins nothing may ask for any group. The admin client can ask as well, but crashes the process
+        # (librdkafka 2.16) if the coordinator has moved.
+        reader = confluent_kafka.Consumer(
+            {"bootstrap.servers": self._servers, "group.id": self.group_id, "log_level": 0}
+        )
+        try:
+            wanted = [TopicPartition(*partition) for partition in self._partitions()]
+            found = reader.committed(wanted, timeout=_ANSWER_SECONDS)
+        finally:
+            reader.close()
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    # --- Waiting
+
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float | None = None) -> None:
+        """Return once a condition holds.
+
+        Args:
+            condition: The condition; asked 50 times a second.
+            what: What is waited for, for the error's message.
+            timeout: Seconds that it may take; by default, the group's patience.
+
+        Raises:
+            LoadedGroupError: It does not hold in time; or a member ended by itself, or a message could not be produced.
+        """
+        timeout = self._patience if timeout is None else timeout
+        if not self._wait(condition, timeout):
+            raise LoadedGroupError(f"{what}: not within {timeout:g} s")
+
+    def wait_until_settled(self, timeout: float | None = None) -> None:
+        """Return once each partition has one owner, and all active members are of one generation.
+
+        Members that are suspended or paused do not count. Where a consumer reports no generations, the coordinator must be
+        stable, and have assigned what the members own.
+
+        Raises:
+            LoadedGroupError: As `wait_until` does; the message names the partitions without a single owner.
+        """
+        timeout = self._patience if timeout is None else timeout
+        if not self._wait(lambda: not self.unsettled(), timeout):
+            raise LoadedGroupError(f"the group has not settled within {timeout:g} s: {self.unsettled()}")
+
+    def unsettled(self) -> str:
+        """Return what is missing until the group is settled, in words; empty if nothing is."""
+        ledger = self.ledger
+        active = [member for member in self.members if member.is_active]
+        generations = {member.name: ledger.generations.get(member.name) for member in active}
+        if None not in generations.values() and len(set(generations.values())) != 1:
+            return "the members' generations are " + (
+                ", ".join(f"{number} of {name}" for name, number in generations.items())
+                or "none: no member is active"
+            )
+        if missing := [member.name for member in active if not ledger.was_assigned(member.name)]:
+            return f"on_assign has not been called in {', '.join(missing)}"
+        owned = {member.name: member.owned for member in active}
+        owners = {each: [name for name, them in owned.items() if each in them] for each in self._partitions()}
+        wrong = [
+            f"{topic} [{number}] is owned by {' and '.join(names) or 'no member'}"
+            for (topic, number), names in owners.items()
+            if len(names) != 1
+        ]
+        if wrong:
+            return ", ".join(wrong)
+        return "" if None not in generations.values() else self._disagreement(owned)
+
+    def wait_until_consumed(self, timeout: float | None = None) -> None:
+        """Return once everything that has been produced until now is consumed.
+
+        Raises:
+            LoadedGroupError: As `wait_until` does.
+        """
+        ends = self.ledger.ends()
+        self.wait_until(lambda: self.ledger.is_consumed(ends), "every message that was produced", timeout)
+
+    def wait_until_progress(self, timeout: float | None = None) -> None:
+        """Return once messages that are produced from now on are consumed, and committed, in each partition.
+
+        Raises:
+            LoadedGroupError: As `wait_until` does.
+        """
+        before = self.ledger.ends()
+
+        def reached(offsets: Mapping[Partition, int]) -> bool:
+            return all(offsets.get(each, 0) > before.get(each, 0) for each in self._partitions())
+
+        self.wait_until(lambda: reached(self.ledger.ends()), "new messages in each partition", timeout)
+        ends = self.ledger.ends()
+        self.wait_until(lambda: self.ledger.is_consumed(ends), "the new messages to be consumed", timeout)
+        self.wait_until(
+            lambda: all(self.ledger.committed().get(each, 0) >= end for each, end in ends.items()),
+            "the commits of what was consumed",
+            timeout,
+        )
+
+    # --- The end
+
+    def stop_producing(self, timeout: float | None = None) -> None:
+        """Produce no more, and wait until all that was produced is acknowledged.
+
+        Raises:
+            LoadedGroupError: A message could not be produced, or not in time.
+        """
+        load = self._load
+        if load is not None:
+            load.stop()
+            self.wait_until(lambda: load.ended, "the end of the producer", timeout)
+            load.raise_for_error()
+
+    def finish(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> Report:
+        """Stop the producer, have everything consumed and all members leave, and hold the group to its promises.
+
+        Args:
+            duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+
+        Raises:
+            LoadedGroupError: The group does not come to an end in time, or a member raised an error.
+            PromiseBrokenError: A promise was broken.
+        """
+        self.stop_producing()
+        # What has not been consumed in time is lost, and the report says what that is.
+        self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
+        self.leave(*self.members)
+        if errors := {member.name: found for member in self._everyone if (found := self._errors(member))}:
+            raise LoadedGroupError(f"members' polls raised or returned errors: {errors}")
+        report = self.ledger.check(duplicates_after)
+        report.raise_for_violations()
+        return report
+
+    def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Stop the producer and have all members leave, and kill those that do not; ask no more of them.
+
+        Args:
+            hurry: Asked while members leave; once it is true, they are killed.
+        """
+        try:
+            if self._load is not None:
+                self._load.__exit__(None, None, None)
+            for member in self._everyone:
+                member.request_leave()
+            deadline = now() + self._patience
+            while not all(member.has_ended for member in self._everyone) and now() < deadline and not hurry():
+                self._pause.wait(_STEP_SECONDS)
+        finally:
+            for member in self._everyone:
+                if isinstance(member, ProcessMember):
+                    member.kill()
+            self.members.clear()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+                self._temporary = None
+
+    # --- Parts
+
+    def _refresh(self) -> None:
+        for member in self._everyone:
+            if isinstance(member, ProcessMember):
+                member.refresh()
+
+    def _partitions(self) -> Sequence[Partition]:
+        return [(topic, number) for topic, count in self.topics.items() for number in range(count)]
+
+    def _folder(self) -> Path:
+        if self._directory is not None:
+            return self._directory
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="groupwright-group-")
+        return Path(self._temporary.name)
+
+    def _wait(self, condition: Callable[[], bool], timeout: float) -> bool:
+        deadline = now() + timeout
+        while True:
+            self._refresh()
+            holds = condition()
+            self._on_wait()
+            for member in self.members:
+                if member.has_ended and not member.was_asked_to_leave:
+                    raise LoadedGroupError(_end_of(member))
+            if holds or now() >= deadline:
+                return holds
+            if self._load is not None:
+                self._load.raise_for_error()
+            self._pause.wait(_STEP_SECONDS)
+
+    def _errors(self, member: Member) -> list[Any]:
+        return list(member.errors) if isinstance(member, ThreadMember) else self._ledger.errors(member.name)
+
+    def _disagreement(self, owned: Mapping[str, set[Partition]]) -> str:
+        """Return what the coordinator has assigned, if that is not what members own, or it is not stable."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
+        with contextlib.suppress(KafkaException):
+            asked = self._admin.describe_consumer_groups([self.group_id], request_timeout=_ANSWER_SECONDS)
+            found = asked[self.group_id].result(_ANSWER_SECONDS)
+            assigned = {
+                member.client_id: {
+                    (each.topic, each.partition) for each in member.assignment.topic_partitions
+                }
+                for member in found.members
+            }
+            if found.state is ConsumerGroupState.STABLE and assigned == owned:
+                return ""
+            return f"the coordinator is {found.state}, and has assigned {assigned}"
+        return "the coordinator does not answer"
+
+
+def _may_come_back(member: Member) -> bool:
+    return isinstance(member, ThreadMember) and member.has_ended
+
+
+def _end_of(member: Member) -> str:
+    if isinstance(member, ProcessMember):
+        return f"{member.name} ended by itself, with exit status {member.exit_code}; its log ends:\n{member.log_tail()}"
+    failure = member.failure if isinstance(member, ThreadMember) else None
+    return f"{member.name} ended by itself: {failure!r}"

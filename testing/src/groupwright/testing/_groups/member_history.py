@@ -1,0 +1,134 @@
+"""A member's ownership windows, put together from its history. Pure.
+
+A window is the time in which a member owned a partition by its own account: from the moment at which on_assign was
+entered until on_revoke or on_lost was.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from groupwright.testing._groups.events import (
+    Assigned,
+    Committed,
+    Consumed,
+    Event,
+    Faulted,
+    Killed,
+    Left,
+    Partition,
+    Revoked,
+)
+from groupwright.testing._groups.offsets import Span
+
+
+class End(StrEnum):
+    """How a window ended."""
+
+    REVOKED = "revoked"
+    """on_revoke was called, or the member left."""
+    LOST = "lost"
+    """on_lost was called."""
+    KILLED = "killed"
+    """The member's process was killed."""
+    OPEN = "open"
+    """The history ends before the window does."""
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """One member's ownership of one partition.
+
+    Attributes:
+        member: The member's name.
+        partition: The topic and the partition's number.
+        begin: When on_assign was entered.
+        end: When it ended; infinity if it did not.
+        how: How it ended.
+        committed: The last offset that this member is known to have committed in it; 0 for none.
+        consumed: Each call's messages, with its time.
+    """
+
+    member: str
+    partition: Partition
+    begin: float
+    end: float = math.inf
+    how: End = End.OPEN
+    committed: int = 0
+    consumed: list[tuple[float, Span]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """Say who, what and when."""
+        topic, number = self.partition
+        return f"{self.member} owned {topic} [{number}] from {self.begin:.3f} to {self.end:.3f} ({self.how})"
+
+
+class MemberHistory:
+    """What a member owned and consumed, and the faults that it was given.
+
+    Attributes:
+        name: The member's name.
+        windows: Its ownership, in the order of time.
+        strays: Messages, with their time, of partitions that it did not own when the poll was entered, nor after.
+        faults: The times (begin, end) of faults in which others may take over what it has not revoked.
+    """
+
+    def __init__(self, name: str, events: Iterable[Event]) -> None:
+        """Put it together from the member's events."""
+        self.name = name
+        self.windows: list[Window] = []
+        self.strays: list[tuple[float, Span]] = []
+        self.faults: list[tuple[float, float]] = []
+        self._owned: dict[Partition, Window] = {}
+        self._last: dict[Partition, Window] = {}
+        for event in sorted(events, key=lambda event: event.time):
+            self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        match event:
+            case Assigned(partitions=partitions):
+                self._assign(partitions, event.time)
+            case Revoked(partitions=partitions, lost=lost):
+                self._end(partitions, event.time, End.LOST if lost else End.REVOKED)
+            case Consumed(spans=spans, polled=polled):
+                self._consume(spans, polled, event.time)
+            case Committed(offsets=offsets):
+                self._commit(offsets)
+            case Killed(offsets=offsets):
+                self._commit(offsets)
+                self._end(tuple(self._owned), event.time, End.KILLED)
+            case Left():
+                self._end(tuple(self._owned), event.time, End.REVOKED)
+            case Faulted(begins=True):
+                self.faults.append((event.time, math.inf))
+            case Faulted():
+                self.faults[-1] = (self.faults[-1][0], event.time)
+            case _:
+                pass
+
+    def _assign(self, partitions: Iterable[Partition], time: float) -> None:
+        self._end(partitions, time, End.REVOKED)
+        gained = {partition: Window(self.name, partition, time) for partition in partitions}
+        self._owned |= gained
+        self._last |= gained
+        self.windows += gained.values()
+
+    def _end(self, partitions: Iterable[Partition], time: float, how: End) -> None:
+        for partition in partitions:
+            if (window := self._owned.pop(partition, None)) is not None:
+                window.end, window.how = time, how
+
+    def _consume(self, spans: Iterable[Span], polled: float, time: float) -> None:
+        for span in spans:
+            window = self._last.get((span.topic, span.partition))
+            # What a call returns may have been in hand before a callback of the same call.
+            if window is None or window.end < polled:
+                self.strays.append((time, span))
+            else:
+                window.consumed.append((time, span))
+
+    def _commit(self, offsets: Mapping[Partition, int]) -> None:
+        for partition, offset in offsets.items():
+            if (window := self._owned.get(partition)) is not None:
+                window.committed = max(offset, window.committed)

@@ -1,0 +1,240 @@
+"""The loop of polls of one member, and its events; the same in a thread and in a process of its own."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from groupwright.testing._groups import events
+from groupwright.testing._groups.events import Partition, now
+from groupwright.testing._groups.offsets import spans
+
+POLL_SECONDS = 0.1
+_PAUSED_SECONDS = 0.02
+
+Callback = Callable[[list[TopicPartition]], None]
+"""An application's callback; it may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithDetails:
+    """A consumer, and what its factory reports of it.
+
+    Attributes:
+        consumer: The consumer.
+        details: What `Member.details` shows, such as the address where the consumer's metrics are served.
+    """
+
+    consumer: Any
+    details: Mapping[str, str]
+
+
+ConsumerFactory = Callable[[dict[str, Any]], Any]
+"""A consumer's class, or a function that makes one (or a `WithDetails`), given a configuration."""
+
+
+def _ignore(_: list[TopicPartition]) -> None:
+    """Do nothing."""
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What a member's application does, besides recording; all on the thread that polls.
+
+    Attributes:
+        on_assign: Called by on_assign.
+        on_revoke: Called by on_revoke.
+        on_lost: Called by on_lost.
+        on_messages: Called with the consumer and what one call of poll or consume returned, errors left out.
+    """
+
+    on_assign: Callback = _ignore
+    on_revoke: Callback = _ignore
+    on_lost: Callback = _ignore
+    on_messages: Callable[[Any, list[Message]], None] = field(default=lambda _consumer, _messages: None)
+
+
+class MemberLoop:
+    """A consumer, its callbacks, and the loop that polls it. It records each event before the next poll.
+
+    Attributes:
+        name: The member's name, which is its ``client.id``.
+        consumer: The consumer.
+        details: What the factory reported.
+        errors: What polls raised, and the group's errors that they returned.
+        rebalances: What the consumer reported to its listener; empty where it has none.
+        callbacks: Its rebalance callbacks: ``assign``, ``revoke`` or ``lost``, and the partitions, sorted.
+        owned: The partitions that it owns; where it has a listener, those that it gains count when the rebalance has ended.
+        hooks: What the application does.
+    """
+
+    def __init__(
+        self,
+        make: ConsumerFactory,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        record: Callable[..., None],
+        *,
+        batch: int = 1,
+        hooks: Hooks | None = None,
+    ) -> None:
+        """Make the consumer and subscribe; `run` polls.
+
+        Args:
+            make: Makes the consumer of its configuration.
+            config: The configuration; its `on_commit` is called as well.
+            topics: What to subscribe to.
+            record: Called with events.
+            batch: The most messages of a call: 1 for `poll`, more for `consume`.
+            hooks: What the application does.
+        """
+        self.name = str(config["client.id"])
+        self.hooks = hooks or Hooks()
+        self.errors: list[KafkaException] = []
+        self.rebalances: list[Any] = []
+        self.callbacks: list[tuple[str, list[Partition]]] = []
+        self.owned: set[Partition] = set()
+        self._on_commit: Callable[..., None] | None = config.get("on_commit")
+        self._record = record
+        self._batch = batch
+        # Plain flags, since signal handlers set them: an Event's lock may be held by the code that is interrupted.
+        self._leaving = False
+        self._paused = False
+        self._subscriptions: SimpleQueue[Sequence[str]] = SimpleQueue()
+        made = make({**config, "on_commit": self._committed})
+        self.consumer = made.consumer if isinstance(made, WithDetails) else made
+        self.details = dict(made.details) if isinstance(made, WithDetails) else {}
+        self._listens = hasattr(self.consumer, "add_listener")
+        if self._listens:
+            self.consumer.add_listener(self)
+        record(events.Started(now(), self.details))
+        self._subscribe(topics)
+
+    def leave(self) -> None:
+        """Have `run` close the consumer and return; from any thread or signal handler."""
+        self._leaving = True
+
+    def pause_polling(self) -> None:
+        """Poll no more, until `resume_polling`; heartbeats go on."""
+        self._paused = True
+
+    def resume_polling(self) -> None:
+        """Poll again."""
+        self._paused = False
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribe to other topics, before the next poll."""
+        self._subscriptions.put(topics)
+
+    def run(self) -> None:
+        """Poll until told to leave; then close the consumer."""
+        pause = threading.Event()
+        while not self._leaving:
+            if self._paused:
+                pause.wait(_PAUSED_SECONDS)
+                continue
+            if not self._subscriptions.empty():
+                self._subscribe(self._subscriptions.get())
+            self._poll()
+        self.consumer.close()
+        self._record(events.Left(now()))
+
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+        self.consumer.subscribe(list(topics), **callbacks)
+
+    def _poll(self) -> None:
+        polled = now()
+        try:
+            returned = self._messages()
+            messages = [message for message in returned if message.error() is None]
+            if messages:
+                # Before anything else: a commit of them can begin with the next poll.
+                self._record(events.Consumed(now(), polled, spans(map(_place, messages))))
+            for message in returned:
+                self._check(message)
+            self.hooks.on_messages(self.consumer, messages)
+        except KafkaException as error:
+            self._failed(error)
+
+    def _messages(self) -> list[Message]:
+        if self._batch > 1:
+            messages: list[Message] = self.consumer.consume(self._batch, POLL_SECONDS)
+            return messages
+        message = self.consumer.poll(POLL_SECONDS)
+        return [] if message is None else [message]
+
+    def _check(self, message: Message) -> None:
+        """Keep the errors of the group; those of a topic are for tests of topics."""
+        error = message.error()
+        late = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - librdkafka's public code
+        if error is not None and message.topic() is None and error.code() != late:
+            self._failed(KafkaException(error))
+
+    def _failed(self, error: KafkaException) -> None:
+        self.errors.append(error)
+        self._record(events.Failed(now(), str(error)))
+
+    # --- The consumer's callbacks
+
+    def _assigned(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        keys = _keys(partitions)
+        self._record(events.Assigned(now(), keys))
+        self.callbacks.append(("assign", sorted(keys)))
+        if not self._listens:
+            self.owned = self.owned.union(keys)
+        self.hooks.on_assign(partitions)
+
+    def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._end_ownership(partitions, lost=False)
+        self.hooks.on_revoke(partitions)
+
+    def _lost(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._end_ownership(partitions, lost=True)
+        self.hooks.on_lost(partitions)
+
+    def _end_ownership(self, partitions: list[TopicPartition], *, lost: bool) -> None:
+        keys = _keys(partitions)
+        self._record(events.Revoked(now(), keys, lost))
+        self.callbacks.append(("lost" if lost else "revoke", sorted(keys)))
+        self.owned = self.owned.difference(keys)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is None:
+            taken = {(p.topic, p.partition): p.offset for p in partitions if not p.error and p.offset >= 0}
+            self._record(events.Committed(now(), taken))
+        if self._on_commit is not None:
+            self._on_commit(error, partitions)
+
+    def rebalanced(self, rebalance: Any) -> None:
+        """Record the end of a rebalance, as a listener of Groupwright's consumer."""
+        self.rebalances.append(rebalance)
+        owned = tuple(
+            (topic, int(number)) for topic, numbers in rebalance.partitions.items() for number in numbers
+        )
+        outcome = str(rebalance.outcome)
+        self._record(events.Rebalanced(now(), rebalance.generation, rebalance.duration, outcome, owned))
+        self.owned = set(owned)  # last, so that whoever waits for it finds the rest as well
+
+    def partitions_assigned(self, partitions: object, seconds: float) -> None:
+        """Do nothing: on_assign was called."""
+
+    def partitions_revoked(self, partitions: object, seconds: float) -> None:
+        """Do nothing: on_revoke was called."""
+
+    def partitions_lost(self, partitions: object, seconds: float) -> None:
+        """Do nothing: on_lost was called."""
+
+
+def _keys(partitions: list[TopicPartition]) -> tuple[Partition, ...]:
+    return tuple((each.topic, each.partition) for each in partitions)
+
+
+def _place(message: Message) -> tuple[str, int, int]:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    if topic is None or partition is None or offset is None:
+        raise TypeError("a message without an error has a topic, a partition and an offset")
+    return topic, partition, offset

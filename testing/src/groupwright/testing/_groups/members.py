@@ -1,0 +1,362 @@
+"""Members of a group under load: threads of this process, or processes of their own."""
+
+import os
+import signal
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from groupwright.testing._groups.events import (
+    Consumed,
+    Faulted,
+    HistoryReader,
+    Partition,
+    Revoked,
+    Started,
+    now,
+)
+from groupwright.testing._groups.ledger import Ledger
+from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, MemberLoop
+from groupwright.testing._groups.member_process import Specification
+from groupwright.testing._kafka.process import GuardedProcess
+from groupwright.testing.errors import LoadedGroupError
+
+PATIENCE_SECONDS = 60.0
+
+
+class Member(ABC):
+    """A member of a group under load, and the faults that it may be given.
+
+    Attributes:
+        name: Its name, which is its ``client.id``.
+    """
+
+    def __init__(self, name: str, ledger: Ledger, patience: float = PATIENCE_SECONDS) -> None:
+        """Describe it.
+
+        Args:
+            name: Its name.
+            ledger: Where its events go.
+            patience: Seconds that it may take to leave.
+        """
+        self.name = name
+        self._ledger = ledger
+        self._patience = patience
+        self._away = False
+        self._left = False
+
+    # --- State
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs and polls: it neither leaves, has ended, nor is suspended or paused."""
+        return not (self._away or self._left or self.has_ended)
+
+    @property
+    def was_asked_to_leave(self) -> bool:
+        """Whether its end is expected."""
+        return self._left
+
+    @property
+    @abstractmethod
+    def has_ended(self) -> bool:
+        """Whether its thread or process has ended."""
+
+    @property
+    def owned(self) -> set[Partition]:
+        """The partitions that it owns, by its own account."""
+        return self._ledger.owned_by(self.name)
+
+    @property
+    def generation(self) -> int:
+        """The generation of its last completed rebalance; -1 if there was none, or its consumer does not report any."""
+        return self._ledger.generations.get(self.name, -1)
+
+    @property
+    def losses(self) -> int:
+        """How often on_lost was called."""
+        history = list(self._ledger.histories[self.name])
+        return sum(isinstance(event, Revoked) and event.lost for event in history)
+
+    @property
+    def consumed(self) -> list[tuple[str, int, int]]:
+        """The topic, partition and offset of each message that it consumed, in order."""
+        return [
+            (span.topic, span.partition, offset)
+            for event in list(self._ledger.histories[self.name])
+            if isinstance(event, Consumed)
+            for span in event.spans
+            for offset in range(span.start, span.stop)
+        ]
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What the consumer's factory reported (`WithDetails`); empty until the consumer exists."""
+        started = (event for event in list(self._ledger.histories[self.name]) if isinstance(event, Started))
+        return next((event.details for event in started), {})
+
+    # --- Faults
+
+    def pause_polling(self) -> None:
+        """Poll no more, until `resume_polling`: heartbeats go on until `max.poll.interval.ms` has passed."""
+        self._fault("pause polling", begins=True)
+        self._pause_polling()
+
+    def resume_polling(self) -> None:
+        """Poll again."""
+        self._resume_polling()
+        self._fault("pause polling", begins=False)
+
+    @abstractmethod
+    def request_leave(self) -> None:
+        """Have it close its consumer, which leaves the group, and end; do not wait for that."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Have it close its consumer, which leaves the group, and wait until it has ended.
+
+        Raises:
+            LoadedGroupError: It does not end in time, or ends with an error.
+        """
+
+    def _fault(self, fault: str, *, begins: bool) -> None:
+        self._away = begins
+        self._ledger.record(self.name, Faulted(now(), fault, begins))
+
+    @abstractmethod
+    def _pause_polling(self) -> None: ...
+
+    @abstractmethod
+    def _resume_polling(self) -> None: ...
+
+
+class ThreadMember(Member):
+    """A member that a thread of this process polls. It cannot be killed or suspended.
+
+    Attributes:
+        consumer: The consumer.
+        hooks: What its application does; may be changed while it runs.
+        errors: What its polls raised, and the group's errors that they returned.
+        rebalances: What its consumer reported to its listener; empty where it has none.
+        callbacks: Its rebalance callbacks: ``assign``, ``revoke`` or ``lost``, and the partitions, sorted.
+    """
+
+    def __init__(
+        self,
+        make: ConsumerFactory,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        ledger: Ledger | None = None,
+        *,
+        batch: int = 1,
+        hooks: Hooks | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Make the consumer, subscribe, and poll.
+
+        Args:
+            make: Makes the consumer of its configuration.
+            config: The configuration, with a `client.id`.
+            topics: What to subscribe to.
+            ledger: Where its events go; by default, one of its own.
+            batch: The most messages of a call: 1 for `poll`, more for `consume`.
+            hooks: What its application does.
+            patience: Seconds that it may take to leave.
+        """
+        ledger = Ledger() if ledger is None else ledger
+        name = str(config["client.id"])
+        super().__init__(name, ledger, patience)
+        self._failure: BaseException | None = None
+        self._loop = MemberLoop(
+            make, config, topics, lambda *events: ledger.record(name, *events), batch=batch, hooks=hooks
+        )
+        self.consumer = self._loop.consumer
+        self.hooks = self._loop.hooks
+        self.errors = self._loop.errors
+        self.rebalances = self._loop.rebalances
+        self.callbacks = self._loop.callbacks
+        self._thread = threading.Thread(target=self._run, name=f"member {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its thread has ended."""
+        return not self._thread.is_alive()
+
+    @property
+    def owned(self) -> set[Partition]:
+        """The partitions that it owns; those that it gains count when its rebalance has ended, where that is reported."""
+        return self._loop.owned
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended its thread, if that was not `leave`."""
+        return self._failure
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Subscribe to other topics, before the next poll."""
+        self._loop.subscribe(topics)
+
+    def request_leave(self) -> None:
+        """Have it close its consumer, on its own thread; do not wait for that."""
+        self._left = True
+        self._loop.leave()
+
+    def leave(self) -> None:
+        """Have it close its consumer, on its own thread, and wait until it has.
+
+        Raises:
+            LoadedGroupError: It does not close in time, or its thread failed.
+        """
+        self.request_leave()
+        self._thread.join(self._patience)
+        if self._thread.is_alive():
+            raise LoadedGroupError(f"{self.name} did not close within {self._patience:g} s")
+        if self._failure is not None:
+            raise LoadedGroupError(f"{self.name} failed: {self._failure!r}") from self._failure
+
+    def _run(self) -> None:
+        try:
+            self._loop.run()
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the member raises it
+            self._failure = error
+
+    def _pause_polling(self) -> None:
+        self._loop.pause_polling()
+
+    def _resume_polling(self) -> None:
+        self._loop.resume_polling()
+
+
+class ProcessMember(Member):
+    """A member in a process of its own, which ends with this process, whatever ends that. It needs a POSIX system."""
+
+    def __init__(
+        self,
+        make: ConsumerFactory | str,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        ledger: Ledger,
+        directory: Path,
+        *,
+        batch: int = 500,
+        patience: float = PATIENCE_SECONDS,
+        remove_if_orphaned: Path | None = None,
+    ) -> None:
+        """Start the process.
+
+        Args:
+            make: Makes the consumer; the process imports it, so it is a module's, or a reference ``module:name``.
+            config: The configuration, with a `client.id`; values that JSON has.
+            topics: What to subscribe to.
+            ledger: Where its events go, by `refresh`.
+            directory: For its specification, history and log.
+            batch: The most messages of a call: 1 for `poll`, more for `consume`.
+            patience: Seconds that it may take to leave.
+            remove_if_orphaned: A directory to remove if this process dies before.
+
+        Raises:
+            LoadedGroupError: The process could not import the factory, or the configuration does not fit in JSON.
+        """
+        name = str(config["client.id"])
+        super().__init__(name, ledger, patience)
+        history = directory / f"{name}.jsonl"
+        self._log_path = directory / f"{name}.log"
+        specification = Specification(
+            _reference(make), dict(config), list(topics), batch, str(history), sys.path
+        )
+        try:
+            command = specification.write(directory / f"{name}.json")
+        except TypeError as error:
+            raise LoadedGroupError(f"the configuration of {name} does not fit in JSON: {error}") from error
+        self._reader = HistoryReader(history)
+        self._process = GuardedProcess(
+            command, log_path=self._log_path, remove_if_orphaned=remove_if_orphaned
+        )
+        self._process.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        return not self._process.running
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its process's exit code, negative for a signal; None before the end."""
+        return self._process.exit_code
+
+    def log_tail(self, lines: int = 15) -> str:
+        """Return the last lines that it wrote to its standard output and error."""
+        return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    def refresh(self) -> None:
+        """Record what it has written to its history since the last call."""
+        self._ledger.record(self.name, *self._reader.read())
+
+    def request_leave(self) -> None:
+        """Have it close its consumer and end (SIGTERM); do not wait for that."""
+        self._left = True
+        self._signal(signal.SIGTERM)
+
+    def leave(self) -> None:
+        """Have it close its consumer and end (SIGTERM), and wait until it has.
+
+        Raises:
+            LoadedGroupError: It does not end in time, or ends with an error.
+        """
+        self.request_leave()
+        if self._process.wait(self._patience) is None:
+            raise LoadedGroupError(f"{self.name} did not end within {self._patience:g} s")
+        self._process.kill()  # lets go of what has ended
+        self.refresh()
+        # One that had not begun knows no handler of SIGTERM yet.
+        if self.exit_code and (self._ledger.histories[self.name] or self.exit_code != -signal.SIGTERM):
+            raise LoadedGroupError(
+                f"{self.name} left with exit status {self.exit_code}; its log ends:\n{self.log_tail()}"
+            )
+
+    def kill(self) -> None:
+        """Kill the process (SIGKILL), and record what it had written."""
+        self._left = True
+        self._process.kill()
+        self.refresh()
+
+    def suspend(self) -> None:
+        """Suspend the process (SIGSTOP): its connections stay open, and nothing answers on them."""
+        self._fault("suspend", begins=True)
+        self._process.suspend()
+
+    def resume(self) -> None:
+        """Let the suspended process go on (SIGCONT)."""
+        self._process.resume()
+        self._fault("suspend", begins=False)
+
+    def _pause_polling(self) -> None:
+        self._signal(signal.SIGUSR1)
+
+    def _resume_polling(self) -> None:
+        self._signal(signal.SIGUSR2)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.pid is not None and self._process.running:
+            os.kill(self.pid, number)
+
+
+def _reference(make: ConsumerFactory | str) -> str:
+    if isinstance(make, str):
+        return make
+    module, name = getattr(make, "__module__", ""), getattr(make, "__qualname__", "<lambda>")
+    module = "confluent_kafka" if module == "cimpl" else module  # as its extension module calls itself
+    if module in {"", "__main__"} or "<" in name:
+        raise LoadedGroupError(
+            f"a member's process cannot import {make!r}: give it a class or function of a module, or 'module:name'"
+        )
+    return f"{module}:{name}"

@@ -1,0 +1,186 @@
+"""The check of what a group promises: one owner for each partition, nothing lost, nothing twice without a reason. Pure."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from groupwright.testing._groups.events import Event, Partition, Produced
+from groupwright.testing._groups.member_history import End, MemberHistory, Window
+from groupwright.testing._groups.offsets import OffsetMap, Span
+from groupwright.testing.errors import PromiseBrokenError
+
+ANY_END = frozenset(End)
+"""Duplicates are allowed after every change of owner: at-least-once, no more."""
+_GRACE_SECONDS = 2.0
+"""How long a member that wakes after a fault may take to learn what it has lost."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery:
+    """Offsets that were consumed a second time.
+
+    Attributes:
+        span: The offsets.
+        before: The member that had consumed them.
+        again: The member that consumed them now.
+    """
+
+    span: Span
+    before: str
+    again: str
+
+    def __str__(self) -> str:
+        """Say what, and by which members."""
+        return f"{self.span}: by {self.before} and again by {self.again}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was produced, owned and consumed, held against the promises of a consumer group.
+
+    Attributes:
+        produced: Messages that brokers acknowledged to the producer.
+        consumed: Deliveries; a message that was consumed twice counts twice.
+        conflicts: Partitions with two owners at a time, in words.
+        strays: Messages that a member consumed without owning their partition, in words.
+        lost: Produced, and consumed by no member.
+        foreign: Consumed, and not acknowledged to this group's producer. No promise is broken by them.
+        explained: Consumed twice over an allowed change of owner.
+        unexplained: Consumed twice otherwise.
+    """
+
+    produced: int
+    consumed: int
+    conflicts: tuple[str, ...]
+    strays: tuple[str, ...]
+    lost: tuple[Span, ...]
+    foreign: tuple[Span, ...]
+    explained: tuple[Redelivery, ...]
+    unexplained: tuple[Redelivery, ...]
+
+    @property
+    def violations(self) -> list[str]:
+        """Each broken promise, in words."""
+        return [
+            *(f"two owners: {each}" for each in self.conflicts),
+            *(f"not owned: {each}" for each in self.strays),
+            *(f"lost: {each}" for each in self.lost),
+            *(f"consumed twice: {each}" for each in self.unexplained),
+        ]
+
+    def raise_for_violations(self) -> None:
+        """Do nothing if every promise was kept.
+
+        Raises:
+            PromiseBrokenError: One was not.
+        """
+        if broken := self.violations:
+            more = f"\n(and {len(broken) - 20} more)" if len(broken) > 20 else ""  # noqa: PLR2004 - enough to read
+            raise PromiseBrokenError("\n".join(broken[:20]) + more)
+
+
+def examples(things: Sequence[object]) -> str:
+    """Return the first few things in words, in parentheses; nothing for none."""
+    if not things:
+        return ""
+    shown = "; ".join(map(str, things[:_SHOWN]))
+    return f" ({shown}{'; ...' if len(things) > _SHOWN else ''})"
+
+
+def check(
+    histories: Mapping[str, Sequence[Event]],
+    produced: Iterable[Event],
+    duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST}),
+) -> Report:
+    """Hold histories against what a consumer group promises.
+
+    Args:
+        histories: The events of each member, by its name.
+        produced: The events of the producer.
+        duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+    """
+    members = {name: MemberHistory(name, events) for name, events in histories.items()}
+    written = _map(span for event in produced if isinstance(event, Produced) for span in event.spans)
+    windows: defaultdict[Partition, list[Window]] = defaultdict(list)
+    for window in sorted((w for m in members.values() for w in m.windows), key=lambda window: window.begin):
+        windows[window.partition].append(window)
+    deliveries = [
+        (time, span, window) for them in windows.values() for window in them for time, span in window.consumed
+    ]
+    strays = [(member.name, time, span) for member in members.values() for time, span in member.strays]
+    read = _map([*(span for _, span, _ in deliveries), *(span for _, _, span in strays)])
+    explained, unexplained = _redelivered(deliveries, members, duplicates_after)
+    return Report(
+        produced=sum(each.size for each in written.values()),
+        consumed=sum(span.size for _, span, _ in deliveries) + sum(span.size for _, _, span in strays),
+        conflicts=tuple(conflict for them in windows.values() for conflict in _conflicts(them, members)),
+        strays=tuple(f"{name} consumed {span}, at {time:.3f}" for name, time, span in strays),
+        lost=_difference(written, read),
+        foreign=_difference(read, written),
+        explained=tuple(explained),
+        unexplained=tuple(unexplained),
+    )
+
+
+def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) -> Iterator[str]:
+    """Yield each two windows of a partition that overlap without a fault that allows it."""
+    for index, later in enumerate(windows):
+        for earlier in windows[:index]:
+            if earlier.end > later.begin and not _may_overlap(earlier, later, members):
+                yield f"{later}, while {earlier}"
+
+
+def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
+    """Return whether the earlier window's member could not know that the coordinator had given its partition away."""
+    if earlier.how is End.REVOKED:
+        return False
+    return any(
+        begin <= later.begin <= end + _GRACE_SECONDS and earlier.end <= end + _GRACE_SECONDS
+        for begin, end in members[earlier.member].faults
+    )
+
+
+def _redelivered(
+    deliveries: Iterable[tuple[float, Span, Window]],
+    members: Mapping[str, MemberHistory],
+    duplicates_after: Collection[End],
+) -> tuple[list[Redelivery], list[Redelivery]]:
+    explained: list[Redelivery] = []
+    unexplained: list[Redelivery] = []
+    read: defaultdict[Partition, OffsetMap[Window]] = defaultdict(OffsetMap)
+    for _, span, window in sorted(deliveries, key=lambda delivery: delivery[0]):
+        for piece in read[window.partition].put(span.start, span.stop, window):
+            before = piece.holder
+            first, second = sorted((before, window), key=lambda each: each.begin)
+            if first is not second and first.end > second.begin and _may_overlap(first, second, members):
+                middle = piece.start
+            elif before.end <= window.begin and before.how in duplicates_after:
+                # Below its last commit, even a killed member leaves nothing to be read again.
+                middle = min(max(piece.start, before.committed), piece.stop)
+            else:
+                middle = piece.stop
+            for found, start, stop in ((unexplained, piece.start, middle), (explained, middle, piece.stop)):
+                if start < stop:
+                    found.append(
+                        Redelivery(Span(*window.partition, start, stop), before.member, window.member)
+                    )
+    return explained, unexplained
+
+
+def _map(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
+    found: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+    for span in spans:
+        found[span.topic, span.partition].put(span.start, span.stop, None)
+    return dict(found)
+
+
+def _difference(
+    of: Mapping[Partition, OffsetMap[None]], without: Mapping[Partition, OffsetMap[None]]
+) -> tuple[Span, ...]:
+    nothing: OffsetMap[None] = OffsetMap()
+    return tuple(
+        Span(*partition, start, stop)
+        for partition in sorted(of)
+        for start, stop in of[partition].without(without.get(partition, nothing))
+    )

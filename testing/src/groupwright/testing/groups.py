@@ -1,0 +1,70 @@
+"""Consumer groups under load, for chaos tests: members, a producer, faults, and checks of what a group promises.
+
+`LoadedGroup` runs members of any consumer class, as threads or as processes, on a Kafka of this package or any other.
+Its `Ledger` says which member owned and consumed what, and when.
+"""
+
+from groupwright.testing._groups.events import (
+    Assigned,
+    Committed,
+    Consumed,
+    Event,
+    Failed,
+    Faulted,
+    HistoryReader,
+    HistoryWriter,
+    Killed,
+    Left,
+    Partition,
+    Produced,
+    Rebalanced,
+    Revoked,
+    Started,
+    now,
+)
+from groupwright.testing._groups.ledger import Ledger
+from groupwright.testing._groups.load import Load
+from groupwright.testing._groups.loaded_group import LoadedGroup
+from groupwright.testing._groups.member_history import End, Window
+from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, WithDetails
+from groupwright.testing._groups.members import Member, ProcessMember, ThreadMember
+from groupwright.testing._groups.offsets import Span
+from groupwright.testing._groups.report import ANY_END, Redelivery, Report, examples
+from groupwright.testing.errors import LoadedGroupError, PromiseBrokenError
+
+__all__ = [
+    "ANY_END",
+    "Assigned",
+    "Committed",
+    "Consumed",
+    "ConsumerFactory",
+    "End",
+    "Event",
+    "Failed",
+    "Faulted",
+    "HistoryReader",
+    "HistoryWriter",
+    "Hooks",
+    "Killed",
+    "Ledger",
+    "Left",
+    "Load",
+    "LoadedGroup",
+    "LoadedGroupError",
+    "Member",
+    "Partition",
+    "ProcessMember",
+    "Produced",
+    "PromiseBrokenError",
+    "Rebalanced",
+    "Redelivery",
+    "Report",
+    "Revoked",
+    "Span",
+    "Started",
+    "ThreadMember",
+    "Window",
+    "WithDetails",
+    "examples",
+    "now",
+]

@@ -1,0 +1,211 @@
+"""Groups under load on a real broker: members of any consumer, as threads and as processes, broken and held to promises."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from groupwright.consumer import Consumer
+from groupwright.testing import LocalKafka
+from groupwright.testing.groups import (
+    End,
+    LoadedGroup,
+    LoadedGroupError,
+    ProcessMember,
+    PromiseBrokenError,
+    ThreadMember,
+    WithDetails,
+)
+from groupwright.testing.pytest_plugin import NewKafkaTopic
+
+pytestmark = pytest.mark.kafka
+
+CONFIG = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300, "auto.commit.interval.ms": 300}
+
+
+def detailed(config: dict[str, Any]) -> WithDetails:
+    """Make a consumer, and report something of it."""
+    return WithDetails(Consumer(config), {"metrics": "http://nowhere"})
+
+
+class Amnesiac(confluent_kafka.Consumer):
+    """Skips the messages that it gets first."""
+
+    skipped = 0
+
+    def poll(self, timeout: float = -1) -> confluent_kafka.Message | None:
+        message = super().poll(timeout)
+        if message is not None and self.skipped < 5:
+            self.skipped += 1
+            return None
+        return message
+
+
+@pytest.mark.parametrize("make", [Consumer, confluent_kafka.Consumer])
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_members_in_threads_come_and_go_and_keep_every_promise(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, make: Callable[..., Any], strategy: str
+) -> None:
+    topics = {new_kafka_topic(4): 4, new_kafka_topic(3): 3}
+    config = {**CONFIG, "partition.assignment.strategy": strategy}
+    with LoadedGroup(local_kafka, topics, make, config=config, messages_per_second=300) as group:
+        first, second = group.start_members(2)
+        group.wait_until_settled()
+        assert sorted(len(member.owned) for member in (first, second)) == [3, 4]
+        group.start_member("late")
+        group.wait_until_settled()
+        group.wait_until_progress()
+        group.leave(first)
+        group.wait_until_settled()
+
+        report = group.finish()
+
+    assert report.produced > 0
+    assert report.consumed == report.produced
+    assert group.ledger.owners() == {}
+    begun = [window for window in group.ledger.ownership() if window.member == "late"]
+    assert begun
+    assert group.ledger.owners_at(begun[0].begin)[begun[0].partition] == ["late"]
+
+
+@pytest.mark.parametrize("make", [Consumer, confluent_kafka.Consumer])
+def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_comes_twice(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, make: Callable[..., Any]
+) -> None:
+    topic = new_kafka_topic(6)
+    config = {**CONFIG, "auto.commit.interval.ms": 60_000}
+    with LoadedGroup(
+        local_kafka, {topic: 6}, make, config=config, processes=True, batch=100, messages_per_second=300
+    ) as group:
+        killed, suspended, _ = group.start_members(3)
+        assert isinstance(suspended, ProcessMember)
+        group.wait_until_settled()
+        group.wait_until_consumed()
+        group.kill(killed)
+        group.wait_until_settled()
+        suspended.suspend()
+        group.wait_until_settled()
+        assert len(suspended.owned) == 3  # it does not know yet
+        suspended.resume()
+        group.wait_until(lambda: suspended.losses > 0, "the end of what it had lost")
+        group.wait_until_settled()
+
+        report = group.finish()
+
+    assert {each.before for each in report.explained} >= {"member-1"}
+    assert {window.how for window in group.ledger.ownership()} == {End.KILLED, End.LOST, End.REVOKED}
+
+
+def test_a_member_that_polls_no_more_loses_its_partitions(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic(2)
+    config = {**CONFIG, "max.poll.interval.ms": 6000}
+    with LoadedGroup(local_kafka, {topic: 2}, Consumer, config=config) as group:
+        paused, other = group.start_members(2)
+        group.wait_until_settled()
+        paused.pause_polling()
+        group.wait_until_settled()
+        assert other.owned == {(topic, 0), (topic, 1)}
+        paused.resume_polling()
+        group.wait_until_settled()
+        assert paused.losses == 1
+
+        group.finish()
+
+
+def test_a_message_that_no_member_was_given_is_reported(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic(1)
+    with LoadedGroup(local_kafka, {topic: 1}, Amnesiac, config=CONFIG, patience=8) as group:
+        group.start_member()
+        group.wait_until(lambda: group.ledger.consumed_count > 0, "messages")
+
+        with pytest.raises(PromiseBrokenError, match=rf"lost: {topic} \[0\], offsets 0-4"):
+            group.finish()
+
+
+def test_a_process_reports_details_and_its_end_is_noticed(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, tmp_path: Path
+) -> None:
+    topic = new_kafka_topic(1)
+    with LoadedGroup(
+        local_kafka.bootstrap_servers, {topic: 1}, detailed, config=CONFIG, processes=True, directory=tmp_path
+    ) as group:
+        member = group.start_member("m")
+        assert isinstance(member, ProcessMember)
+        group.wait_until_settled()
+        assert member.details == {"metrics": "http://nowhere"}
+        assert member.generation >= 1
+        assert member.pid is not None
+        os.kill(member.pid, signal.SIGKILL)
+
+        with pytest.raises(LoadedGroupError, match="m ended by itself, with exit status -9"):
+            group.wait_until(lambda: False, "the end of the test")
+    assert (tmp_path / "m.jsonl").read_text().startswith('["Started"')
+
+
+def test_members_leave_with_the_block_whatever_ends_it(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, alive: Callable[[int | None], bool]
+) -> None:
+    topic = new_kafka_topic(1)
+    members: list[Any] = []
+
+    def fail_in_the_block() -> None:
+        with LoadedGroup(local_kafka, {topic: 1}, Consumer, config=CONFIG) as group:
+            members.extend([group.start_member("thread"), group.start_member("process", process=True)])
+            group.wait_until_settled()
+            raise RuntimeError("unforeseen")
+
+    with pytest.raises(RuntimeError, match="unforeseen"):
+        fail_in_the_block()
+    thread, process = members
+    assert isinstance(thread, ThreadMember)
+    assert thread.has_ended
+    assert not alive(process.pid)
+
+
+PROGRAM = """
+import sys
+import confluent_kafka
+from groupwright.testing.groups import LoadedGroup
+
+with LoadedGroup(sys.argv[1], {sys.argv[2]: 2}, confluent_kafka.Consumer, processes=True) as group:
+    members = group.start_members(2)
+    group.wait_until_settled()
+    members[0].suspend()
+    print(*(member.pid for member in members), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_program_that_is_killed_takes_its_members_along(
+    local_kafka: LocalKafka,
+    new_kafka_topic: NewKafkaTopic,
+    temporary: Path,
+    alive: Callable[[int | None], bool],
+    eventually: Callable[[Callable[[], bool]], bool],
+) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, local_kafka.bootstrap_servers, new_kafka_topic(2)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert program.stdout is not None
+    members = [int(pid) for pid in program.stdout.readline().split()]
+    assert [alive(pid) for pid in members] == [True, True]
+
+    program.kill()
+    program.communicate()
+
+    assert eventually(lambda: not any(map(alive, members)))
+    assert eventually(lambda: list(temporary.iterdir()) == [])

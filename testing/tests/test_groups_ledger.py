@@ -1,0 +1,336 @@
+"""The ledger and its check: who owned what, what is lost, what came twice, and whether there was a reason."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from groupwright.testing.groups import (
+    ANY_END,
+    Assigned,
+    Committed,
+    Consumed,
+    End,
+    Event,
+    Failed,
+    Faulted,
+    HistoryReader,
+    HistoryWriter,
+    Killed,
+    Ledger,
+    Left,
+    Produced,
+    PromiseBrokenError,
+    Rebalanced,
+    Redelivery,
+    Report,
+    Revoked,
+    Span,
+    Started,
+)
+
+T = "t"
+
+
+class Story:
+    """Events, one a second, in a ledger."""
+
+    def __init__(self, *produced: tuple[int, int, int]) -> None:
+        self.ledger = Ledger()
+        self._clock = itertools.count(1)
+        if produced:
+            self.ledger.record_produced(
+                Produced(next(self._clock), tuple(Span(T, *each) for each in produced))
+            )
+
+    def assign(self, member: str, *partitions: int) -> None:
+        keys = tuple((T, number) for number in partitions)
+        self.ledger.record(member, Assigned(next(self._clock), keys))
+
+    def revoke(self, member: str, *partitions: int, lost: bool = False) -> None:
+        keys = tuple((T, number) for number in partitions)
+        self.ledger.record(member, Revoked(next(self._clock), keys, lost))
+
+    def consume(self, member: str, start: int, stop: int, partition: int = 0) -> None:
+        time = next(self._clock)
+        self.ledger.record(member, Consumed(time, time - 0.5, (Span(T, partition, start, stop),)))
+
+    def commit(self, member: str, offset: int) -> None:
+        self.ledger.record(member, Committed(next(self._clock), {(T, 0): offset}))
+
+    def kill(self, member: str, stored: int | None = None) -> None:
+        self.ledger.record(member, Killed(next(self._clock), {} if stored is None else {(T, 0): stored}))
+
+    def fault(self, member: str, *, begins: bool) -> None:
+        self.ledger.record(member, Faulted(next(self._clock), "suspend", begins))
+
+    def own_and_consume(self, member: str, start: int, stop: int) -> None:
+        self.assign(member, 0)
+        self.consume(member, start, stop)
+
+    def report(self) -> Report:
+        return self.ledger.check()
+
+
+def again(start: int, stop: int, before: str, by: str) -> tuple[Redelivery, ...]:
+    return (Redelivery(Span(T, 0, start, stop), before, by),)
+
+
+def test_what_was_produced_and_consumed_once_is_in_order() -> None:
+    story = Story((0, 0, 100), (1, 0, 50))
+    story.assign("a", 0, 1)
+    story.consume("a", 0, 60)
+    story.consume("a", 0, 50, partition=1)
+    story.revoke("a", 0)
+    story.own_and_consume("b", 60, 100)
+
+    report = story.report()
+
+    report.raise_for_violations()
+    assert (report.produced, report.consumed, story.ledger.unconsumed_count) == (150, 150, 0)
+    assert (report.explained, report.foreign) == ((), ())
+    assert story.ledger.owners() == {(T, 0): ["b"], (T, 1): ["a"]}
+    assert story.ledger.owners_at(3) == {(T, 0): ["a"], (T, 1): ["a"]}
+
+
+def test_what_no_member_consumed_is_lost() -> None:
+    """A gap in the middle of a partition, the end of another, and all of a third."""
+    story = Story((0, 0, 10), (1, 0, 10), (2, 5, 7))
+    story.assign("a", 0, 1, 2)
+    story.consume("a", 0, 4)
+    story.consume("a", 6, 10)
+    story.consume("a", 0, 9, partition=1)
+
+    report = story.report()
+
+    assert report.lost == (Span(T, 0, 4, 6), Span(T, 1, 9, 10), Span(T, 2, 5, 7))
+    assert story.ledger.unconsumed_count == 5
+    assert not story.ledger.is_consumed({(T, 0): 5})
+    assert story.ledger.is_consumed({(T, 0): 4})
+    with pytest.raises(PromiseBrokenError, match=r"lost: t \[0\], offsets 4-5"):
+        report.raise_for_violations()
+
+
+def test_a_loss_is_not_made_up_for_by_a_duplicate() -> None:
+    """Counting alone would not see it: ten produced, ten consumed."""
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 9)
+    story.revoke("a", 0)
+    story.own_and_consume("b", 8, 9)
+
+    report = story.report()
+
+    assert report.consumed == report.produced
+    assert report.lost == (Span(T, 0, 9, 10),)
+    assert report.unexplained == again(8, 9, "a", "b")
+    assert story.ledger.redelivered_count == 1
+
+
+def test_what_was_not_produced_is_foreign_and_no_broken_promise() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 12)
+
+    report = story.report()
+
+    assert report.foreign == (Span(T, 0, 10, 12),)
+    assert report.violations == []
+
+
+def test_a_message_of_a_partition_that_is_not_owned_is_a_stray() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 9)
+    story.revoke("a", 0)
+    story.consume("a", 9, 10)
+
+    assert story.report().violations == ["not owned: a consumed t [0], offset 9, at 5.000"]
+
+
+def test_what_a_killed_member_had_not_committed_may_come_twice() -> None:
+    story = Story((0, 0, 100))
+    story.own_and_consume("b", 0, 60)
+    story.commit("b", 40)
+    story.kill("b", 40)
+    story.own_and_consume("a", 40, 100)
+
+    report = story.report()
+
+    assert report.explained == again(40, 60, "b", "a")
+    assert report.violations == []
+    assert report.consumed == 120
+
+
+def test_below_the_last_commit_there_is_no_excuse() -> None:
+    """The next owner began before the committed offset: a part of it is explained, the rest is not."""
+    story = Story((0, 0, 60))
+    story.own_and_consume("b", 0, 60)
+    story.commit("b", 40)
+    story.kill("b", 40)
+    story.own_and_consume("a", 30, 60)
+
+    report = story.report()
+
+    assert report.unexplained == again(30, 40, "b", "a")
+    assert report.explained == again(40, 60, "b", "a")
+    assert report.violations == ["consumed twice: t [0], offsets 30-39: by b and again by a"]
+
+
+@pytest.mark.parametrize(
+    ("reported", "stored", "committed"),
+    [(40, 50, 50), (40, None, 40), (None, None, 0)],
+    ids=["a commit that was not reported", "a commit that the coordinator forgot", "no commit"],
+)
+def test_the_last_commit_is_what_either_the_member_or_the_coordinator_knows(
+    reported: int | None, stored: int | None, committed: int
+) -> None:
+    story = Story((0, 0, 60))
+    story.own_and_consume("b", 0, 60)
+    if reported is not None:
+        story.commit("b", reported)
+    story.kill("b", stored)
+    story.own_and_consume("a", 0, 60)
+
+    report = story.report()
+
+    assert report.unexplained == (again(0, committed, "b", "a") if committed else ())
+    assert report.explained == again(committed, 60, "b", "a")
+
+
+def test_a_member_that_revoked_is_no_excuse_unless_any_change_is() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 10)
+    story.commit("a", 8)
+    story.revoke("a", 0)
+    story.own_and_consume("b", 8, 10)
+
+    assert story.report().unexplained == again(8, 10, "a", "b")
+    assert story.ledger.check(ANY_END).explained == again(8, 10, "a", "b")
+
+
+def test_two_owners_at_once_are_a_conflict_and_not_excused_by_a_later_death() -> None:
+    """Both consumed it while both lived; the kill comes after, and explains nothing."""
+    story = Story((0, 0, 10))
+    story.own_and_consume("b", 0, 10)
+    story.own_and_consume("a", 0, 10)
+    story.kill("b", 0)
+
+    report = story.report()
+
+    assert report.unexplained == again(0, 10, "b", "a")
+    assert report.conflicts == (
+        "a owned t [0] from 4.000 to inf (open), while b owned t [0] from 2.000 to 6.000 (killed)",
+    )
+
+
+def test_a_death_explains_one_redelivery_and_not_the_next() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("b", 0, 10)
+    story.kill("b")
+    story.own_and_consume("a", 0, 10)
+    story.revoke("a", 0)
+    story.own_and_consume("c", 9, 10)
+
+    report = story.report()
+
+    assert [each.before for each in report.explained] == ["b"]
+    assert report.unexplained == again(9, 10, "a", "c")
+
+
+def test_a_member_that_consumes_the_same_again_is_not_excused() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 10)
+    story.consume("a", 4, 6)
+
+    assert story.report().unexplained == again(4, 6, "a", "a")
+
+
+def test_a_suspended_member_cannot_know_and_what_it_has_in_hand_may_come_twice() -> None:
+    story = Story((0, 0, 20))
+    story.own_and_consume("a", 0, 10)
+    story.fault("a", begins=True)
+    story.own_and_consume("b", 0, 20)
+    story.fault("a", begins=False)
+    story.consume("a", 10, 12)
+    story.revoke("a", 0, lost=True)
+
+    report = story.report()
+
+    assert report.violations == []
+    assert [(each.before, each.again) for each in report.explained] == [("a", "b"), ("b", "a")]
+
+
+def test_a_member_that_keeps_what_it_lost_has_no_excuse() -> None:
+    """It woke long ago, and has heard of nothing."""
+    story = Story((0, 0, 20))
+    story.own_and_consume("a", 0, 10)
+    story.fault("a", begins=True)
+    story.assign("b", 0)
+    story.fault("a", begins=False)
+    for offset in range(10, 14):
+        story.consume("a", offset, offset + 1)
+    story.revoke("a", 0, lost=True)
+
+    assert len(story.report().conflicts) == 1
+
+
+def test_the_state_of_members_is_known_at_any_time() -> None:
+    story = Story()
+    ledger = story.ledger
+    ledger.record("a", Rebalanced(1, 2, 0.5, "completed", ((T, 0),)), Rebalanced(1, 3, 0.5, "failed", ()))
+    ledger.record("a", Failed(1, "no broker"))
+    assert not ledger.was_assigned("a")
+    story.assign("a")
+    story.commit("a", 7)
+    story.commit("a", 5)
+
+    assert ledger.was_assigned("a")
+    assert ledger.generations == {"a": 2}
+    assert (ledger.commits["a"], ledger.committed()) == (2, {(T, 0): 7})
+    assert ledger.errors("a") == ["no broker"]
+
+
+def test_all_events_come_back_from_a_history_and_a_line_that_was_cut_short_waits(tmp_path: Path) -> None:
+    events: list[Event] = [
+        Started(1.5, {"metrics": "here"}),
+        Assigned(2, ((T, 0), ("u", 1))),
+        Rebalanced(3, 1, None, "completed", ((T, 0),)),
+        Consumed(4, 3.5, (Span(T, 0, 1, 2), Span("u", 1, 5, 9))),
+        Committed(5, {(T, 0): 2, ("u", 1): 9}),
+        Failed(5.5, "no broker"),
+        Faulted(6, "suspend", begins=True),
+        Revoked(7, ((T, 0),), lost=True),
+        Killed(8, {(T, 0): 1}),
+        Left(9),
+        Produced(10, (Span(T, 0, 0, 1),)),
+    ]
+    path = tmp_path / "history"
+    reader = HistoryReader(path)
+    assert list(reader.read()) == []
+    writer = HistoryWriter(path)
+    writer.write(*events[:3])
+    assert list(reader.read()) == events[:3]
+    writer.write(*events[3:])
+    writer.close()
+    with path.open("ab") as file:
+        file.write(b'["Left",')
+        file.flush()
+        assert list(reader.read()) == events[3:]
+        assert list(reader.read()) == []
+        file.write(b"11.0]\n")
+
+    assert list(reader.read()) == [Left(11)]
+
+
+def test_the_ends_of_ownership_are_told_apart() -> None:
+    story = Story()
+    story.assign("a", 0, 1, 2, 3)
+    story.revoke("a", 0)
+    story.revoke("a", 1, lost=True)
+    story.kill("a")
+    story.assign("b", 4)
+    story.ledger.record("b", Left(100))
+    story.assign("c", 5)
+
+    assert [window.how for window in story.ledger.ownership()] == [
+        *(End.REVOKED, End.LOST, End.KILLED, End.KILLED),
+        *(End.REVOKED, End.OPEN),
+    ]
