@@ -202,10 +202,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
         if now < guard.fast_path_until and not guard.inside:
             # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50
             # ns a poll.
-            try:
-                return self._waiting.popleft()
-            except IndexError:
-                pass
+            if self._waiting:  # an IndexError costs 500 ns
+                try:
+                    return self._waiting.popleft()
+                except IndexError:  # another thread has dropped the messages meanwhile
+                    pass
             me = get_ident()
             taken: list[Message] = []
             try:
@@ -225,10 +226,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                         del guard.inside["thread"]
                 except KeyError:
                     pass
-            if taken:
-                return taken[0]
-            if 0.0 <= timeout <= _SLICE:
-                return None
+            if taken or 0.0 <= timeout <= _SLICE:
+                return taken[0] if taken else None
         return self._poll(math.inf if timeout < 0 else now + float(timeout))
 
     @exclusive
