@@ -335,9 +335,7 @@ class Membership(Rounds):
             self._timeline_at(now).on_leader_elected(change)
         return self._advance(now)
 
-    def assignment_evaluated(
-        self, attempt: int, leadership: Leadership, now: float
-    ) -> list[act.Action]:
+    def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
         """Record the quality of the assignment that this member made as the leader."""
         if self._is_waiting_for(Step.SYNC, attempt):
             self._timeline_at(now).assignment_evaluated(leadership)
