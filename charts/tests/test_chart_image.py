@@ -41,7 +41,7 @@ def test_arguments_are_groupwrights() -> None:
 def test_a_driver_is_the_pipelines_job() -> None:
     answer = _start("driver", "batch", "bootstrap_serfers=localhost:9092")
     assert answer.returncode == 1, answer.stdout
-    assert "no setting is named 'bootstrap_serfers'" in answer.stderr
+    assert "unknown setting 'bootstrap_serfers'" in answer.stderr
 
 
 def test_an_executor_goes_to_the_driver_that_spark_names() -> None:

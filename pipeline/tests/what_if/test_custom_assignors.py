@@ -53,15 +53,15 @@ def test_it_is_found_by_its_import_path_and_played(past: Any, column: Any) -> No
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("rnage", "no assignor is named 'rnage'; there are: cooperative-sticky, range, roundrobin, sticky"),
-        ("our_rules:", "an import path is package.module:Class"),
+        ("rnage", "no assignor is named 'rnage'; built-in assignors: cooperative-sticky, range, roundrobin"),
+        ("our_rules:", "an import path has the form package.module:Class"),
         ("no_such_rules:Any", "cannot import module 'no_such_rules'"),
         ("broken_rules:Any", "No module named 'nowhere_to_be_found'"),
         ("our_rules:Missing", "module 'our_rules' has no class 'Missing'"),
         ("our_rules:NOT_A_CLASS", "has no class 'NOT_A_CLASS'"),
-        ("our_rules:WantsArguments", "made without arguments, which raises TypeError"),
+        ("our_rules:WantsArguments", "calling it without arguments raises TypeError"),
         ("our_rules:Nameless", "name must be a string that is not empty"),
-        ("builtins:dict", "makes a dict, which is not a groupwright.assignors.Assignor"),
+        ("builtins:dict", "returns a dict, which is not a groupwright.assignors.Assignor"),
     ],
 )
 def test_what_cannot_be_had_is_told(name: Any, says: Any) -> None:
