@@ -17,4 +17,4 @@ def test_the_only_dependency_is_numpy() -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
     )
-    assert result.stdout.splitlines() == ["groupwright numpy", "groupwright.assignors"]
+    assert result.stdout.splitlines() == ["groupwright numpy", "groupwright.assignors groupwright.core"]
