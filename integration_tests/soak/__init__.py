@@ -1,1 +1,1 @@
-"""Ownership under chaos: real consumers as processes, trouble drawn from a seed, and a checker over all they did."""
+"""Chaos test of partition ownership: consumer processes, faults drawn from a seed, a checker of histories."""

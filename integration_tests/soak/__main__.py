@@ -1,4 +1,4 @@
-"""`python -m soak`: run it for so many minutes."""
+"""`python -m soak`: run a soak for a given number of minutes."""
 
 import argparse
 import contextlib
@@ -20,7 +20,7 @@ ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 
 
 def main() -> int:
-    """Run a soak; return the exit status: 1 if a promise was broken, or the groups did not come to rest."""
+    """Run a soak; return exit status 1 if a guarantee was violated or the groups did not settle."""
     options = _options().parse_args()
     console = Console()
     seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
@@ -37,7 +37,7 @@ def main() -> int:
             out.print(f"Histories and logs: {directory}", highlight=False, soft_wrap=True)
         with _progress(console) as watch:
             result = run(plan, directory, watch)
-        # A group that did not come to rest is a failure even where no single rule tells why.
+        # A group that did not settle is a failure even if no rule was violated.
         status = 1 if result.verdict.violations or not result.drained else 0
         run_directory.write_verdict(result, status, directory)
         for out in (kept, console):
@@ -60,7 +60,7 @@ def _progress(console: Console) -> Iterator[Watcher]:
         def watch(progress: Progress) -> None:
             live.update(
                 Text(
-                    f"{progress.phase}, {progress.elapsed:.0f} s: {progress.strikes} strikes, "
+                    f"{progress.phase}, {progress.elapsed:.0f} s: {progress.faults} faults, "
                     f"{progress.rebalances} rebalances, {progress.produced} messages, "
                     f"{progress.consumed} consumed"
                 )

@@ -1,4 +1,4 @@
-"""Holds all histories of a run against what a consumer group promises. Pure; README.md says what is claimed, and why so."""
+"""Checker of a run's histories against the guarantees of a consumer group (see README.md). Pure."""
 
 import math
 from bisect import bisect_right
@@ -11,11 +11,11 @@ from soak.events import (
     Consumed,
     Event,
     Failed,
+    FaultInjected,
     Key,
     Produced,
     Reached,
     Sought,
-    Struck,
     Told,
     Woken,
 )
@@ -30,109 +30,107 @@ Interruption = tuple[str, float]
 
 _OUTAGES = frozenset({"restart broker", "crash broker", "pause broker"})
 _RECOVERY_SECONDS = 3.0
-"""How long after an outage its consequences may still come."""
+"""The longest time after an outage at which its effects may still show."""
 _NEWS_SECONDS = 15.0
-"""How long members may still be told of a topic that was deleted, once it is made anew."""
+"""The longest time for which members may still get errors of a deleted topic after its re-creation."""
 _FORBIDDEN_SECONDS = 8.0
-"""How long a guest may poll, with nothing else wrong, without being told of the forbidden topic."""
+"""The longest time for which a guest may poll without an authorization error, in the absence of faults."""
 _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 _UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that was broken."""
+    """A violated guarantee."""
 
     rule: str
     group: str
     text: str
     key: Key | None = None
-    """The partition that it is about."""
+    """The partition concerned."""
     members: tuple[str, ...] = ()
-    """Whose histories tell of it."""
+    """The members whose histories show the violation."""
     time: float = math.nan
 
 
 @dataclass(slots=True)
 class Records:
-    """All that is known of a run."""
+    """Everything recorded of a run."""
 
     histories: Sequence[Sequence[Event]]
-    """One for each process of a member."""
+    """One history for each member process."""
     produced: Sequence[Event]
     """The producer's history."""
-    strikes: Sequence[Struck]
-    """What was done, in the order of time."""
+    faults: Sequence[FaultInjected]
+    """The injected faults, in order of time."""
     stored: Sequence[StoredRecord]
-    """What the coordinator stored, each group's in its order."""
+    """The records of `__consumer_offsets`, in log order within each group."""
     settled: float | None = None
-    """A time of calm, at which every partition that was produced to must have one owner."""
+    """A time without faults, at which every partition with messages must have exactly one owner."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What came of a run."""
+    """The checker's findings: violations and counts."""
 
     violations: list[Violation] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
     messages: int = 0
-    """Acknowledged to the producer."""
+    """Messages acknowledged to the producer."""
     deliveries: int = 0
-    """Over all groups, duplicates included."""
+    """Messages delivered over all groups, duplicates included."""
     duplicates: int = 0
-    """Deliveries of what the group had been delivered before; each with a good reason, or a violation."""
+    """Repeated deliveries within a group; each has an accepted reason or is a violation."""
     excused: int = 0
-    """Messages that were in hand when a signal's handler interrupted a poll, and did not come again."""
+    """Messages lost because a signal handler's exception interrupted the poll that was to return them."""
     commits: int = 0
     """Commits that were acknowledged to members."""
     refused: int = 0
-    """Commits that were not."""
+    """Commits that were rejected or not answered."""
     losses: int = 0
-    """How often a member lost partitions."""
+    """The number of `on_lost` calls with partitions."""
     overlaps: int = 0
-    """How often a partition had a new owner before its stalled one had heard of it."""
+    """The number of partitions assigned to a new owner before the stalled owner learned of it."""
 
 
 def check(records: Records, timing: Timing) -> Verdict:
-    """Judge a run."""
+    """Check a run against every rule."""
     verdict = Verdict()
-    outages = [(strike.time, strike.until) for strike in records.strikes if strike.what in _OUTAGES]
-    verdict.lives = [it for history in records.histories if (it := life(history, records.strikes))]
+    outages = [(fault.time, fault.until) for fault in records.faults if fault.what in _OUTAGES]
+    verdict.lives = [it for history in records.histories if (it := life(history, records.faults))]
     produced = [event for event in records.produced if isinstance(event, Produced)]
     verdict.messages = len(produced)
     verdict.violations += _failures("producer", "", records.produced)
     verdict.violations += (
-        Violation(
-            "hung", "", f"{strike.whom} did not end when it was asked to", None, (strike.whom,), strike.time
-        )
-        for strike in records.strikes
-        if strike.what == "hang"
+        Violation("hung", "", f"{fault.whom} did not end when signalled", None, (fault.whom,), fault.time)
+        for fault in records.faults
+        if fault.what == "hang"
     )
     verdict.violations += (
-        Violation("kept", "", f"{strike.whom} kept a deleted topic", None, (strike.whom,), strike.time)
-        for strike in records.strikes
-        if strike.what == "keep deleted topic"
+        Violation("kept", "", f"{fault.whom} kept a deleted topic", None, (fault.whom,), fault.time)
+        for fault in records.faults
+        if fault.what == "keep deleted topic"
     )
     for group, lives in by_group(verdict.lives).items():
         stored = [record for record in records.stored if record.group == group]
-        judged = _Group(group, lives, outages, records.strikes, timing, verdict)
+        judged = _Group(group, lives, outages, records.faults, timing, verdict)
         judged.check(produced, stored, records.settled)
     verdict.violations.sort(key=lambda violation: violation.time)
     return verdict
 
 
 class Incarnations:
-    """The topics that were deleted and made anew: which incarnation of a topic there was when."""
+    """Incarnations of the deleted and re-created topics, by time."""
 
-    def __init__(self, strikes: Sequence[Struck]) -> None:
-        """Read the strikes."""
+    def __init__(self, faults: Sequence[FaultInjected]) -> None:
+        """Collect the times of deletion and re-creation."""
         self._made: defaultdict[str, list[float]] = defaultdict(list)
         self._gone: defaultdict[str, list[Interval]] = defaultdict(list)
-        for strike in strikes:
-            if strike.what == "make topic":
-                self._made[strike.whom].append(strike.time)
-            elif strike.what == "delete topic":
-                self._gone[strike.whom].append((strike.time, math.inf))
+        for fault in faults:
+            if fault.what == "make topic":
+                self._made[fault.whom].append(fault.time)
+            elif fault.what == "delete topic":
+                self._gone[fault.whom].append((fault.time, math.inf))
         for topic, made in self._made.items():
             self._gone[topic] = [
                 (begin, min((time for time in made if time > begin), default=math.inf))
@@ -140,37 +138,37 @@ class Incarnations:
             ]
 
     def at(self, topic: str, time: float) -> int:
-        """Return the number of the topic's incarnation at a time, or before it if there was none."""
+        """Return the number of the topic's incarnation at a time, or the last one before it."""
         return bisect_right(self._made[topic], time)
 
     def is_last(self, topic: str, time: float) -> bool:
-        """Return whether what was of the topic then is of its last incarnation."""
+        """Return whether the topic's incarnation at that time is the last one."""
         return self.at(topic, time) == len(self._made[topic])
 
     def is_missing(self, topic: str | None, time: float) -> bool:
-        """Return whether a member may be told then that there is no such topic."""
+        """Return whether a member may get an unknown-topic error at that time."""
         return topic is not None and any(
             begin <= time <= end + _NEWS_SECONDS for begin, end in self._gone[topic]
         )
 
 
 class _Group:
-    """The rules, held against one group."""
+    """The rules, applied to one group."""
 
     def __init__(
         self,
         group: str,
         lives: Sequence[Life],
         outages: Sequence[Interval],
-        strikes: Sequence[Struck],
+        faults: Sequence[FaultInjected],
         timing: Timing,
         verdict: Verdict,
     ) -> None:
         self._name = group
         self._lives = lives
         self._outages = outages
-        self._strikes = strikes
-        self._incarnations = Incarnations(strikes)
+        self._faults = faults
+        self._incarnations = Incarnations(faults)
         self._suspects: dict[Lost, list[Interruption]] = {}
         """The interruptions that may have lost a message."""
         self._blamed: dict[Interruption, Lost] = {}
@@ -234,7 +232,7 @@ class _Group:
                 self._verdict.refused += 1
 
     def _check_errors(self, it: Life) -> None:
-        """Each error that a poll returns has a reason, and a guest is told what it may not read."""
+        """Each error that a poll returns has a reason, and a guest gets its authorization error."""
         forbidden: str | None = None
         for event in it.events:
             if not isinstance(event, Told):
@@ -258,13 +256,11 @@ class _Group:
         troubled = [*self._outages, *it.frozen, *it.silent]
         longest = max(_gaps(begin, end, merged(troubled)))
         if forbidden is None and longest > _FORBIDDEN_SECONDS:
-            self._accuse("not told", "polled, and was not told of the topic that it may not read", end, it)
+            self._accuse("no error", "polled without an authorization error of the forbidden topic", end, it)
 
     def _check_wakeups(self, it: Life) -> None:
-        """Each WakeupError is of a wakeup, and each wakeup leads to one, unless another was on its way."""
-        asked = [
-            strike.time for strike in self._strikes if strike.what == "wakeup" and strike.whom == it.name
-        ]
+        """Each WakeupError follows a wakeup, and each wakeup leads to one, unless one was pending already."""
+        asked = [fault.time for fault in self._faults if fault.what == "wakeup" and fault.whom == it.name]
         woken = [event.time for event in it.events if isinstance(event, Woken)]
         for number, time in enumerate(woken):
             if bisect_right(asked, time) <= number:
@@ -279,7 +275,7 @@ class _Group:
                 self._accuse("not woken", f"wakeup() at {time:.3f} ended no poll", later[0], it)
 
     def _check_losses(self, it: Life) -> None:
-        """Only a member that could not keep its session, or did not poll, may lose anything."""
+        """Only a member whose session expired, or that did not poll, may lose partitions."""
         for loss in it.losses():
             self._verdict.losses += 1
             if not self._explains_loss(it, loss.begun):
@@ -302,7 +298,7 @@ class _Group:
     # --- One partition ------------------------------------------------------------------------------
 
     def _check_owners(self, windows: Sequence[Window]) -> None:
-        """No partition has two owners, but for one that cannot know of its end, and that does nothing any more."""
+        """No partition has two owners, except while a stalled owner cannot know that it was replaced."""
         former: list[Window] = []
         for window in windows:
             former = [earlier for earlier in former if self._ends(earlier) > window.begin]
@@ -311,10 +307,10 @@ class _Group:
             former.append(window)
 
     def _ends(self, window: Window) -> float:
-        """Return until when nobody else may own the partition, or may own it only as an overlap."""
+        """Return the time up to which another owner is a violation or, for a stalled member, an overlap."""
         if window.how is not End.KILLED:
             return window.end
-        # It cannot speak any more; but until its session ends, the coordinator does not know.
+        # The coordinator learns of a killed member only when its session expires.
         heirs = (
             it.started.time
             for it in self._lives
@@ -325,7 +321,7 @@ class _Group:
         return min(self._forgotten(window), *heirs, math.inf)
 
     def _forgotten(self, window: Window) -> float:
-        """Return from when the coordinator may have given the partition of a living or dead member away."""
+        """Return the earliest time at which the coordinator may have reassigned the partition."""
         limits = (
             (window.life.frozen, self._timing.forgotten_after),
             (window.life.silent, self._timing.expelled_after),
@@ -340,7 +336,7 @@ class _Group:
         return min(times, default=math.inf)
 
     def _cut_off(self, window: Window) -> Iterator[float]:
-        """Yield from when its session may have ended by an outage, while its application did not poll to hear of that."""
+        """Yield the times at which an outage may have expired the session of an application not polling."""
         for outage, _ in self._outages:
             ended = outage + self._timing.forgotten_after
             for begin, end in window.life.silent:
@@ -353,15 +349,15 @@ class _Group:
         if later.begin < self._forgotten(earlier):
             self._accuse("two owners", f"{earlier}, and {later}", later.begin, *both, key=later.key)
             return
-        # One that was stopped within on_revoke had been asked in time.
+        # A member that was stopped inside on_revoke had been called in time.
         if earlier.how is End.REVOKED and earlier.asked > later.begin:
-            text = f"{earlier}: it was asked to give up in good order what had another owner: {later}"
+            text = f"{earlier}: on_revoke was called for a partition that had another owner: {later}"
             self._accuse("revoked, not lost", text, earlier.end, *both, key=later.key)
         stale = [message for message in earlier.consumed if message.polled > later.begin]
         if stale:
-            text = f"{earlier.life.name} was given {len(stale)} messages from offset {stale[0].offset} on by polls, of "
-            text += f"which the last began {stale[-1].polled - later.begin:.3f} s after {later.life.name} had become "
-            text += "the owner"
+            text = f"{earlier.life.name} received {len(stale)} messages from offset {stale[0].offset} on; "
+            text += f"the last poll began {stale[-1].polled - later.begin:.3f} s after {later.life.name} "
+            text += "had become the owner"
             self._accuse("stale delivery", text, stale[0].time, *both, key=later.key)
         for commit in earlier.life.commits():
             if commit.error is None and commit.begun is not None and later.begin < commit.begun < earlier.end:
@@ -371,10 +367,10 @@ class _Group:
                     self._accuse("commit by a former owner", text, commit.time, *both, key=later.key)
 
     def _check_deliveries(self, windows: Sequence[Window]) -> None:
-        """Each owner goes on where the last one ended; what comes twice was not committed, or sought, for a good reason."""
+        """Each owner resumes where the last one ended; each duplicate has an accepted reason."""
         key = windows[0].key
         commits = self._commits_of(key, self._incarnations.at(key[0], windows[0].begin))
-        # What another thread's close found in hand was delivered before it.
+        # A poll that another thread's close overtook returns messages fetched before the close.
         moves: list[tuple[float, Consumed | Reached | Sought, Window]] = []
         for window in windows:
             for events in (window.consumed, window.reached, window.sought):
@@ -409,7 +405,7 @@ class _Group:
     def _accuse_gap(self, event: Consumed | Reached, expected: int, window: Window) -> None:
         offset = event.offset
         if isinstance(event, Reached):
-            text = f"was told of the end at offset {offset}, and {expected} was the next"
+            text = f"polled the end of the partition at offset {offset}; the next offset is {expected}"
             self._accuse("wrong end", text, event.time, window.life, key=window.key)
         else:
             rule = "skipped" if offset > expected else "duplicate"
@@ -419,7 +415,7 @@ class _Group:
     def _check_limit(
         self, event: Consumed | Reached | Sought, window: Window, highest: int, what: str
     ) -> None:
-        """No owner begins further than one past what anyone has been given."""
+        """No owner begins beyond the highest delivered offset plus one."""
         if event.offset > highest + 1 and not self._excuses(window, highest + 1, event.offset):
             text = f"{what} offset {event.offset}; nobody had been given {highest + 1}"
             self._accuse("skipped", text, event.time, window.life, key=window.key)
@@ -431,7 +427,7 @@ class _Group:
             self._accuse("behind the commit", text, message.time, window.life, key=window.key)
 
     def _excuses(self, window: Window, expected: int, offset: int) -> bool:
-        """Return whether interruptions explain the messages from `expected` up to `offset`: each loses one at most."""
+        """Return whether interruptions, of one message each, explain the gap from `expected` to `offset`."""
         key, incarnation = window.key, self._incarnations.at(window.key[0], window.begin)
         if offset <= expected:
             return False
@@ -444,7 +440,7 @@ class _Group:
                 for event in owned.life.interruptions()
                 if owned.begin <= event.time
                 and event.polled <= owned.end
-                # It comes after what is before the gap, and before what is behind it.
+                # The interruption lies between the deliveries before and after the gap.
                 and not any(
                     message.polled < event.polled
                     if message.offset >= expected
@@ -460,7 +456,7 @@ class _Group:
         return True
 
     def _blame(self, lost: Lost, tried: set[Interruption]) -> bool:
-        """Find an interruption for a lost message, if need be by finding another one for a message that has this one."""
+        """Match a lost message to an interruption, re-matching other messages where necessary."""
         for interruption in self._suspects[lost]:
             if interruption in tried:
                 continue
@@ -473,7 +469,7 @@ class _Group:
 
     def _check_duplicate(self, message: Consumed, first: Consumed, before: Window, again: Window) -> None:
         if before is again or again.begin < before.begin:
-            return  # told already, as a duplicate within one window or a stale delivery
+            return  # reported already, as a duplicate within one window or a stale delivery
         if before.how in {End.LOST, End.KILLED, End.DIED} or self._commit_failed(message, before):
             return
         if any(sought.offset <= message.offset for sought in again.sought):
@@ -484,7 +480,7 @@ class _Group:
         self._accuse("duplicate", text, message.time, before.life, again.life, key=again.key)
 
     def _commit_failed(self, message: Consumed, window: Window) -> bool:
-        """Return whether the window's owner tried to commit the message, and did not succeed."""
+        """Return whether the window's owner tried to commit the message and failed."""
         again = (other.begin for other in window.life.windows if other.key == window.key)
         until = min((begin for begin in again if begin > window.begin), default=math.inf)
         tries = [
@@ -494,7 +490,7 @@ class _Group:
         ]
         if tries:
             return not any(tries)
-        # An automatic commit that close() makes is not reported any more.
+        # The automatic commit of close() is not reported to on_commit.
         waits = self._timing.session + _RECOVERY_SECONDS
         return any(begin <= window.end <= end + waits for begin, end in self._outages)
 
@@ -510,7 +506,7 @@ class _Group:
     # --- The whole ----------------------------------------------------------------------------------
 
     def _check_completeness(self, produced: Iterable[Produced]) -> None:
-        """Every message that was acknowledged is consumed, with its value; those of a deleted topic need not be."""
+        """Every acknowledged message is consumed with its value, except in deleted topics."""
         values: defaultdict[tuple[Key, int], dict[int, str]] = defaultdict(dict)
         for place, windows in self._by_incarnation().items():
             for window in windows:
@@ -532,15 +528,15 @@ class _Group:
             or (key, incarnation, offset) in self._excused
         ):
             return
-        # After the last one, nothing shows a gap.
+        # No delivery follows the last message, so an interruption may explain it too.
         windows = self._windows[key]
         if windows and offset == highest + 1 and self._excuses(windows[-1], offset, offset + 1):
             return
-        text = f"offset {offset} ({message.value}) was acknowledged, and consumed by nobody"
+        text = f"offset {offset} ({message.value}) was acknowledged and never consumed"
         self._accuse("lost message", text, message.time, key=key)
 
     def _check_stored(self, records: Sequence[StoredRecord]) -> None:
-        """Stored offsets never go back, and only the owner in the stored generation has stored any."""
+        """Stored offsets never go back, and only the owner in the stored generation commits."""
         generation = -1
         owners: dict[Key, str] = {}
         last: dict[Key, int] = {}
@@ -550,7 +546,7 @@ class _Group:
                 last.pop(record.key, None)
                 continue
             if isinstance(record, StoredGeneration):
-                # A partition that a cooperative leader gives to nobody is its former owner's until that has let go.
+                # A partition that a cooperative leader leaves unassigned stays with its owner until revoked.
                 owners |= record.owners
                 generation = record.generation
                 continue
@@ -563,19 +559,19 @@ class _Group:
             highest[record.key] = max(record.offset, highest.get(record.key, -1))
         for it in self._lives:
             for commit in it.commits():
-                # Commits that wait for each other are merged, so that the last of them alone is stored.
+                # Queued commits are merged, so that only the last of them is stored.
                 missing = [
                     (key, offset) for key, offset in commit.offsets.items() if offset > highest.get(key, -1)
                 ]
                 if commit.error is None and missing:
                     key, offset = missing[0]
-                    text = f"{offset} was acknowledged as committed; the highest that is stored is {highest.get(key)}"
+                    text = f"{offset} was acknowledged; the highest stored offset is {highest.get(key)}"
                     self._accuse("commit not stored", text, commit.time, it, key=key)
 
     def _check_author(self, commit: StoredCommit, generation: int, owner: str | None) -> None:
         if commit.metadata and commit.metadata != owner:
-            text = f"{commit.offset} was committed by {commit.metadata}, and the owner in generation {generation} "
-            text += f"is {owner or 'nobody'}"
+            text = f"{commit.metadata} committed {commit.offset}; in generation {generation} "
+            text += f"the partition {f'belongs to {owner}' if owner else 'is unassigned'}"
             self._accuse("commit by another", text, math.nan, key=commit.key)
 
     def _check_settled(self, keys: Iterable[Key], when: float) -> None:
@@ -602,7 +598,7 @@ def _length(interval: Interval) -> float:
 
 
 def _gaps(begin: float, end: float, intervals: Sequence[Interval]) -> Iterator[float]:
-    """Yield the lengths of what lies between the intervals, from `begin` to `end`."""
+    """Yield the lengths of the gaps between the intervals, from `begin` to `end`."""
     for first, last in intervals:
         if last > begin:
             yield min(first, end) - begin
@@ -611,7 +607,7 @@ def _gaps(begin: float, end: float, intervals: Sequence[Interval]) -> Iterator[f
 
 
 def summary(violations: Iterable[Violation]) -> Mapping[str, int]:
-    """Return how often each rule was broken."""
+    """Return the number of violations of each rule."""
     counts: defaultdict[str, int] = defaultdict(int)
     for violation in violations:
         counts[violation.rule] += 1

@@ -1,4 +1,4 @@
-"""Carries a schedule out on a real cluster, lets the group come to rest, and has the checker judge."""
+"""Run a soak: inject the scheduled faults into a real cluster, let the groups settle, check the histories."""
 
 import functools
 import heapq
@@ -20,21 +20,21 @@ from soak import checker, schedule, stored
 from soak.events import Key, now
 from soak.fleet import PRODUCER, Fleet, Worker, wait_until
 from soak.member import Order
-from soak.schedule import Kind, Strike
+from soak.schedule import Fault, Kind
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord
 from soak.timing import BROKER_SETTINGS, Timing
 
 _TOPICS = {"orders": 4, "payments": 3, "returns": 2, "salaries": 2}
 _GROWING = ("orders", "payments")
 _DELETED = "returns"
-"""The topic that is deleted and made anew."""
+"""The topic that is deleted and re-created."""
 _FORBIDDEN = "salaries"
 """The topic that guests may not read."""
 _GUEST = "alice"
 _GONE_SECONDS = 4.0
-"""The least time for which a deleted topic is gone."""
+"""The shortest time between a topic's deletion and its re-creation."""
 _GIVE_UP_SECONDS = 60.0
-"""How long members may go on to own a deleted topic."""
+"""The longest time for which members may own a deleted topic."""
 _RESTART_SECONDS = 30.0
 _ORDERS = {Kind.INTERRUPT: Order.INTERRUPT, Kind.ENFORCE: Order.ENFORCE, Kind.WAKE: Order.WAKE}
 _MOST_PARTITIONS = 12
@@ -47,7 +47,7 @@ _ADMIN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is to be."""
+    """Parameters of a run."""
 
     seed: int
     seconds: float
@@ -60,11 +60,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a run stands."""
+    """Progress of a run."""
 
     phase: str
     elapsed: float
-    strikes: int
+    faults: int
     produced: int
     consumed: int
     rebalances: int
@@ -72,27 +72,27 @@ class Progress:
 
 @dataclass(slots=True)
 class Result:
-    """What a run did, and what came of it."""
+    """Result of a run: counts of faults and rebalances, and the verdict."""
 
     plan: Plan
     verdict: checker.Verdict
-    strikes: Counter[str]
-    """How often each thing was done."""
+    faults: Counter[str]
+    """The number of injections, by fault."""
     rebalances: dict[str, int]
-    """The generations of each group, as its coordinator stored them."""
+    """The number of generations stored for each group."""
     drained: bool
-    """Whether everything was consumed, and owned once, before time ran out."""
+    """Whether all messages were consumed, and each partition had one owner, within `_DRAIN_SECONDS`."""
 
 
 Watcher = Callable[[Progress], None]
 
 
 def run(plan: Plan, directory: Path, watch: Watcher = lambda _: None) -> Result:
-    """Run a soak; nothing of it is left running.
+    """Run a soak; every process has ended when it returns.
 
     Args:
-        plan: What to do.
-        directory: For histories and logs; it exists.
+        plan: Parameters of the run.
+        directory: Existing directory for histories and logs.
         watch: Called a few times a second.
     """
     security = Security({_GUEST: "guest-secret"}, authorize=True)
@@ -136,7 +136,7 @@ class _Run:
         self._last_look = 0.0
 
     def run(self) -> Result:
-        """Trouble, calm, end, judgement."""
+        """Inject faults, let the groups settle, stop all members, check the histories."""
         self._make_trouble()
         drained = self._drain()
         settled = now()
@@ -144,7 +144,7 @@ class _Run:
         self._look("checking", at_once=True)
         return self._judge(stored.read_all(self._kafka.bootstrap_servers), settled, drained=drained)
 
-    # --- Trouble ------------------------------------------------------------------------------------
+    # --- Faults -------------------------------------------------------------------------------------
 
     def _make_trouble(self) -> None:
         plan = self._plan
@@ -152,8 +152,8 @@ class _Run:
         self._produce_deleted()
         for _, group in itertools.product(range(_MEMBERS_AT_FIRST), plan.assignors):
             self._fleet.start(group)
-        for strike in schedule.strikes(plan.seed, plan.seconds, plan.assignors, plan.timing):
-            self._at(self._started + strike.at, functools.partial(self._strike, strike))
+        for fault in schedule.faults(plan.seed, plan.seconds, plan.assignors, plan.timing):
+            self._at(self._started + fault.at, functools.partial(self._inject, fault))
         ends = self._started + plan.seconds
         pause = threading.Event()
         while now() < ends or self._due:
@@ -166,22 +166,22 @@ class _Run:
     def _at(self, time: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._due, (time, next(self._order), action))
 
-    def _strike(self, strike: Strike) -> None:
-        if strike.group:
-            self._strike_group(strike)
-        elif strike.kind is Kind.DELETE:
+    def _inject(self, fault: Fault) -> None:
+        if fault.group:
+            self._inject_group_fault(fault)
+        elif fault.kind is Kind.DELETE:
             self._delete()
-        elif strike.kind is Kind.GROW:
-            self._grow(sorted(self._partitions)[strike.choice % len(self._partitions)])
+        elif fault.kind is Kind.GROW:
+            self._grow(sorted(self._partitions)[fault.choice % len(self._partitions)])
         else:
-            with self._fleet.striking(strike.kind.value):
-                self._strike_broker(strike)
+            with self._fleet.injecting(fault.kind.value):
+                self._inject_broker_fault(fault)
 
-    def _strike_broker(self, strike: Strike) -> None:
-        match strike.kind:
+    def _inject_broker_fault(self, fault: Fault) -> None:
+        match fault.kind:
             case Kind.PAUSE_BROKER:
                 self._kafka.pause()
-                threading.Event().wait(strike.seconds)
+                threading.Event().wait(fault.seconds)
                 self._kafka.resume()
                 self._kafka.wait_until_ready()
             case Kind.CRASH_BROKER:
@@ -190,16 +190,16 @@ class _Run:
             case _:
                 self._kafka.restart()
 
-    def _strike_group(self, strike: Strike) -> None:
-        fleet, alive = self._fleet, self._fleet.alive(strike.group)
-        if strike.kind is Kind.JOIN:
+    def _inject_group_fault(self, fault: Fault) -> None:
+        fleet, alive = self._fleet, self._fleet.alive(fault.group)
+        if fault.kind is Kind.JOIN:
             if len(alive) < _MOST_MEMBERS:
-                fleet.start(strike.group)
-        elif strike.kind is Kind.GUEST:
-            guest = fleet.start(strike.group, guest=True)
-            self._at(now() + strike.seconds, lambda: fleet.leave(guest))
-        elif victims := self._victims(strike.kind, alive):
-            self._strike_member(strike, victims[strike.choice % len(victims)])
+                fleet.start(fault.group)
+        elif fault.kind is Kind.GUEST:
+            guest = fleet.start(fault.group, guest=True)
+            self._at(now() + fault.seconds, lambda: fleet.leave(guest))
+        elif victims := self._victims(fault.kind, alive):
+            self._inject_member_fault(fault, victims[fault.choice % len(victims)])
 
     def _victims(self, kind: Kind, alive: Sequence[Worker]) -> list[Worker]:
         if not alive or (kind in {Kind.LEAVE, Kind.CLOSE} and len(alive) == 1):
@@ -207,21 +207,21 @@ class _Run:
         free = self._fleet.free(alive[0].role.group)
         return [each for each in free if kind is not Kind.RESTART or each.role.instance is not None]
 
-    def _strike_member(self, strike: Strike, victim: Worker) -> None:
+    def _inject_member_fault(self, fault: Fault, victim: Worker) -> None:
         fleet = self._fleet
-        match strike.kind:
+        match fault.kind:
             case Kind.RESTART:
                 fleet.leave(victim)
-                again = now() + strike.seconds
+                again = now() + fault.seconds
                 self._at(again, lambda: self._replace_ended(victim, again + _RESTART_SECONDS))
             case Kind.KILL:
                 fleet.kill(victim)
-                self._at(now() + strike.seconds, lambda: self._replace(victim))
+                self._at(now() + fault.seconds, lambda: self._replace(victim))
             case Kind.STALL:
                 fleet.stop(victim)
-                self._at(now() + strike.seconds, lambda: fleet.go_on(victim))
+                self._at(now() + fault.seconds, lambda: fleet.go_on(victim))
             case _:
-                self._command(strike.kind, victim)
+                self._command(fault.kind, victim)
 
     def _command(self, kind: Kind, victim: Worker) -> None:
         fleet = self._fleet
@@ -235,21 +235,21 @@ class _Run:
             case Kind.INTERRUPT | Kind.ENFORCE | Kind.WAKE:
                 fleet.order(victim, kind.value, _ORDERS[kind])
             case _:
-                raise AssertionError(f"{kind} strikes no member")
+                raise AssertionError(f"{kind} is no fault of a member")
 
     def _replace(self, victim: Worker) -> None:
         if victim.role.instance is not None or len(self._fleet.alive(victim.role.group)) < _MOST_MEMBERS:
             self._fleet.start(victim.role.group, heir_of=victim.role)
 
     def _replace_ended(self, victim: Worker, deadline: float) -> None:
-        """Start the heir of a static member that closes: not before it has, since that would fence it."""
+        """Start a static member's successor once the member has closed; earlier it would fence the member."""
         if not victim.process.running:
             self._fleet.start(victim.role.group, heir_of=victim.role)
         elif now() < deadline:
             self._at(now() + _STEP_SECONDS, lambda: self._replace_ended(victim, deadline))
 
-    # A producer writes for each incarnation of the topic that is deleted. It ends before the topic does, and members must
-    # have given the topic up before it is made anew, so that each history tells of which incarnation it speaks.
+    # Each incarnation of the deleted topic has its own producer, which ends before the deletion. Members must
+    # have revoked the topic before it is re-created. So every event belongs to exactly one incarnation.
 
     def _produce_deleted(self) -> None:
         rate = max(1, self._plan.rate // 5)
@@ -269,16 +269,16 @@ class _Run:
         if self._fleet.produces(self._deleted_producer):
             self._at(now() + _STEP_SECONDS, self._delete_written)
             return
-        with self._fleet.striking("delete topic", _DELETED):
+        with self._fleet.injecting("delete topic", _DELETED):
             futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_ADMIN_SECONDS)
             futures[_DELETED].result(_ADMIN_SECONDS)
-            # A broker that crashes before it has removed the offsets keeps them, for the next topic of this name.
+            # A broker that crashes before removing the offsets keeps them for the next topic of this name.
             wait_until(lambda: not self._has_offsets(), _ADMIN_SECONDS)
         deleted = now()
-        self._at(deleted + _GONE_SECONDS, lambda: self._make_anew(deleted))
+        self._at(deleted + _GONE_SECONDS, lambda: self._recreate(deleted))
 
     def _has_offsets(self) -> bool:
-        """Return whether the coordinator has offsets of the deleted topic."""
+        """Return whether the coordinator still stores offsets of the deleted topic."""
         latest: dict[tuple[str, Key], StoredRecord] = {}
         try:
             for record in stored.read_all(self._kafka.bootstrap_servers):
@@ -288,18 +288,18 @@ class _Run:
             return True  # not known yet
         return any(isinstance(record, StoredCommit) for record in latest.values())
 
-    def _make_anew(self, deleted: float) -> None:
+    def _recreate(self, deleted: float) -> None:
         tally = self._fleet.tally
         tally.read()
         owners = [w.role.name for w in self._fleet.running() if tally.owns(w.role.name, _DELETED)]
         if owners and now() < deleted + _GIVE_UP_SECONDS:
-            self._at(now() + _STEP_SECONDS, lambda: self._make_anew(deleted))
+            self._at(now() + _STEP_SECONDS, lambda: self._recreate(deleted))
             return
         for name in owners:
-            with self._fleet.striking("keep deleted topic", name):
+            with self._fleet.injecting("keep deleted topic", name):
                 pass
         tally.forget(_DELETED)
-        with self._fleet.striking("make topic", _DELETED):
+        with self._fleet.injecting("make topic", _DELETED):
             self._kafka.create_topic(_DELETED, _TOPICS[_DELETED])
         self._incarnation += 1
         self._deleting = False
@@ -310,17 +310,17 @@ class _Run:
             return
         self._partitions[topic] += 1
         wanted = NewPartitions(topic, self._partitions[topic])
-        with self._fleet.striking(Kind.GROW.value, topic):
+        with self._fleet.injecting(Kind.GROW.value, topic):
             futures = self._kafka.admin().create_partitions([wanted], request_timeout=_ADMIN_SECONDS)
             futures[topic].result(_ADMIN_SECONDS)
 
-    # --- Calm ---------------------------------------------------------------------------------------
+    # --- Settling------------------------------------------------------------------------------------
 
     def _drain(self) -> bool:
-        """Let everything be consumed, and each partition find one owner; return whether that came about."""
+        """Wait until all is consumed and each partition has one owner; return whether that happened."""
         self._fleet.stop_producers()
         for group in self._plan.assignors:
-            self._fleet.start(group)  # whose rebalance finds the topics grown
+            self._fleet.start(group)  # its rebalance makes the leader notice grown topics
 
         last_trouble, last_missing = now(), -1
 
@@ -330,13 +330,13 @@ class _Run:
             missing = sum(map(self._fleet.tally.unconsumed, self._plan.assignors))
             if missing != last_missing or not all(map(self._is_settled, self._plan.assignors)):
                 last_trouble, last_missing = now(), missing
-            # A member that has just woken does not know yet what it has lost: calm is what lasts.
+            # A member that was just resumed does not know its losses yet, so the state must last a session.
             return now() - last_trouble > self._plan.timing.session
 
         return wait_until(calm, _DRAIN_SECONDS)
 
     def _is_settled(self, group: str) -> bool:
-        """Return whether everything is consumed, but for what interruptions may have lost, and owned by one member."""
+        """Return whether partitions have one owner each, and all but interrupted messages are consumed."""
         tally = self._fleet.tally
         members = (worker.role.name for worker in self._fleet.alive(group))
         return tally.unconsumed(group) <= tally.interruptions[group] and not tally.unsettled(members)
@@ -352,27 +352,27 @@ class _Run:
             Progress(
                 phase=phase,
                 elapsed=time - self._started,
-                strikes=len(self._fleet.strikes),
+                faults=len(self._fleet.faults),
                 produced=len(tally.produced),
                 consumed=sum(map(len, tally.consumed.values())),
                 rebalances=sum(map(len, tally.rebalances.values())),
             )
         )
 
-    # --- Judgement ----------------------------------------------------------------------------------
+    # --- Checking -----------------------------------------------------------------------------------
 
     def _judge(self, records: Sequence[StoredRecord], settled: float, *, drained: bool) -> Result:
         histories = dict(self._fleet.tally.histories)
         written = [histories.pop(name) for name in list(histories) if name.startswith(PRODUCER)]
         produced = sorted(itertools.chain.from_iterable(written), key=lambda event: event.time)
-        known = checker.Records(list(histories.values()), produced, self._fleet.strikes, records, settled)
+        known = checker.Records(list(histories.values()), produced, self._fleet.faults, records, settled)
         generations = Counter(
             record.group for record in records if isinstance(record, StoredGeneration) and record.owners
         )
         return Result(
             plan=self._plan,
             verdict=checker.check(known, self._plan.timing),
-            strikes=Counter(strike.what for strike in self._fleet.strikes),
+            faults=Counter(fault.what for fault in self._fleet.faults),
             rebalances={group: generations[group] for group in self._plan.assignors},
             drained=drained,
         )

@@ -1,4 +1,4 @@
-"""Events of a soak's processes, one line of a history for each, with the machine's monotonic clock."""
+"""Events that the soak's processes write to their histories, stamped with the machine's monotonic clock."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ __all__ = ["KINDS", "Event", "HistoryWriter", "Key", "now"]
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """A member's process is up, as a member of `group`."""
+    """A member process of `group` started."""
 
     group: str
     name: str
@@ -20,19 +20,19 @@ class Started(Event):
     commits: str
     """How it commits: auto, sync, async, store (`store_offsets`) or message (`commit(message=…)`)."""
     guest: bool = False
-    """Whether it may not read the forbidden topic."""
+    """Whether the member lacks the right to read the forbidden topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned(Event):
-    """Partitions were gained: on_assign was entered."""
+    """Partitions were assigned: on_assign was entered."""
 
     partitions: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Event):
-    """Partitions were given up: on_revoke, or on_lost, is about to return."""
+    """Partitions were revoked or lost: on_revoke or on_lost is about to return."""
 
     begun: float
     partitions: tuple[Key, ...]
@@ -50,7 +50,7 @@ class Rebalanced(Event):
 
 @dataclass(frozen=True, slots=True)
 class Consumed(Event):
-    """A message was returned by the poll that was entered at `polled`."""
+    """The poll entered at `polled` returned a message."""
 
     polled: float
     key: Key
@@ -60,17 +60,17 @@ class Consumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reached(Event):
-    """The end of a partition (`enable.partition.eof`) was returned by the poll that was entered at `polled`."""
+    """The poll entered at `polled` returned the end of a partition (`enable.partition.eof`)."""
 
     polled: float
     key: Key
     offset: int
-    """The next message's."""
+    """The next message's offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sought(Event):
-    """The member has sought another offset."""
+    """The member sought to another offset."""
 
     key: Key
     offset: int
@@ -88,7 +88,7 @@ class Told(Event):
 
 @dataclass(frozen=True, slots=True)
 class Interrupted(Event):
-    """The exception of a signal handler left the poll that was entered at `polled`."""
+    """A signal handler's exception propagated from the poll entered at `polled`."""
 
     polled: float
 
@@ -108,7 +108,7 @@ class Committed(Event):
     """A commit was answered."""
 
     begun: float | None
-    """When it was asked for; None where only the answer is known."""
+    """The time of the call; None if only the result is known (`on_commit`)."""
     offsets: dict[Key, int]
     """The next offset to be read, by partition."""
     error: str | None
@@ -116,21 +116,21 @@ class Committed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Busy(Event):
-    """From `begun` on the member did not poll; written when that begins, and when it ends."""
+    """The member did not poll from `begun` on; written at the begin and at the end of that time."""
 
     begun: float
 
 
 @dataclass(frozen=True, slots=True)
 class Starved(Event):
-    """From `begun` on the whole process did not run: it was stopped, or the machine was overloaded."""
+    """The whole process did not run from `begun` on: it was stopped, or the machine was overloaded."""
 
     begun: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """Poll, commit or close raised something."""
+    """Poll, commit, seek or close raised an exception."""
 
     during: str
     error: str
@@ -138,7 +138,7 @@ class Failed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Event):
-    """The member has closed, and its process ends."""
+    """The member closed, and its process is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +151,16 @@ class Produced(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Struck(Event):
-    """What was done to a member (`stop`, `continue`, `kill`, `leave`, `busy`, `start`, …) or to the cluster or a topic."""
+class FaultInjected(Event):
+    """A fault was injected into a member (`stop`, `continue`, `kill`, `leave`, …), the cluster or a topic."""
 
     what: str
     whom: str
     until: float
-    """When it was done with; `time` for what takes no time."""
+    """The end of the injection; equal to `time` if it is instantaneous."""
 
 
 KINDS: tuple[type[Event], ...] = (
     *(Started, Assigned, GivenUp, Rebalanced, Consumed, Reached, Sought, Told, Interrupted, Woken, Closing),
-    *(Committed, Busy, Starved, Failed, Ended, Produced, Struck),
+    *(Committed, Busy, Starved, Failed, Ended, Produced, FaultInjected),
 )

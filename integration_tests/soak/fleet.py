@@ -1,4 +1,4 @@
-"""The processes of a run: members and the producer. All end with this process, whatever ends it."""
+"""Member and producer processes of a run, and faults of members. All end with this process."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groupwright.testing._kafka.process import GuardedProcess
 from soak import producer, schedule
-from soak.events import HistoryWriter, Struck, now
+from soak.events import FaultInjected, HistoryWriter, now
 from soak.member import Order, Role
 from soak.tally import Tally
 from soak.timing import Timing
@@ -34,17 +34,17 @@ class Worker:
 
     @property
     def guest(self) -> bool:
-        """Whether it may not read the forbidden topic; it is struck by nothing else."""
+        """Whether the member may not read the forbidden topic; no other fault is injected into it."""
         return bool(self.role.secured)
 
     @property
     def free(self) -> bool:
-        """Whether nothing is being done to it."""
+        """Whether the process runs and no fault is in progress."""
         return self.process.running and not self.frozen and not self.leaving and now() > self.busy_until
 
 
 class Fleet:
-    """Starts and strikes members; what is done is written down like a history."""
+    """Starts members, injects faults, and records both in `faults.jsonl`."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Fleet:
         timing: Timing,
         secured: dict[str, str],
     ) -> None:
-        """Start with no processes; histories and logs go to the directory, and guests connect as `secured` says."""
-        self.strikes: list[Struck] = []
+        """Create an empty fleet; `directory` is for histories and logs, `secured` configures guests."""
+        self.faults: list[FaultInjected] = []
         self.workers: list[Worker] = []
         self.tally = Tally()
         self._servers = bootstrap_servers
@@ -67,37 +67,37 @@ class Fleet:
         self._secured = secured
         self._characters: dict[str, Iterator[schedule.Character]] = {}
         self._producers: dict[str, GuardedProcess] = {}
-        self._journal = HistoryWriter(directory / "strikes.jsonl")
+        self._journal = HistoryWriter(directory / "faults.jsonl")
 
-    # --- Who there is -------------------------------------------------------------------------------
+    # --- Members ------------------------------------------------------------------------------------
 
     def alive(self, group: str) -> list[Worker]:
-        """Return the group's members that run and are to stay, in the order in which they came; no guests."""
+        """Return the group's running members that are not leaving, in the order of their start; no guests."""
         return [w for w in self.running() if w.role.group == group and not w.leaving and not w.guest]
 
     def running(self) -> list[Worker]:
-        """Return all members whose process runs."""
+        """Return all members with a running process."""
         return [worker for worker in self.workers if worker.process.running]
 
     def free(self, group: str) -> list[Worker]:
-        """Return those that may be struck."""
+        """Return the group's members into which a fault may be injected."""
         return [w for w in self.alive(group) if w.free and self.tally.up(w.role.name)]
 
-    # --- What is done -------------------------------------------------------------------------------
+    # --- Faults -------------------------------------------------------------------------------------
 
     @contextmanager
-    def striking(self, what: str, whom: str = "") -> Iterator[None]:
-        """Write down what the body does, and how long it took."""
+    def injecting(self, what: str, whom: str = "") -> Iterator[None]:
+        """Record the fault that the body injects, with its duration."""
         begun = now()
         try:
             yield
         finally:
-            strike = Struck(begun, what, whom, now())
-            self.strikes.append(strike)
-            self._journal.write(strike)
+            fault = FaultInjected(begun, what, whom, now())
+            self.faults.append(fault)
+            self._journal.write(fault)
 
     def start(self, group: str, heir_of: Role | None = None, *, guest: bool = False) -> Worker:
-        """Start a new member, of a character of its own or in the place of a static one."""
+        """Start a new member, or the successor of a static one."""
         number = sum(worker.role.group == group for worker in self.workers) + 1
         name = f"{group}-{number}"
         history = self._directory / f"{name}.jsonl"
@@ -122,56 +122,56 @@ class Fleet:
             )
         process = self._process(role.command(), name)
         self.tally.add(name, group, history)
-        with self.striking("start", name):
+        with self.injecting("start", name):
             process.start()
         worker = Worker(role, process)
         self.workers.append(worker)
         return worker
 
     def leave(self, worker: Worker) -> None:
-        """Ask a member to close its consumer; it does so in its own time."""
+        """Signal a member to close its consumer between two polls."""
         worker.leaving = True
         self.order(worker, "leave", Order.LEAVE)
 
     def close_elsewhere(self, worker: Worker) -> None:
-        """Have another thread of a member close its consumer."""
+        """Signal a member to close its consumer from another thread."""
         worker.leaving = True
         self.order(worker, "close", Order.CLOSE)
 
     def order(self, worker: Worker, what: str, order: Order) -> None:
-        """Signal a member what it is to do."""
-        with self.striking(what, worker.role.name):
+        """Send a member the signal of an order."""
+        with self.injecting(what, worker.role.name):
             pid = worker.process.pid
             if pid is not None and worker.process.running:
                 os.kill(pid, order)
 
     def kill(self, worker: Worker) -> None:
-        """Kill a member."""
-        with self.striking("kill", worker.role.name):
+        """Kill a member's process (SIGKILL)."""
+        with self.injecting("kill", worker.role.name):
             worker.process.kill()
 
     def stop(self, worker: Worker) -> None:
-        """Freeze a member."""
+        """Stop a member's process (SIGSTOP)."""
         worker.frozen = True
-        with self.striking("stop", worker.role.name):
+        with self.injecting("stop", worker.role.name):
             worker.process.suspend()
 
     def go_on(self, worker: Worker) -> None:
-        """Let a frozen member go on; it is left alone until it has had time to find out."""
+        """Resume a stopped member (SIGCONT); no fault follows within `Timing.grace`."""
         worker.frozen = False
         worker.busy_until = now() + self._timing.grace
-        with self.striking("continue", worker.role.name):
+        with self.injecting("continue", worker.role.name):
             worker.process.resume()
 
     def distract(self, worker: Worker) -> None:
-        """Have a member not poll for a while."""
+        """Signal a member not to poll for `Timing.silence`."""
         worker.busy_until = now() + self._timing.silence + self._timing.grace
         self.order(worker, "busy", Order.BUSY)
 
     # --- Producers ----------------------------------------------------------------------------------
 
     def start_producer(self, topics: Sequence[str], rate: int, name: str = PRODUCER) -> None:
-        """Start to write so many messages a second; the name begins with `PRODUCER`."""
+        """Start a producer of `rate` messages a second; its name must begin with `PRODUCER`."""
         history = self._directory / f"{name}.jsonl"
         process = self._process(producer.command(self._servers, list(topics), rate, history), name)
         self._producers[name] = process
@@ -179,7 +179,7 @@ class Fleet:
         process.start()
 
     def end_producer(self, name: str) -> None:
-        """Ask a producer to write what it still has, and end."""
+        """Signal a producer to flush and end."""
         process = self._producers[name]
         if process.pid is not None and process.running:
             os.kill(process.pid, signal.SIGTERM)
@@ -189,27 +189,27 @@ class Fleet:
         return self._producers[name].running
 
     def stop_producers(self) -> None:
-        """Have all write what they still have, and end."""
+        """Let all producers flush and end."""
         for process in self._producers.values():
             process.stop(_PRODUCER_SECONDS)
 
     # --- The end ------------------------------------------------------------------------------------
 
     def disband(self) -> None:
-        """Have all members leave; one that does not is written down as hung, and killed."""
+        """Let all members leave; a member that does not is recorded as hung and killed."""
         for worker in self.workers:
             if worker.process.running and not worker.leaving:
                 self.leave(worker)
         deadline = now() + _LEAVE_SECONDS
         for worker in self.workers:
             if worker.process.wait(max(0.0, deadline - now())) is None:
-                with self.striking("hang", worker.role.name):
+                with self.injecting("hang", worker.role.name):
                     worker.process.kill()
-            worker.process.kill()  # lets go of what has ended
+            worker.process.kill()  # releases the ended process
         self.tally.read()
 
     def close(self) -> None:
-        """Kill whatever still runs."""
+        """Kill all remaining processes."""
         for process in [worker.process for worker in self.workers] + list(self._producers.values()):
             process.kill()
         self._journal.close()
@@ -217,7 +217,7 @@ class Fleet:
     # --- Parts --------------------------------------------------------------------------------------
 
     def _process(self, command: Sequence[str], name: str) -> GuardedProcess:
-        # The package is found from wherever the run was started.
+        # Members must find the package whatever the working directory of the run.
         path = os.pathsep.join(filter(None, [str(_HERE.parent), os.environ.get("PYTHONPATH", "")]))
         environment = ["/usr/bin/env", f"PYTHONPATH={path}"]
         return GuardedProcess(
@@ -226,7 +226,7 @@ class Fleet:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Return whether the condition came true within so many seconds."""
+    """Wait for the condition; return whether it became true within so many seconds."""
     pause, deadline = threading.Event(), now() + seconds
     while not condition():
         if now() > deadline:

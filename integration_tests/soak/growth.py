@@ -1,8 +1,7 @@
-"""`python -m soak.growth`: what a thousand rebalances leave behind in a process that goes through them.
+"""`python -m soak.growth`: growth of memory, threads and open files over a thousand rebalances.
 
-Two consumers are in one process and one group. The second subscribes to one topic, then to two, and so on; each
-change is a rebalance of both. Memory, threads and open files are measured once the first rebalances have warmed the
-process up, and at the end.
+One process runs two consumers of one group. The second one alternates between one topic and two, so that each
+change rebalances both. The measurements are taken after a warm-up of some rebalances, and at the end.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""A member of a group: one consumer in a process of its own, which writes its history as it goes.
+"""Member process of a soak: one consumer that writes its history and obeys signals (see `Order`).
 
-Signals say what it is to do: see `Order`. SIGTERM has it leave in good order.
+SIGTERM makes it leave with a clean shutdown.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ _INTERRUPTION_SECONDS = 0.01
 
 
 class Order(IntEnum):
-    """What a signal has a member do."""
+    """Orders to a member, by signal number."""
 
     LEAVE = signal.SIGTERM
     """Close between two polls."""
@@ -46,41 +46,41 @@ class Order(IntEnum):
     CLOSE = signal.SIGRTMIN
     """Close from another thread."""
     INTERRUPT = signal.SIGRTMIN + 1
-    """Have further signals come whose handler raises in poll and consume."""
+    """Start a series of alarms whose handler raises in poll and consume."""
     ENFORCE = signal.SIGRTMIN + 2
     """Enforce a rebalance, from another thread."""
     WAKE = signal.SIGRTMIN + 3
-    """Call wakeup in the signal's handler."""
+    """Call wakeup from the signal handler."""
 
 
 class InterruptedPollError(Exception):
-    """What the handler of a signal raises."""
+    """Raised by the handler of SIGALRM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a member's process is told."""
+    """Parameters of a member process."""
 
     bootstrap_servers: str
     group: str
     topics: list[str]
     name: str
-    """Unique among all processes; its ``client.id``."""
+    """The ``client.id``, unique among all processes."""
     instance: str | None
     assignor: str
     commits: str
     """auto, sync, async, store or message."""
     history: str
-    """The path of its history."""
+    """The path of the history file."""
     eof: bool = False
     seeks: str = "none"
     calls: str = "poll"
     secured: dict[str, str] = field(default_factory=dict)
-    """How a guest connects, who may not read the forbidden topic; empty for all others."""
+    """Connection settings of a guest, who may not read the forbidden topic; empty for other members."""
 
     @property
     def signature(self) -> str:
-        """What the member writes beside the offsets that it commits by hand: who the coordinator knows it as."""
+        """Metadata of the member's manual commits: its ``group.instance.id`` or ``client.id``."""
         return self.instance or self.name
 
     def command(self) -> list[str]:
@@ -104,7 +104,7 @@ class Role:
             "enable.auto.offset.store": self.commits != "store",
             "enable.partition.eof": self.eof,
             "auto.commit.interval.ms": int(timing.commit * 1000),
-            # A commit that waits for a broker that is away must not outlast max.poll.interval.ms.
+            # A commit must time out within max.poll.interval.ms while the broker is away.
             "socket.timeout.ms": int(timing.max_poll * 500),
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.interval.ms": 2000,
@@ -115,14 +115,14 @@ class Role:
 
 
 class Member(RebalanceListener):
-    """The consumer, its callbacks and its history; all on one thread, but for what an `Order` has another one do."""
+    """Consumer, callbacks and history; one thread, apart from the orders that need a second one."""
 
     def __init__(self, role: Role, timing: Timing, history: HistoryWriter) -> None:
-        """Make the consumer; nothing is joined yet."""
+        """Create the consumer, without a subscription."""
         self._role = role
         self._timing = timing
         self._history = history
-        # No Event is set by a signal's handler: one that interrupts its wait would wait for its lock for ever.
+        # Signal handlers set flags, not an Event: one that interrupts Event.wait would deadlock on its lock.
         self._leaving = False
         self._busy = False
         self._closing = False
@@ -132,7 +132,7 @@ class Member(RebalanceListener):
         self._processed: dict[Key, int] = {}
         self._last: dict[Key, Message] = {}
         self._floors: dict[Key, int] = {}
-        """Where each partition would have gone on, had it not been sought back: no commit goes behind that."""
+        """Position of each partition before its seek back: no commit goes below it."""
         self._owned: set[Key] = set()
         self._gained: list[Key] = []
         self._commit_at = now()
@@ -140,7 +140,7 @@ class Member(RebalanceListener):
         self._consumer.add_listener(self)
 
     def run(self) -> None:
-        """Consume until told to leave, then close."""
+        """Consume until ordered to leave, then close."""
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         self._consumer.subscribe(self._role.topics, **callbacks)
         try:
@@ -149,7 +149,7 @@ class Member(RebalanceListener):
         except RuntimeError as error:
             if not self._closing or str(error) != "Consumer closed":
                 raise
-        self._consumer.close()  # waits for another thread's
+        self._consumer.close()  # also waits for a close on another thread
 
     def _take_turn(self) -> None:
         self._receive()
@@ -168,7 +168,7 @@ class Member(RebalanceListener):
     # --- Orders -------------------------------------------------------------------------------------
 
     def obey(self) -> None:
-        """Have signals give orders; two threads more carry out what the main one does not."""
+        """Install the signal handlers, and start a thread for the orders that need one."""
         for order in Order:
             signal.signal(order, self._on_order)
         signal.signal(signal.SIGALRM, self._on_alarm)
@@ -186,7 +186,7 @@ class Member(RebalanceListener):
             case Order.WAKE:
                 self._consumer.wakeup()
             case order:
-                self._orders.put(order)  # may be called again within itself
+                self._orders.put(order)  # SimpleQueue.put is reentrant
 
     def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
         self._interruptions -= 1
@@ -223,7 +223,7 @@ class Member(RebalanceListener):
         except KafkaException as error:
             self._history.write(events.Failed(now(), "poll", repr(error)))
         else:
-            # Before anything else: a commit of them can begin with the next poll.
+            # Written first: the next poll may begin to commit these messages.
             self._history.write(*(_told(message, polled) for message in messages))
             self._process(message for message in messages if message.error() is None)
 
@@ -236,20 +236,20 @@ class Member(RebalanceListener):
     def _process(self, messages: Iterable[Message]) -> None:
         for message in messages:
             key, offset = _place(message)
-            # After a seek back the highest stays what is committed, so that no commit goes back.
+            # After a seek back, commits stay at the highest offset, so that no commit goes back.
             if offset >= max(self._processed.get(key, 0), self._floors.get(key, 0)):
                 self._processed[key] = offset + 1
                 self._last[key] = message
 
     def _seek(self) -> None:
-        """Seek in what was gained: to where it would go on anyway, or back by a few."""
+        """Seek in newly assigned partitions: to the current position, or back by a few messages."""
         gained, self._gained = [key for key in self._gained if key in self._owned], []
         begun = now()
         self._history.write(events.Busy(begun, begun))
         try:
             found = self._consumer.committed([TopicPartition(*key) for key in gained], _COMMITTED_SECONDS)
         except KafkaException:
-            found = []  # no broker, at the moment
+            found = []  # the broker is away
         self._history.write(events.Busy(now(), begun))
         for partition in found:
             key = (partition.topic, partition.partition)
@@ -268,7 +268,7 @@ class Member(RebalanceListener):
     # --- Commits ------------------------------------------------------------------------------------
 
     def _commit(self, offsets: dict[Key, int], *, asynchronous: bool) -> None:
-        """Commit, even what has been committed before: a member that was expelled must be refused."""
+        """Commit, also unchanged offsets: the commit of an expelled member must be rejected."""
         wanted = dict(offsets)
         if not wanted:
             return
@@ -289,7 +289,7 @@ class Member(RebalanceListener):
                 except KafkaException as error:
                     self._history.write(events.Committed(now(), begun, wanted, str(error)))
                 else:
-                    self._note_commit(begun, taken or [])
+                    self._record_commit(begun, taken or [])
 
     def _commit_stored(self, partitions: list[TopicPartition]) -> None:
         begun = now()
@@ -297,12 +297,12 @@ class Member(RebalanceListener):
             self._consumer.store_offsets(offsets=partitions)
             taken = self._consumer.commit(asynchronous=False)
         except KafkaException as error:
-            # What was committed before needs no commit.
+            # _NO_OFFSET: everything stored is committed already.
             if error.args[0].code() != KafkaError._NO_OFFSET:
                 wanted = {(each.topic, each.partition): each.offset for each in partitions}
                 self._history.write(events.Committed(now(), begun, wanted, str(error)))
         else:
-            self._note_commit(begun, taken or [])
+            self._record_commit(begun, taken or [])
 
     def _commit_one(self, partition: TopicPartition, message: Message, *, asynchronous: bool) -> None:
         begun = now()
@@ -312,15 +312,15 @@ class Member(RebalanceListener):
             wanted = {(partition.topic, partition.partition): partition.offset}
             self._history.write(events.Committed(now(), begun, wanted, str(error)))
         else:
-            self._note_commit(begun, taken or [])
+            self._record_commit(begun, taken or [])
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        self._note_commit(None, partitions, error)
+        self._record_commit(None, partitions, error)
 
-    def _note_commit(
+    def _record_commit(
         self, begun: float | None, partitions: list[TopicPartition], error: KafkaError | None = None
     ) -> None:
-        """Write down a commit's answer; each partition may have an error of its own."""
+        """Record a commit's result; each partition may have its own error."""
         answers: dict[str | None, dict[Key, int]] = {}
         for each in partitions:
             met = each.error or error
@@ -353,27 +353,27 @@ class Member(RebalanceListener):
         for key in keys:
             self._floors.pop(key, None)
         if self._role.commits != "auto":
-            # What is lost is committed too: that must be refused.
+            # Lost partitions are committed too: the coordinator must reject that.
             self._commit(processed, asynchronous=False)
         self._history.write(events.GivenUp(now(), begun, keys, lost))
 
     def rebalanced(self, rebalance: Rebalance) -> None:
-        """Note the end of a rebalance."""
+        """Record the end of a rebalance."""
         ended = events.Rebalanced(now(), rebalance.generation, rebalance.reason, str(rebalance.outcome))
         self._history.write(ended)
 
     def partitions_assigned(self, partitions: object, seconds: float) -> None:
-        """Told by on_assign already."""
+        """Do nothing: `on_assign` records the event."""
 
     def partitions_revoked(self, partitions: object, seconds: float) -> None:
-        """Told by on_revoke already."""
+        """Do nothing: `on_revoke` records the event."""
 
     def partitions_lost(self, partitions: object, seconds: float) -> None:
-        """Told by on_lost already."""
+        """Do nothing: `on_lost` records the event."""
 
 
 def watch_for_starvation(history: HistoryWriter) -> None:
-    """Note each time in which this process did not run, for as long as it lives."""
+    """Record each time in which this process did not run; never returns."""
     pause, last = threading.Event(), now()
     while True:
         pause.wait(_PULSE_SECONDS)
@@ -383,7 +383,7 @@ def watch_for_starvation(history: HistoryWriter) -> None:
 
 
 def main(role: Role) -> int:
-    """Be a member until SIGTERM; return the exit status."""
+    """Run the member until SIGTERM; return the exit status."""
     _log_to_stderr()
     history = HistoryWriter(Path(role.history))
     member = Member(role, Timing(), history)
@@ -405,7 +405,7 @@ def main(role: Role) -> int:
 
 
 def _told(message: Message, polled: float) -> events.Event:
-    """Return the event of what a poll returned: a message, the end of a partition, or an error."""
+    """Return the event for a polled message, partition end or error."""
     error = message.error()
     if error is None:
         key, offset = _place(message)
@@ -424,7 +424,7 @@ def _place(message: Message) -> tuple[Key, int]:
 
 
 def _is_inside(frame: FrameType | None, caller: Any) -> bool:
-    """Return whether a frame is of a call that `caller` makes, and not of a callback of this module within that."""
+    """Return whether a frame runs inside a call made by `caller`, and not in a callback of this module."""
     outer = None if frame is None or frame.f_code is caller.__code__ else frame
     while outer is not None and outer.f_code.co_filename != caller.__code__.co_filename:
         outer = outer.f_back

@@ -1,7 +1,7 @@
-"""The life of each member, put together from its history and from what was done to it. Pure.
+"""Timeline of each member process, derived from its history and the injected faults. Pure.
 
-A `Window` is the time in which a member owned a partition, by its own account: from the moment at which on_assign was
-entered until on_revoke or on_lost had done its work.
+A `Window` is the time for which a member owned a partition by its own record: from the entry of on_assign to
+the return of on_revoke or on_lost.
 """
 
 import math
@@ -19,6 +19,7 @@ from soak.events import (
     Ended,
     Event,
     Failed,
+    FaultInjected,
     GivenUp,
     Interrupted,
     Key,
@@ -26,28 +27,27 @@ from soak.events import (
     Sought,
     Started,
     Starved,
-    Struck,
 )
 
 Interval = tuple[float, float]
 
 
 class End(StrEnum):
-    """How a window ended."""
+    """End of a window."""
 
     REVOKED = "revoked"
     LOST = "lost"
     KILLED = "killed"
     DIED = "died"
-    """Its process ended by itself, with an exception."""
+    """The process ended with an exception."""
     OPEN = "open"
-    """Not at all: the history ends before."""
+    """The history ends within the window."""
 
 
 LIFE = "the member's life"
-"""During which a failure ends a member's process."""
+"""Value of `Failed.during` for a failure that ends the member process."""
 _AT_ONCE = 0.01
-"""Seconds within which two things that a member does follow each other with no poll between them."""
+"""Two actions of a member within so many seconds have no poll between them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,13 +60,13 @@ class Window:
     end: float = math.inf
     how: End = End.OPEN
     asked: float = math.inf
-    """When it was asked to give the partition up: on_revoke or on_lost was entered."""
+    """The time at which on_revoke or on_lost was entered."""
     consumed: list[Consumed] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     sought: list[Sought] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Say who, what and when."""
+        """Return member, partition and times."""
         topic, number = self.key
         return (
             f"{self.life.name} owned {topic} [{number}] from {self.begin:.3f} to {self.end:.3f} ({self.how})"
@@ -75,61 +75,61 @@ class Window:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """One process of a member, from its start to its end."""
+    """One member process, from start to end."""
 
     started: Started
     events: list[Event]
     windows: list[Window] = field(default_factory=list)
     strays: list[Consumed | Reached] = field(default_factory=list)
-    """Messages, and ends, of partitions that the member did not own, by its own account."""
+    """Messages and partition ends delivered while the member did not own the partition."""
     repeated: list[Assigned] = field(default_factory=list)
-    """Assignments of something that it owned already."""
+    """Assignments of partitions that the member owned already."""
     frozen: list[Interval] = field(default_factory=list)
-    """When the process did not run, the time after its death included."""
+    """Times at which the process did not run, including the time after SIGKILL."""
     silent: list[Interval] = field(default_factory=list)
-    """When the application did not poll, whatever the reason."""
+    """Times at which the application did not poll, for any reason."""
     killed: float = math.inf
     hung: bool = False
-    """Whether it did not end when it was asked to."""
+    """Whether the process ignored the order to leave."""
 
     @property
     def name(self) -> str:
-        """The name, unique among all lives."""
+        """The member's name, unique in a run."""
         return self.started.name
 
     @property
     def ended(self) -> bool:
-        """Whether it closed its consumer and ended in good order."""
+        """Whether the process ended with a clean shutdown."""
         return any(isinstance(event, Ended) for event in self.events)
 
     def commits(self) -> Iterator[Committed]:
-        """Return its commits, in order."""
+        """Return the commits, in order."""
         return (event for event in self.events if isinstance(event, Committed))
 
     def failures(self) -> Iterator[Failed]:
-        """Return what it says went wrong."""
+        """Return the recorded failures, in order."""
         return (event for event in self.events if isinstance(event, Failed))
 
     def interruptions(self) -> Iterator[Interrupted]:
-        """Return the polls that a signal's handler interrupted, in order."""
+        """Return the polls interrupted by a signal handler, in order."""
         return (event for event in self.events if isinstance(event, Interrupted))
 
     def losses(self) -> Iterator[GivenUp]:
-        """Return each time that it lost partitions."""
+        """Return the losses of partitions, in order."""
         return (e for e in self.events if isinstance(e, GivenUp) and e.lost and e.partitions)
 
 
-def life(history: Iterable[Event], strikes: Iterable[Struck]) -> Life | None:
-    """Return the life that a history tells; None if its process did not get as far as to say who it is."""
-    # Two threads write it, so that lines may be a little out of order.
+def life(history: Iterable[Event], faults: Iterable[FaultInjected]) -> Life | None:
+    """Build a `Life` from a history; return None if the history has no `Started` event."""
+    # Two threads write the history, so its lines may be slightly out of order.
     events = sorted(history, key=lambda event: event.time)
     started = next((event for event in events if isinstance(event, Started)), None)
     if started is None:
         return None
     it = Life(started, events)
-    mine = [strike for strike in strikes if strike.whom == it.name]
-    it.killed = min((strike.until for strike in mine if strike.what == "kill"), default=math.inf)
-    it.hung = any(strike.what == "hang" for strike in mine)
+    mine = [fault for fault in faults if fault.whom == it.name]
+    it.killed = min((fault.until for fault in mine if fault.what == "kill"), default=math.inf)
+    it.hung = any(fault.what == "hang" for fault in mine)
     it.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])
     it.silent = merged([*it.frozen, *_busy_times(events), *_waits_for_commits(events)])
     _follow(it)
@@ -137,7 +137,7 @@ def life(history: Iterable[Event], strikes: Iterable[Struck]) -> Life | None:
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """Return the union of the intervals, in order; those that touch become one."""
+    """Return the union of the intervals, in order; adjacent intervals are joined."""
     union: list[Interval] = []
     for begin, end in sorted(intervals):
         if union and begin <= union[-1][1]:
@@ -148,7 +148,7 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def by_group(lives: Iterable[Life]) -> dict[str, list[Life]]:
-    """Return the lives of each group."""
+    """Return the lives, by group."""
     groups: defaultdict[str, list[Life]] = defaultdict(list)
     for each in lives:
         groups[each.started.group].append(each)
@@ -156,7 +156,7 @@ def by_group(lives: Iterable[Life]) -> dict[str, list[Life]]:
 
 
 def _follow(it: Life) -> None:
-    """Walk through the events, and note what was owned when."""
+    """Replay the events, and record the windows of ownership."""
     owned: dict[Key, Window] = {}
     last: dict[Key, Window] = {}
     closing = False
@@ -188,7 +188,7 @@ def _follow(it: Life) -> None:
 
 def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed: Window | None) -> None:
     if window is None and closed is not None and event.polled <= closed.asked:
-        window = closed  # in hand when another thread closed
+        window = closed  # fetched before another thread closed the consumer
     if window is None:
         it.strays.append(event)
     elif isinstance(event, Consumed):
@@ -207,20 +207,20 @@ def _end(
             window.asked = time if asked is None else asked
 
 
-def _stops(strikes: Sequence[Struck]) -> Iterator[Interval]:
+def _stops(faults: Sequence[FaultInjected]) -> Iterator[Interval]:
     begin: float | None = None
-    for strike in strikes:
-        if strike.what == "stop":
-            begin = strike.time
-        elif strike.what == "continue" and begin is not None:
-            yield begin, strike.until
+    for fault in faults:
+        if fault.what == "stop":
+            begin = fault.time
+        elif fault.what == "continue" and begin is not None:
+            yield begin, fault.until
             begin = None
     if begin is not None:
         yield begin, math.inf
 
 
-def _after_death(strikes: Iterable[Struck]) -> Iterator[Interval]:
-    return ((strike.time, math.inf) for strike in strikes if strike.what == "kill")
+def _after_death(faults: Iterable[FaultInjected]) -> Iterator[Interval]:
+    return ((fault.time, math.inf) for fault in faults if fault.what == "kill")
 
 
 def _starvations(events: Iterable[Event]) -> Iterator[Interval]:
@@ -228,7 +228,7 @@ def _starvations(events: Iterable[Event]) -> Iterator[Interval]:
 
 
 def _waits_for_commits(events: Iterable[Event]) -> Iterator[Interval]:
-    """A commit that is waited for takes as long as a silent broker makes it; what follows at once is no poll."""
+    """Yield the intervals of synchronous commits, within and right after which a member does not poll."""
     for event in events:
         if isinstance(event, Committed) and event.begun is not None:
             yield event.begun, event.time + _AT_ONCE

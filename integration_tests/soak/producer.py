@@ -1,7 +1,7 @@
-"""Writes numbered messages to all partitions, those that are added later too, until SIGTERM.
+"""Producer process of a soak: writes numbered messages to all partitions, including new ones, until SIGTERM.
 
-A producer that could not deliver is replaced, and its messages are written again: librdkafka may lose the only broker for
-good when that restarts. What has been written twice by it is two messages, each of which is followed.
+After a failed delivery it creates a new client and writes the messages again, because librdkafka may not
+reconnect to a single broker that restarts. A message written twice counts as two messages.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from soak import events
 from soak.events import HistoryWriter, now
 
 _DELIVERY_SECONDS = 20.0
-"""Longer than a broker is ever away."""
+"""Longer than any outage of the broker."""
 _FLUSH_SECONDS = 60.0
 _FINISH_SECONDS = 180.0
-"""How long messages are written again at the end: a loaded machine's broker takes a minute to come back."""
+"""Time limit of retries at the end: on a loaded machine the broker takes a minute to restart."""
 
 
 def command(bootstrap_servers: str, topics: list[str], rate: int, history: Path) -> list[str]:
@@ -39,7 +39,7 @@ def command(bootstrap_servers: str, topics: list[str], rate: int, history: Path)
 
 
 def main() -> int:
-    """Produce; return the exit status, which is 1 if a message could not be written."""
+    """Run the producer; return exit status 1 if a message could not be written."""
     parser = argparse.ArgumentParser(prog="python -m soak.producer", description=__doc__)
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--rate", type=int, required=True)
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("topics", nargs="+")
     options = parser.parse_args()
     stopping: list[int] = []
-    # No Event is set here: a handler that interrupts its wait would wait for its lock for ever.
+    # The handler sets no Event: if it interrupts Event.wait, it would deadlock on the lock.
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
     pause = threading.Event()
     history = HistoryWriter(options.history)
@@ -65,10 +65,10 @@ def main() -> int:
 
 
 class Writer:
-    """Writes messages, each until it is acknowledged."""
+    """Writes messages, and retries each until it is acknowledged."""
 
     def __init__(self, bootstrap_servers: str, topics: list[str], history: HistoryWriter) -> None:
-        """Start with a producer that has written nothing."""
+        """Create the client."""
         self._servers = bootstrap_servers
         self._topics = topics
         self._history = history
@@ -76,14 +76,14 @@ class Writer:
         self._producer = self._new_producer()
 
     def write(self, value: str) -> None:
-        """Write a message, and again those that were not delivered."""
+        """Write a message, and retry the undelivered ones."""
         self._produce(value)
         self._producer.poll(0)
         if self._undelivered:
             self._write_again()
 
     def finish(self) -> list[str]:
-        """Wait for all messages; return those that were not delivered, however often they were written."""
+        """Wait for all messages; return those not delivered after all retries."""
         deadline = now() + _FINISH_SECONDS
         self._producer.flush(_FLUSH_SECONDS)
         while (self._undelivered or len(self._producer)) and now() < deadline:

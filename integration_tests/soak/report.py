@@ -1,4 +1,4 @@
-"""What a run did and found, for people."""
+"""Report of a run on the terminal."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _MOST_EVENTS = 40
 
 
 def show(result: Result, console: Console) -> None:
-    """Print what was done, and each broken promise with the histories that tell of it."""
+    """Print the counts of a run, and each violation with the relevant parts of the histories."""
     console.print(_table(result))
     violations = result.verdict.violations
     if not result.drained:
@@ -41,7 +41,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def describe(violation: Violation) -> str:
-    """Return a violation in a line."""
+    """Return a violation as one line."""
     place = f" {violation.key[0]} [{violation.key[1]}]" if violation.key else ""
     time = "" if math.isnan(violation.time) else f" at {violation.time:.3f}"
     who = f" {', '.join(violation.members)}" if violation.members else ""
@@ -49,26 +49,28 @@ def describe(violation: Violation) -> str:
 
 
 def _table(result: Result) -> Table:
-    verdict, done = result.verdict, result.strikes
+    verdict, done = result.verdict, result.faults
     table = Table(title=f"Seed {result.plan.seed}, {result.plan.seconds / 60:g} min", show_header=False)
     rows: dict[str, object] = {
         "groups (rebalances)": ", ".join(f"{name} ({count})" for name, count in result.rebalances.items()),
         "members started": done["start"],
-        "left in good order": done["leave"],
+        "left": done["leave"],
         "killed": done["kill"],
         "stalled": done["stop"],
         "busy": done["busy"],
-        "broker restarts": f"{done['restart broker']} in good order, {done['crash broker']} crashes, {done['pause broker']} silences",
+        "broker restarts": done["restart broker"],
+        "broker crashes": done["crash broker"],
+        "broker pauses": done["pause broker"],
         "closed by another thread": done["close"],
-        "told": ", ".join(f"{done[it]} {it}" for it in ("interrupt", "wakeup", "enforce rebalance")),
+        "signalled": ", ".join(f"{done[it]} {it}" for it in ("interrupt", "wakeup", "enforce rebalance")),
         "topics grown": done["grow"],
-        "topics deleted and made anew": done["make topic"],
+        "topics deleted and re-created": done["make topic"],
         "messages": verdict.messages,
         "deliveries": verdict.deliveries,
         "duplicates": verdict.duplicates,
-        "lost in hand when interrupted": verdict.excused,
-        "commits": f"{verdict.commits} taken, {verdict.refused} refused or unanswered",
-        "losses told": verdict.losses,
+        "lost by interrupted polls": verdict.excused,
+        "commits": f"{verdict.commits} accepted, {verdict.refused} rejected or unanswered",
+        "losses reported": verdict.losses,
         "taken over while stalled": verdict.overlaps,
         "drained": "yes" if result.drained else "NO",
         "violations": len(verdict.violations),
@@ -86,7 +88,7 @@ def _show_history(it: Life, violation: Violation, console: Console) -> None:
 
 
 def _around(it: Life, violation: Violation) -> Iterator[Event]:
-    """Return what the member did about the time, runs of messages cut down to their ends."""
+    """Return the member's events around the time; of a run of messages only the first and the last."""
     time = it.events[-1].time if math.isnan(violation.time) else violation.time
     near = [event for event in it.events if abs(event.time - time) < _AROUND_SECONDS]
     near = [e for e in near if not isinstance(e, Consumed) or violation.key in {None, e.key}]

@@ -1,4 +1,4 @@
-"""The directory of a run: its plan, histories, logs, output and verdict, of which the newest runs are kept."""
+"""Directory of a run: plan, histories, logs, output and verdict; only the newest runs are kept."""
 
 import dataclasses
 import json
@@ -15,13 +15,13 @@ from soak.checker import summary
 from soak.conductor import Plan, Result
 
 RUNS = Path(__file__).parents[2] / "build" / "soak"
-"""Where runs are kept unless `--directory` names another place."""
+"""Parent directory of all runs, unless `--directory` is given."""
 KEPT_RUNS = 20
 OUTPUT = "output.txt"
 
 
 def create(seed: int, runs: Path = RUNS) -> Path:
-    """Create and return the directory of a new run, and remove the oldest ones."""
+    """Create the directory of a new run, and remove the oldest runs; return the directory."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     directory = runs / f"{stamp}-seed-{seed}"
     number = 1
@@ -35,14 +35,14 @@ def create(seed: int, runs: Path = RUNS) -> Path:
 
 
 def outdated(names: list[str], kept: int = KEPT_RUNS) -> list[str]:
-    """Return the names of runs, oldest first, that are to be removed; what is not named like a run stays."""
+    """Return the names of the runs to remove, oldest first; other names are ignored."""
     runs = sorted(name for name in names if "-seed-" in name)
     return runs[: max(0, len(runs) - kept)]
 
 
 @contextmanager
 def recorded(plan: Plan, directory: Path) -> Iterator[IO[str]]:
-    """Write the plan down, yield the file of what is printed, and add the traceback if the body raises."""
+    """Write the plan, yield the output file, and append the traceback if the body raises."""
     (directory / "plan.json").write_text(json.dumps(dataclasses.asdict(plan), indent=2) + "\n")
     with (directory / OUTPUT).open("a", buffering=1, encoding="utf-8") as output:
         try:
@@ -54,7 +54,7 @@ def recorded(plan: Plan, directory: Path) -> Iterator[IO[str]]:
 
 
 def write_verdict(result: Result, status: int, directory: Path) -> None:
-    """Write down the result of a run: counts, and each violation."""
+    """Write the result of a run as JSON: counts, and each violation."""
     verdict = result.verdict
     counts = {
         field.name: value
@@ -65,7 +65,7 @@ def write_verdict(result: Result, status: int, directory: Path) -> None:
         "status": status,
         "drained": result.drained,
         "rebalances": result.rebalances,
-        "strikes": dict(result.strikes),
+        "faults": dict(result.faults),
         "counts": counts,
         "broken": summary(verdict.violations),
         "violations": [dataclasses.asdict(violation) for violation in verdict.violations],

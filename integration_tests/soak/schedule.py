@@ -1,4 +1,4 @@
-"""What will go wrong and when, drawn from a seed. Pure: the same seed, the same trouble."""
+"""Schedule of faults, drawn from a seed. Pure: the same seed gives the same schedule."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -9,40 +9,40 @@ from soak.timing import Timing
 
 
 class Kind(StrEnum):
-    """What happens."""
+    """Kinds of faults."""
 
     JOIN = "join"
     """A new member."""
     LEAVE = "leave"
     """A member closes its consumer."""
     KILL = "kill"
-    """SIGKILL; some time later a member takes its place, under its name if it is a static one."""
+    """SIGKILL; later a new member replaces it, with the same instance id if it was static."""
     STALL = "stall"
-    """SIGSTOP, and SIGCONT later; shorter or longer than the session."""
+    """SIGSTOP, and later SIGCONT; shorter or longer than the session timeout."""
     BUSY = "busy"
     """The application does not poll for longer than max.poll.interval.ms."""
     RESTART = "restart"
-    """A static member closes, and comes back under its name; within its session or after it."""
+    """A static member closes and returns with the same instance id, within its session or after it."""
     CLOSE = "close"
     """Another thread closes the consumer while the member polls, consumes or commits."""
     INTERRUPT = "interrupt"
-    """Signals whose handler raises in poll and consume."""
+    """Signals whose handler raises during poll and consume."""
     ENFORCE = "enforce rebalance"
     """`Consumer.enforce_rebalance`."""
     WAKE = "wakeup"
     """`Consumer.wakeup`."""
     GUEST = "guest"
-    """A member without rights to one of the topics joins, and leaves some seconds later."""
+    """A member without access to one of the topics joins, and leaves some seconds later."""
     DELETE = "delete topic"
-    """A topic is deleted, and made anew once its members have given it up."""
+    """A topic is deleted, and re-created once all members have revoked it."""
     GROW = "grow"
     """A topic gets more partitions."""
     RESTART_BROKER = "restart broker"
-    """The broker shuts down in good order and comes back."""
+    """The broker restarts with a clean shutdown."""
     CRASH_BROKER = "crash broker"
-    """The broker is killed and comes back."""
+    """The broker is killed and restarted."""
     PAUSE_BROKER = "pause broker"
-    """The broker is alive and silent, for less than a session or for longer: a link that drops everything."""
+    """The broker is suspended for less or more than a session; its connections stay open."""
 
 
 _MEMBERS = {
@@ -60,56 +60,55 @@ _MEMBERS = {
 }
 _CLUSTER = {Kind.GROW: 3, Kind.DELETE: 3, Kind.RESTART_BROKER: 2, Kind.CRASH_BROKER: 1, Kind.PAUSE_BROKER: 2}
 
-_SECONDS_BETWEEN_STRIKES = 2.5
-"""In each group, on average."""
-_SECONDS_BETWEEN_CLUSTER_STRIKES = 12.0
+_SECONDS_BETWEEN_FAULTS = 2.5
+"""Average, for each group."""
+_SECONDS_BETWEEN_CLUSTER_FAULTS = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
-    """One piece of trouble."""
+class Fault:
+    """One scheduled fault."""
 
     at: float
-    """Seconds after the start."""
+    """Seconds since the start of the run."""
     kind: Kind
     group: str
-    """Whose member is struck; empty where the cluster is."""
+    """The group of the member concerned; empty for a fault of the cluster."""
     choice: int
-    """Which of the members, or topics, there are then: this number modulo their count."""
+    """Index, modulo their number, of the member or topic concerned."""
     seconds: float = 0.0
-    """How long a stall or the broker's silence lasts, how long the place of a killed or
-    closed member stays empty, or how long a guest stays."""
+    """Duration of a stall, a broker's pause, an absence before a replacement, or a guest's stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """What kind of member a new one is."""
+    """Characteristics of a new member."""
 
     static: bool
     commits: str
     """auto, sync, async, store or message."""
     eof: bool
-    """Whether it is told of ends of partitions."""
+    """Whether `enable.partition.eof` is set."""
     seeks: str
-    """What it does after an assignment: none, on (seek to where it would go on anyway) or back (by a few)."""
+    """Seeks after an assignment: none, on (to the current position) or back (by a few messages)."""
     calls: str
     """poll or consume."""
 
 
-def strikes(seed: int, seconds: float, groups: Sequence[str], timing: Timing) -> list[Strike]:
-    """Return all trouble of a run, in the order of time."""
-    drawn = [*_cluster_strikes(_dice(seed, "cluster"), seconds, timing)]
+def faults(seed: int, seconds: float, groups: Sequence[str], timing: Timing) -> list[Fault]:
+    """Return all faults of a run, in order of time."""
+    drawn = [*_cluster_faults(_dice(seed, "cluster"), seconds, timing)]
     for group in groups:
-        drawn += _member_strikes(_dice(seed, group), seconds, group, timing)
-    return sorted(drawn, key=lambda strike: (strike.at, strike.group))
+        drawn += _member_faults(_dice(seed, group), seconds, group, timing)
+    return sorted(drawn, key=lambda fault: (fault.at, fault.group))
 
 
 def characters(seed: int, group: str) -> Iterator[Character]:
-    """Return the members of a group in the order in which they come, without end."""
+    """Yield the characteristics of a group's members, in the order of their start, without end."""
     dice = _dice(seed, f"{group} characters")
     while True:
         commits = dice.choice(("auto", "sync", "async", "store", "message"))
-        # librdkafka commits what lies behind after a seek back; others tell no more than the highest offset.
+        # After a seek back, only automatic commits go back; manual ones stay at the highest offset.
         seeks = dice.choice(("none", "none", "on", "on" if commits == "auto" else "back"))
         yield Character(
             static=dice.random() < 0.4,
@@ -121,24 +120,24 @@ def characters(seed: int, group: str) -> Iterator[Character]:
 
 
 def forbidden(seed: int) -> str:
-    """Return what guests may not do with the forbidden topic: read it, or anything (not even see it)."""
+    """Return the operations on the forbidden topic denied to guests: "read", or "all" (describe included)."""
     return _dice(seed, "rights").choice(("read", "all"))
 
 
 def _dice(seed: int, what_for: str) -> random.Random:
-    return random.Random(f"{seed} {what_for}")  # noqa: S311 - repeatable trouble, no secret
+    return random.Random(f"{seed} {what_for}")  # noqa: S311 - repeatable faults, no secret
 
 
-def _member_strikes(dice: random.Random, seconds: float, group: str, timing: Timing) -> Iterator[Strike]:
-    for at in _times(dice, seconds, _SECONDS_BETWEEN_STRIKES):
+def _member_faults(dice: random.Random, seconds: float, group: str, timing: Timing) -> Iterator[Fault]:
+    for at in _times(dice, seconds, _SECONDS_BETWEEN_FAULTS):
         (kind,) = dice.choices(list(_MEMBERS), list(_MEMBERS.values()))
-        yield Strike(at, kind, group, dice.randrange(1_000_000), _duration(dice, kind, timing))
+        yield Fault(at, kind, group, dice.randrange(1_000_000), _duration(dice, kind, timing))
 
 
-def _cluster_strikes(dice: random.Random, seconds: float, timing: Timing) -> Iterator[Strike]:
-    for at in _times(dice, seconds, _SECONDS_BETWEEN_CLUSTER_STRIKES):
+def _cluster_faults(dice: random.Random, seconds: float, timing: Timing) -> Iterator[Fault]:
+    for at in _times(dice, seconds, _SECONDS_BETWEEN_CLUSTER_FAULTS):
         (kind,) = dice.choices(list(_CLUSTER), list(_CLUSTER.values()))
-        yield Strike(at, kind, "", dice.randrange(1_000_000), _duration(dice, kind, timing))
+        yield Fault(at, kind, "", dice.randrange(1_000_000), _duration(dice, kind, timing))
 
 
 def _times(dice: random.Random, seconds: float, between: float) -> Iterator[float]:
@@ -151,11 +150,11 @@ def _times(dice: random.Random, seconds: float, between: float) -> Iterator[floa
 def _duration(dice: random.Random, kind: Kind, timing: Timing) -> float:
     match kind:
         case Kind.STALL:
-            # Most outlast the session; the others must go unnoticed.
+            # Most stalls outlast the session; the others must cause no rebalance.
             longer = dice.random() < 0.7
             return timing.session * (dice.uniform(1.1, 1.8) if longer else dice.uniform(0.1, 0.5))
         case Kind.KILL | Kind.RESTART:
-            # Before the session ends, a static member comes back to what it had.
+            # A static member that returns within its session keeps its partitions.
             return dice.choice((0.0, timing.session * 0.4, timing.session * 1.3))
         case Kind.GUEST:
             return dice.uniform(5.0, 15.0)

@@ -1,7 +1,7 @@
-"""What the coordinator stored of groups: who owned what in which generation, and which offsets were taken in it.
+"""Records of `__consumer_offsets`: the owners in each generation, and the committed offsets.
 
-All records of a group are in one partition of `__consumer_offsets`, its generations among its offsets. So they tell, with
-no clock, in which generation each offset was taken, and to whom the leader of that generation had given the partition.
+All records of a group, generations and offsets, are in one partition. So their order gives the generation of each
+commit, and the member to which that generation's leader had assigned the partition; no clock is needed.
 """
 
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from soak.events import Key
 
 @dataclass(frozen=True, slots=True)
 class StoredCommit:
-    """An offset that was taken."""
+    """A stored offset."""
 
     group: str
     key: Key
     offset: int
     metadata: str
-    """What its member wrote beside it: who it is, or nothing."""
+    """Metadata of the commit: the member's signature, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredGeneration:
-    """A generation whose assignment the coordinator has taken from its leader."""
+    """A generation whose assignment the leader sent and the coordinator stored."""
 
     group: str
     generation: int
@@ -36,7 +36,7 @@ class StoredGeneration:
 
 @dataclass(frozen=True, slots=True)
 class StoredRemoval:
-    """An offset was removed, as that of a deleted topic is."""
+    """A tombstone of an offset, as of a deleted topic."""
 
     group: str
     key: Key
@@ -46,21 +46,21 @@ StoredRecord = StoredCommit | StoredGeneration | StoredRemoval
 
 
 def read_all(bootstrap_servers: str) -> list[StoredRecord]:
-    """Read everything that the coordinator has stored, each group in the order in which that was done.
+    """Read all records of the coordinator, in log order within each group.
 
     Raises:
-        KafkaException: The broker refuses.
-        TimeoutError: It does not answer.
+        KafkaException: The broker rejects a request.
+        TimeoutError: The broker does not answer.
     """
     found = map(understand, offsets_topic.records(bootstrap_servers))
     return [record for record in found if record is not None]
 
 
 def understand(record: Stored) -> StoredRecord | None:
-    """Return what a record says of generations and their offsets; None for a group's tombstone."""
+    """Decode a record; return None for a group's tombstone."""
     match record:
         case Stored(group, key, StoredOffset(offset, _, metadata)) if key is not None:
-            # librdkafka stores a NUL after it, and so does Groupwright.
+            # librdkafka appends a NUL to the metadata, and so does Groupwright.
             return StoredCommit(group, key, offset, metadata.removesuffix("\0"))
         case Stored(group, key, None) if key is not None:
             return StoredRemoval(group, key)
@@ -68,7 +68,7 @@ def understand(record: Stored) -> StoredRecord | None:
             owners: dict[Key, str] = {}
             for member in members:
                 assigned = decode_assignment(member.assignment).partitions if member.assignment else {}
-                # A static member that takes its predecessor's place is stored with that one's client.id.
+                # A static member that replaces its predecessor is stored with the predecessor's client.id.
                 owner = member.joined.instance_id or member.client_id
                 owners |= {(topic, int(number)): owner for topic, them in assigned.items() for number in them}
             return StoredGeneration(group, number, protocol, owners)

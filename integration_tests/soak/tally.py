@@ -1,4 +1,4 @@
-"""All histories while they grow: what is owned and consumed so far."""
+"""Running tally of all histories: partitions owned and messages consumed so far."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ Position = tuple[Key, int]
 
 
 class Tally:
-    """Reads histories, and keeps them for the checker."""
+    """Reads histories as they grow, and keeps them for the checker."""
 
     def __init__(self) -> None:
-        """Start with no histories."""
+        """Create a tally without histories."""
         self.histories: dict[str, list[Event]] = {}
         self.produced: set[Position] = set()
         self.consumed: defaultdict[str, set[Position]] = defaultdict(set)
@@ -39,37 +39,37 @@ class Tally:
         self._readers: dict[str, tuple[str, HistoryReader]] = {}
 
     def add(self, name: str, group: str, path: Path) -> None:
-        """Follow another history, of a member of the group or of the producer."""
+        """Add a history, of a member of the group or of a producer."""
         self.histories[name] = []
         self._readers[name] = (group, HistoryReader(path, KINDS))
 
     def read(self) -> None:
-        """Take in what has been written since the last call."""
+        """Read the events written since the last call."""
         for name, (group, reader) in self._readers.items():
             for event in reader.read():
                 self.histories[name].append(event)
                 self._note(name, group, event)
 
     def up(self, name: str) -> bool:
-        """Return whether a process has said anything yet."""
+        """Return whether a process has written any event yet."""
         return bool(self.histories[name])
 
     def forget(self, topic: str) -> None:
-        """Leave out what was produced to a topic, and consumed of it, before it was deleted."""
+        """Drop the messages produced to and consumed from a topic before its deletion."""
         self.produced = {it for it in self.produced if it[0][0] != topic}
         for group, consumed in self.consumed.items():
             self.consumed[group] = {it for it in consumed if it[0][0] != topic}
 
     def owns(self, member: str, topic: str) -> bool:
-        """Return whether the member owns partitions of the topic, by its own account."""
+        """Return whether the member owns partitions of the topic, by its own record."""
         return any(key[0] == topic for key in self.owned[member])
 
     def unconsumed(self, group: str) -> int:
-        """Return how many messages the group has still to consume."""
+        """Return the number of messages that the group has yet to consume."""
         return len(self.produced - self.consumed[group])
 
     def unsettled(self, members: Iterable[str]) -> int:
-        """Return how many partitions do not have one owner among these members."""
+        """Return the number of partitions without exactly one owner among these members."""
         owners: defaultdict[Key, int] = defaultdict(int)
         for member in members:
             for key in self.owned[member]:

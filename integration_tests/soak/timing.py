@@ -1,30 +1,30 @@
-"""The timeouts that the members run with, and that the checker holds them to."""
+"""Timeouts configured in the members and assumed by the checker."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds; short ones, so that two minutes show much."""
+    """Durations in seconds; short, so that two minutes cover many rebalances."""
 
     session: float = 4.0
-    """``session.timeout.ms``. The broker must allow so little: `BROKER_SETTINGS`."""
+    """``session.timeout.ms``. The broker must allow a value this low: see `BROKER_SETTINGS`."""
     heartbeat: float = 0.3
     """``heartbeat.interval.ms``."""
     max_poll: float = 6.0
-    """``max.poll.interval.ms``, which is also the time that the coordinator gives a rebalance."""
+    """``max.poll.interval.ms``, which is also the rebalance timeout."""
     silence: float = 7.5
-    """How long a busy application does not poll."""
+    """The time for which a busy application does not poll."""
     poll: float = 0.2
-    """The longest that a member's poll waits."""
+    """The timeout of each poll."""
     commit: float = 0.3
-    """How often a member commits."""
+    """The interval between commits."""
     grace: float = 1.0
-    """By how much clocks, scheduling and answers under way may shift what one process says of another."""
+    """Tolerance for clocks, scheduling and responses in flight when two histories are compared."""
 
     @property
     def forgotten_after(self) -> float:
-        """The least time after a process stops in which the coordinator may give its partitions away.
+        """The shortest time after a process stops at which the coordinator may reassign its partitions.
 
         The session runs from the last heartbeat, which was sent up to one interval before the stop.
         """
@@ -32,7 +32,7 @@ class Timing:
 
     @property
     def expelled_after(self) -> float:
-        """The least time without a poll after which a member may have left, or a rebalance gone on without it."""
+        """The shortest time without a poll after which a member may have left or missed a rebalance."""
         return self.max_poll - self.poll - self.heartbeat - self.grace
 
 

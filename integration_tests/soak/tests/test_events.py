@@ -1,4 +1,4 @@
-"""Each kind of event comes back from a history as it was written."""
+"""Each kind of event survives a round trip through a history file."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from soak.events import KINDS, Event, HistoryWriter
         events.Sought(2.5, ("t", 0), 17),
         events.Told(2.5, "UNKNOWN_TOPIC_OR_PART", None, "no such topic"),
         events.Interrupted(2.5, 2.25),
-        events.Struck(1.5, "kill", "g-1", 1.75),
+        events.FaultInjected(1.5, "kill", "g-1", 1.75),
     ],
 )
 def test_an_event_is_read_as_it_was_written(event: Event, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run leaves its plan, output and verdict behind, whatever ends it; old runs are removed."""
+"""A run writes its plan, output and verdict, however it ends; old runs are removed."""
 
 import json
 from collections import Counter

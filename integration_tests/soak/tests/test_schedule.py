@@ -1,37 +1,37 @@
-"""Trouble is drawn from the seed, and from nothing else."""
+"""The schedule of faults depends on the seed alone."""
 
 import itertools
 
-from soak.schedule import Kind, characters, forbidden, strikes
+from soak.schedule import Kind, characters, faults, forbidden
 from soak.timing import Timing
 
 GROUPS = ("range", "sticky")
 
 
 def test_the_same_seed_makes_the_same_trouble() -> None:
-    assert strikes(7, 120, GROUPS, Timing()) == strikes(7, 120, GROUPS, Timing())
-    assert strikes(7, 120, GROUPS, Timing()) != strikes(8, 120, GROUPS, Timing())
+    assert faults(7, 120, GROUPS, Timing()) == faults(7, 120, GROUPS, Timing())
+    assert faults(7, 120, GROUPS, Timing()) != faults(8, 120, GROUPS, Timing())
 
 
 def test_a_group_has_the_same_trouble_whichever_others_there_are() -> None:
-    both = strikes(7, 120, GROUPS, Timing())
+    both = faults(7, 120, GROUPS, Timing())
 
-    alone = strikes(7, 120, ("range",), Timing())
+    alone = faults(7, 120, ("range",), Timing())
 
-    assert alone == [strike for strike in both if strike.group in {"", "range"}]
+    assert alone == [fault for fault in both if fault.group in {"", "range"}]
 
 
 def test_two_minutes_hold_all_there_is_and_none_of_it_comes_late() -> None:
-    drawn = strikes(14, 120, GROUPS, Timing())
+    drawn = faults(14, 120, GROUPS, Timing())
 
-    assert {strike.kind for strike in drawn} == set(Kind)
-    assert [strike.at for strike in drawn] == sorted(strike.at for strike in drawn)
+    assert {fault.kind for fault in drawn} == set(Kind)
+    assert [fault.at for fault in drawn] == sorted(fault.at for fault in drawn)
     assert drawn[-1].at < 120
 
 
 def test_stalls_outlast_the_session_or_stay_well_within_it() -> None:
     timing = Timing()
-    stalls = [each.seconds for each in strikes(3, 6000, GROUPS, timing) if each.kind is Kind.STALL]
+    stalls = [each.seconds for each in faults(3, 6000, GROUPS, timing) if each.kind is Kind.STALL]
 
     assert any(seconds > timing.session for seconds in stalls)
     assert any(seconds < timing.session for seconds in stalls)

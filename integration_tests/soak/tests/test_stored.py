@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` as a broker 4.3.1 (and, for the older form, a 3.9) writes them."""
+"""Decoding of `__consumer_offsets` records written by brokers 4.3.1 and, for the older form, 3.9."""
 
 from harness import offsets_topic
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval, understand
@@ -41,7 +41,8 @@ def test_a_generation_tells_who_owns_what() -> None:
 
 
 def test_an_empty_group_owns_nothing() -> None:
-    value = b"\x00\x03\x00\x08consumer\x00\x00\x00\x02\xff\xff\xff\xff\x00\x00\x01\xa1\xfcy\x13\x0c\x00\x00\x00\x00"
+    header = b"\x00\x03\x00\x08consumer\x00\x00\x00\x02\xff\xff\xff\xff"
+    value = header + b"\x00\x00\x01\xa1\xfcy\x13\x0c\x00\x00\x00\x00"
 
     assert decode(GROUP_KEY, value) == StoredGeneration("g", 2, None, {})
 
