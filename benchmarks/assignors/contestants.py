@@ -1,4 +1,4 @@
-"""Who takes part: for each contestant the command that starts it, or why it is not on this machine."""
+"""Contestants: the command that starts each one, or the reason why it is missing on this machine."""
 
 import re
 import shutil
@@ -29,15 +29,15 @@ _GO_BUILD_SECONDS = 600
 
 @dataclass(frozen=True)
 class Contestant:
-    """One that takes part, or cannot.
+    """A contestant of the benchmark.
 
     Attributes:
         name: Its name in the tables.
-        version: What exactly it is.
-        command: What starts it, without the arguments of `programs.harness`.
-        absent: Why it is not on this machine; empty if it is.
-        knows_racks: Whether racks can be handed to its assignors.
-        patience: How many times longer than the others it may take to become faster.
+        version: Versions of the library and its runtime.
+        command: Command line, without the arguments of `programs.harness`.
+        absent: Reason why it is missing on this machine; empty if present.
+        knows_racks: Whether its assignors accept racks.
+        patience: Factor on the patience of the other contestants.
     """
 
     name: str
@@ -48,18 +48,18 @@ class Contestant:
     patience: float = 1
 
     def lacks(self, case: Case) -> str:
-        """Return what keeps it from this cell, if anything does."""
+        """Return the reason why it cannot run this cell, if any."""
         if self.absent:
             return self.absent
         return "racks" if case.racks and not self.knows_racks else ""
 
 
 class _AbsentError(Exception):
-    """The contestant is not on this machine."""
+    """The contestant is missing on this machine."""
 
 
 def prepare(folder: Path, names: Collection[str]) -> list[Contestant]:
-    """Compile what is to be compiled into the folder, and return the contestants, in the order of the tables."""
+    """Compile programs into the folder, and return the contestants in the order of the tables."""
     makers: dict[str, Callable[[Path], Contestant]] = {
         GROUPWRIGHT: _groupwright,
         JAVA: _java,
@@ -130,10 +130,10 @@ def _python_version() -> str:
 
 
 def _call(seconds: float, *command: str) -> str:
-    """Return what the command prints.
+    """Return the output of a command.
 
     Raises:
-        _AbsentError: It fails, or takes too long.
+        _AbsentError: The command fails or times out.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)  # noqa: S603 - compilers

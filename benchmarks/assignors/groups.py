@@ -1,7 +1,7 @@
-"""Makes the group of a case, the same in every run: topics, subscriptions, and who owned what before the event.
+"""Deterministic generator of a case's group: topics, subscriptions, and owned partitions before the event.
 
-What members own comes from nobody's assignor: it is made here, as balanced as the subscriptions allow (and, with
-racks, nearly all of it local), so that no contestant starts from its own result, and all from the same.
+The owned partitions come from no contestant's assignor. They are as balanced as the subscriptions allow (and,
+with racks, nearly all local), so that all contestants start from the same assignment, and none from its own.
 """
 
 import random
@@ -31,12 +31,11 @@ class Group:
     Attributes:
         case: The case.
         members: Ids of the members.
-        racks: By member, the number of its rack; None if the case has no racks.
-        wants: By member and topic, whether the member subscribes to it.
+        racks: Rack number of each member; None if the case has no racks.
+        wants: Whether each member subscribes to each topic, (members, topics).
         topics: The topics' names, all of one length.
-        sizes: By topic, its number of partitions.
-        owners: By partition, topic after topic, the member who owned it before the event and is still here, or
-            NOBODY.
+        sizes: Number of partitions of each topic.
+        owners: Owner of each partition, topic after topic, before the event; NOBODY if it has left.
     """
 
     case: Case
@@ -80,7 +79,7 @@ def make_group(case: Case) -> Group:
 
 
 def _wants(case: Case, seeded: np.random.Generator) -> Flags:
-    """Return the subscriptions of the members and, last, of one that may join."""
+    """Return the subscriptions of the members; the last row is of the member that may join."""
     wants: Flags = np.ones((case.members + 1, case.topics), np.bool_)
     numbers = np.arange(case.members + 1)
     match case.subscriptions:
@@ -101,7 +100,7 @@ def _wants(case: Case, seeded: np.random.Generator) -> Flags:
 
 
 def _sizes(case: Case) -> Numbers:
-    """Return by topic its number of partitions before the event, at least one."""
+    """Return the number of partitions of each topic before the event, at least one."""
     rank = np.arange(1, case.topics + 1)
     shares = rank**-_SKEW if case.skewed else np.ones(case.topics)
     ends = np.rint(np.cumsum(shares / shares.sum()) * (case.partitions - case.topics)).astype(np.int32)
@@ -110,7 +109,7 @@ def _sizes(case: Case) -> Numbers:
 
 
 def _who_stays(case: Case) -> npt.NDArray[np.int64]:
-    """Return the numbers of those who are here after the event; the last one is that who may join."""
+    """Return the numbers of the members after the event; the highest is of the member that may join."""
     numbers: npt.NDArray[np.int64] = np.arange(case.members + 1)
     match case.event:
         case Event.JOIN_ONE:
@@ -124,16 +123,17 @@ def _who_stays(case: Case) -> npt.NDArray[np.int64]:
 
 
 def _ids(count: int) -> list[str]:
-    """Return ids as coordinators make them, whose order means nothing."""
+    """Return member ids as coordinators create them, in random order."""
     seeded = random.Random(_SEED)  # noqa: S311 - names, not secrets
     return [f"consumer-{seeded.getrandbits(128):032x}" for _ in range(count)]
 
 
 def _balanced(sizes: Numbers, wants: Flags) -> npt.NDArray[np.int64]:
-    """Return by member and topic how many partitions it owns, such that loads are as equal as can be.
+    """Return the number of partitions by member and topic, with loads as equal as possible.
 
-    Topics with few subscribers come first, and each is poured over those of its subscribers who have least. That
-    is optimal where the sets of subscribers lie within each other or apart; random halves are levelled afterwards.
+    Topics are taken in the order of their number of subscribers, and water-filled over the subscribers'
+    loads. That is optimal if the sets of subscribers are nested or disjoint; other subscriptions are levelled
+    afterwards.
     """
     counts = np.zeros(wants.shape, np.int64)
     loads = np.zeros(len(wants), np.int64)
@@ -150,7 +150,7 @@ def _balanced(sizes: Numbers, wants: Flags) -> npt.NDArray[np.int64]:
 
 
 def _pour(loads: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64]:
-    """Return how many partitions each gets, so that the loads become as equal as they can."""
+    """Return the number of partitions for each member that makes the loads as equal as possible."""
     order = np.argsort(loads, kind="stable")
     ascending = loads[order]
     before = np.cumsum(ascending) - ascending
@@ -163,7 +163,7 @@ def _pour(loads: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64
 
 
 def _levelling_move(counts: npt.NDArray[np.int64], wants: Flags) -> tuple[int, int, int] | None:
-    """Return who of the fullest can give a partition to whom of the emptiest, and of which topic."""
+    """Return a most loaded giver, a least loaded taker, and a topic to move between them."""
     loads = counts.sum(axis=1)
     if loads.max() - loads.min() < 2:  # noqa: PLR2004 - a difference of one is as good as can be
         return None
@@ -176,7 +176,7 @@ def _levelling_move(counts: npt.NDArray[np.int64], wants: Flags) -> tuple[int, i
 
 
 def _owners(counts: npt.NDArray[np.int64], racks: Numbers | None) -> Numbers:
-    """Return by partition its owner, given how many of a topic each member owns."""
+    """Return the owner of each partition of a topic, from the number that each member owns."""
     owners = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
     if racks is None:
         return owners

@@ -1,10 +1,10 @@
-"""What every contestant reads: the leader's inputs, in one file of a simple format.
+"""File format of the leader's inputs and of its answer, shared by all contestants.
 
-Numbers are big-endian, of 32 bits. Strings (UTF-8) and bytes have their length before them; the length -1 stands
-for none. Lists have their count before them. The file holds the assignor's name; the nodes' racks; the topics, each
-with its name, its number of partitions, its number of replicas a partition, and their nodes, partition by partition;
-the members, each with its id and its subscription in the bytes of ConsumerProtocol. The answer, in a file of the
-same kind, holds the members, each with its id and its assignment.
+Numbers are big-endian int32. Strings (UTF-8) and bytes are prefixed with their length, -1 for null. Lists are
+prefixed with their count. The inputs are, in order: the assignor's name; the nodes' racks; the topics, each
+with its name, its number of partitions, its number of replicas per partition, and the replicas' nodes by
+partition; the members, each with its id and its subscription as ConsumerProtocol bytes. The answer is the
+list of members, each with its id and its assignment as ConsumerProtocol bytes.
 """
 
 import struct
@@ -22,7 +22,7 @@ class TopicInput:
 
     Attributes:
         name: Its name.
-        replicas: By partition and replica, the node.
+        replicas: Node of each replica, (partitions, replicas).
     """
 
     name: str
@@ -39,11 +39,11 @@ class MemberBytes:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the leader knows when it assigns.
+    """Inputs of the leader's assignment.
 
     Attributes:
-        assignor: Kafka's name of the assignor.
-        racks: By node, its rack, if it has one.
+        assignor: The assignor's protocol name.
+        racks: Rack of each node, or None.
         topics: The cluster's topics.
         members: The members, with their subscriptions.
     """
@@ -55,7 +55,7 @@ class Inputs:
 
 
 def write_inputs(path: Path, inputs: Inputs) -> None:
-    """Write the file that contestants read."""
+    """Write the inputs of the contestants."""
     parts = [_bytes(inputs.assignor.encode()), _number(len(inputs.racks))]
     parts += [_bytes(None if rack is None else rack.encode()) for rack in inputs.racks]
     parts.append(_number(len(inputs.topics)))

@@ -1,6 +1,6 @@
-"""Measures answers: that they are assignments, how balanced, how sticky, how local.
+"""Quality of an answer: validity, balance, stickiness, rack locality.
 
-Answers are read here, in arrays, not by Groupwright's decoder, which is measured itself.
+This module decodes answers itself, into arrays, because Groupwright's decoder is part of what is measured.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ class _FaultError(Exception):
 
 
 def measure(group: Group, answer: list[MemberBytes]) -> Quality:
-    """Return how good an answer is."""
+    """Return the quality of an answer."""
     try:
         owners = owners_of(group, answer)
         _check_owners(group, owners)
@@ -38,7 +38,7 @@ def measure(group: Group, answer: list[MemberBytes]) -> Quality:
 
 
 def owners_of(group: Group, answer: list[MemberBytes]) -> Numbers:
-    """Return by partition, topic after topic, the member that it is given to, or NOBODY.
+    """Return the owner of each partition, topic after topic, or NOBODY.
 
     Raises:
         _FaultError: The bytes are not the assignments of the group's members.
@@ -69,11 +69,11 @@ def owners_of(group: Group, answer: list[MemberBytes]) -> Numbers:
 def _runs(
     group: Group, answer: list[MemberBytes]
 ) -> tuple[_Offsets, _Offsets, _Offsets, _Offsets, npt.NDArray[np.int32]]:
-    """Read all members' assignments side by side, topic by topic; all topics' names are equally long.
+    """Decode all members' assignments in parallel, topic by topic; all topic names have one length.
 
     Returns:
-        For each run of a topic's partitions: whose it is, the topic's number, at which byte the partitions start,
-        and how many they are; and the numbers of 32 bits that start at each byte.
+        For each list of a topic's partitions: its owner, the topic's number, the byte at which the partitions
+        start, and their count; and the int32 that starts at each byte.
     """
     data = np.frombuffer(b"".join(member.data for member in answer) + bytes(_NUMBER_SIZE), np.uint8)
     words = np.ndarray(data.size - _NUMBER_SIZE + 1, ">i4", data, strides=(1,))
@@ -116,7 +116,7 @@ def _check_owners(group: Group, owners: Numbers) -> None:
 
 
 def _local(group: Group, owners: Numbers) -> int | None:
-    """Return how many partitions have an owner in the rack of a replica: p's are in racks p, p + 1 and so on."""
+    """Count partitions whose owner is in a replica's rack; replicas of p are in racks p, p + 1 and so on."""
     if group.racks is None:
         return None
     first = np.arange(owners.size) - np.repeat(np.cumsum(group.sizes) - group.sizes, group.sizes)

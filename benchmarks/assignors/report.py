@@ -1,4 +1,4 @@
-"""Shows results on the terminal, and keeps them as a page, a plot and numbers."""
+"""Reports: tables on the terminal; a page, a plot and raw numbers as files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,23 +16,24 @@ from benchmarks.layout import Table, keep_results, markdown, printed
 from rich.console import Console
 
 _ABOUT = """\
-Each contestant does what a leader does between JoinGroup and SyncGroup: from the bytes of all members' subscriptions
-to the bytes of all members' assignments. All read the same bytes, each in a process of its own, and repeat the step;
-the shortest run counts, which for Java is one after its compiler has warmed up. The cluster's metadata is there
-before the clock starts, in the form that each client keeps it in. What members owned before an event comes from no
-contestant, but from the generator of the cells (`benchmarks/assignors/groups.py`), as balanced as the subscriptions allow.
+Each contestant does the leader's work between JoinGroup and SyncGroup: it turns the bytes of all members'
+subscriptions into the bytes of all members' assignments. Each runs in a separate process on the same bytes
+and repeats the step. The shortest run counts; for Java that is a run after JIT warm-up. The cluster's
+metadata is loaded before the clock starts, in each client's own form. The partitions owned before an event
+come from no contestant but from the generator of the cells (`benchmarks/assignors/groups.py`), and are as
+balanced as the subscriptions allow.
 
-A cell is named by assignor, subscriptions, partitions (p), members (m, before the event), topics (t) and event. `>30 s`
-did not come back; `lacking` has no such assignor, or cannot be given racks from outside; `-` was not asked, since it
-would take minutes. In the column *reached*, ✓ means: no slower than Java and than franz-go where Groupwright takes
-more than 5 ms, every target set for the cell, an assignment that is valid and not worse than any contestant's, and
-for `range` and `roundrobin` the same as Java's.
+The name of a cell gives assignor, subscriptions, partitions (p), members (m, before the event), topics (t)
+and event. `>30 s` is a timeout; `lacking` means that the client has no such assignor or accepts no racks; `-`
+was not run, because it would take minutes. In the column *reached*, ✓ means: not slower than Java and
+franz-go where Groupwright takes more than 5 ms; all targets of the cell met; a valid assignment, not worse
+than any contestant's; and for `range` and `roundrobin` the same assignment as Java's.
 """
 
 _ABOUT_QUALITY = """\
-The first column is Groupwright's sum of the squares of all members' loads, the next ones are what the others' is more
-than that. *Moved* are the partitions that did not stay with an owner who is still there; `cooperative-sticky` withholds
-them for one round, so that the loads of that round say nothing.
+The first column is Groupwright's sum of squared member loads; the next columns are the others' excess over
+it. *Moved* counts the partitions that did not stay with a remaining owner; `cooperative-sticky` withholds
+them for one round, so the loads of that round are not comparable.
 """
 
 
@@ -45,7 +46,7 @@ def show(console: Console, results: Results) -> None:
 
 
 def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page, the numbers, and the plot if matplotlib is there; return their paths."""
+    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
     return keep_results(folder, "assignors", results, draw, _page)
 
 

@@ -1,4 +1,4 @@
-"""Runs contestants, each in a process of its own, and gives up on those that do not come back."""
+"""Runner: starts each contestant as a process, reads its output, and enforces the time limits."""
 
 import queue
 import subprocess
@@ -26,12 +26,12 @@ _MARGIN = 1.2
 
 @dataclass(frozen=True)
 class Effort:
-    """How long each contestant is measured.
+    """Time limits of a measurement, in seconds.
 
     Attributes:
-        patience: The seconds for which the step is repeated without becoming faster.
-        longest: The seconds after which no other run begins.
-        limit: The seconds that one run may take.
+        patience: Time for which the step is repeated without becoming faster.
+        longest: Time after which no further run begins.
+        limit: Timeout of one run.
     """
 
     patience: float
@@ -51,7 +51,7 @@ Progress = Callable[[str, str], None]
 def run_case(
     case: Case, contestants: list[Contestant], effort: Effort, folder: Path, progress: Progress
 ) -> Row:
-    """Let all contestants do the step of a cell, one after the other, on the same bytes."""
+    """Run the step of a cell with all contestants, one after the other, on the same bytes."""
     group = make_group(case)
     inputs, answer = folder / "inputs", folder / "answer"
     write_inputs(inputs, make_inputs(group))
@@ -73,7 +73,7 @@ def run_case(
 
 
 def _limit(case: Case, contestant: Contestant, effort: Effort, ours: Outcome | None) -> float:
-    """Return how long a run may take: at least as long as it takes to tell whether a target is reached."""
+    """Return the timeout of a run: long enough to decide whether the targets are met."""
     own = ours.best if ours else None
     times = [target.times for target in targets(case) if target.than == contestant.name]
     return max([effort.limit, *(_MARGIN * factor * own for factor in times if own is not None)])
@@ -93,7 +93,7 @@ def _run(contestant: Contestant, effort: Effort, inputs: Path, answer: Path) -> 
 
 
 def _listen(lines: "queue.Queue[str | None]", limit: float) -> Outcome:
-    """Follow what the contestant says, until it is done or is out of time."""
+    """Read the contestant's output until it is done or times out."""
     outcome = Outcome(Status.FAILED, limit=limit)
     wait = _OUTSIDE_SECONDS
     while True:
@@ -120,7 +120,7 @@ def _listen(lines: "queue.Queue[str | None]", limit: float) -> Outcome:
 
 @contextmanager
 def _started(command: tuple[str, ...], errors: IO[bytes]) -> Iterator["queue.Queue[str | None]"]:
-    """Start the command, and yield the lines that it prints, and None at their end; it does not outlive this."""
+    """Start the command; yield a queue of its output lines, with None at the end; kill it on exit."""
     lines: queue.Queue[str | None] = queue.Queue()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process:  # noqa: S603 - contestants
         reader = threading.Thread(target=_forward, args=(process.stdout, lines), daemon=True)

@@ -1,8 +1,8 @@
-"""Writes a group's inputs: what its members send in JoinGroup, as Java's members write it.
+"""Encoder of a group's inputs: the subscriptions in JoinGroup, as Java's members write them.
 
-The bytes are written here, not by Groupwright, so that what is measured does not also make its own inputs. They are
-of version 3 of ConsumerProtocolSubscription. Members of `sticky` say in their user data what they owned; members of
-`cooperative-sticky` still own it.
+This module encodes the bytes itself, so that Groupwright does not produce its own inputs. The version of
+ConsumerProtocolSubscription is 3. Members of `sticky` put the partitions they owned into their user data;
+members of `cooperative-sticky` send them as owned partitions.
 """
 
 import struct
@@ -17,7 +17,7 @@ _NO_GENERATION = -1
 
 
 def make_inputs(group: Group) -> Inputs:
-    """Return what the leader of the group knows when it assigns."""
+    """Return the inputs of the group's leader."""
     names = [_string(topic) for topic in group.topics]
     racks = RACKS if group.racks is not None else (None,) * len(RACKS)
     topics = [
@@ -32,7 +32,7 @@ def make_inputs(group: Group) -> Inputs:
 
 
 def _replicas(partitions: int) -> Numbers:
-    """Return by partition and replica the node: one node a rack, in turn."""
+    """Return the node of each replica, (partitions, replicas): one node per rack, in turn."""
     first = np.arange(partitions, dtype=np.int32)[:, np.newaxis]
     return ((first + np.arange(REPLICAS, dtype=np.int32)) % len(RACKS)).astype(np.int32)
 
@@ -60,7 +60,7 @@ def _subscription(group: Group, number: int, names: list[bytes], owned: bytes) -
 
 
 def _owned(group: Group, names: list[bytes]) -> list[bytes]:
-    """Return by member what it owns: an array of topics, each with its partitions."""
+    """Return each member's owned partitions, encoded as an array of topics with their partitions."""
     topic = np.repeat(np.arange(group.sizes.size), group.sizes)
     starts = np.cumsum(group.sizes) - group.sizes
     partition = np.arange(topic.size) - starts[topic]

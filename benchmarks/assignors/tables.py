@@ -1,4 +1,4 @@
-"""Lays results out as tables, without saying yet in which form they are shown."""
+"""Tables of the results, independent of the output format."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _NOTHING = "-"
 
 
 def speed_table(rows: list[Row]) -> Table:
-    """Return the time of the leader's whole step, and what was to be reached."""
+    """Return the times of the leader's whole step, and the targets."""
     columns = ["cell", *(f"{name} ms" for name in CONTESTANTS), f"vs {JAVA}", f"vs {FRANZ_GO}", "reached"]
     return Table(
         "Time of the leader's whole step, bytes to bytes (the shortest run)",
@@ -31,7 +31,7 @@ def speed_table(rows: list[Row]) -> Table:
 
 
 def quality_table(rows: list[Row]) -> Table:
-    """Return how good the sticky assignors' results are, in those cells where all partitions could be given."""
+    """Return the quality of the sticky assignors, for the cells in which all partitions are assigned."""
     others = [name for name in CONTESTANTS if name != GROUPWRIGHT]
     columns = ["cell", "Σ load²"]
     columns += [f"{name}: more Σ" for name in others]
@@ -53,7 +53,7 @@ def quality_table(rows: list[Row]) -> Table:
 
 
 def racks_table(rows: list[Row]) -> Table:
-    """Return how many partitions have an owner in a rack of one of their replicas."""
+    """Return the number of partitions whose owner is in the rack of a replica."""
     return Table(
         "Partitions with an owner in a rack of one of their replicas",
         ["cell", *CONTESTANTS],
@@ -79,7 +79,7 @@ def memory_table(rows: list[Row]) -> Table:
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """Return how many cells reached everything, and what was missed."""
+    """Return the number of cells that meet all targets, and the missed targets."""
     verdicts = {row.case.name: judge(row) for row in rows}
     missed = {name: [f.text for f in findings if f.reached is False] for name, findings in verdicts.items()}
     open_ = {name: [f.text for f in findings if f.reached is None] for name, findings in verdicts.items()}
@@ -91,7 +91,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 
 def _verdict(findings: list[Finding]) -> str:
-    """Return ✓ if all is well, or else what is not."""
+    """Return ✓, or the missed targets."""
     trouble = [finding for finding in findings if not finding.reached]
     return "; ".join(f"{_MARKS[finding.reached]} {finding.text}" for finding in trouble) or _MARKS[True]
 
@@ -113,7 +113,7 @@ def _time(outcome: Outcome | None) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Show a time in three digits."""
+    """Format a time with three significant digits."""
     number = seconds * 1000
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - three digits
 
@@ -126,7 +126,7 @@ def _of(row: Row, name: str, show: Callable[[Quality], str]) -> str:
 
 
 def _excess(row: Row) -> Callable[[Quality], str]:
-    """Return what shows how much more the sum of squares is than Groupwright's."""
+    """Return a formatter of the excess of a sum of squares over Groupwright's."""
     own = row.outcomes[GROUPWRIGHT].quality
 
     def show(quality: Quality) -> str:

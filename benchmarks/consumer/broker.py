@@ -1,4 +1,4 @@
-"""The broker that all contestants meet, and what is written to it."""
+"""Broker of the benchmark, and its topics."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,20 +14,20 @@ _QUEUE_BYTES_KB = 262_144
 
 
 def new_broker() -> LocalKafka:
-    """Return a broker that is not started yet."""
+    """Return the broker, not yet started."""
     config = {
         "group.initial.rebalance.delay.ms": INITIAL_REBALANCE_DELAY_MS,
-        # A new page of an index may take tens of milliseconds to get (ext4), and 300 partitions get theirs at once.
+        # Allocating an index page may take tens of milliseconds on ext4; 300 partitions would do it at once.
         "log.index.interval.bytes": 2**31 - 1,
     }
     return LocalKafka(config=config, heap="1g")
 
 
 def fill(broker: LocalKafka, topic: str, partitions: int, messages: int) -> None:
-    """Create a topic with messages, of which each partition gets as many.
+    """Create a topic, and write the same number of messages to each partition.
 
     Raises:
-        TimeoutError: The broker did not take them.
+        TimeoutError: The broker did not acknowledge the messages.
     """
     broker.create_topic(topic, partitions)
     producer = Producer(
@@ -49,10 +49,10 @@ def fill(broker: LocalKafka, topic: str, partitions: int, messages: int) -> None
 def steady_load(
     command: Sequence[str], broker: LocalKafka, topic: str, partitions: int, interval: float
 ) -> Iterator[None]:
-    """Create a topic, and let the command write to each of its partitions every so many seconds meanwhile.
+    """Create a topic, and run a producer that writes to each partition at the given interval.
 
     Raises:
-        TroubleError: It does not begin.
+        TroubleError: The producer does not start.
     """
     broker.create_topic(topic, partitions)
     with programs() as running:

@@ -1,4 +1,4 @@
-"""Who takes part: for each client its version, its programs' commands, or why it is not on this machine."""
+"""Clients: version and commands of each one, or the reason why it is missing on this machine."""
 
 import sys
 from collections.abc import Callable
@@ -26,11 +26,11 @@ class Client:
 
     Attributes:
         name: One of `plan.CLIENTS`.
-        version: What exactly it is.
-        members: What starts its members of a group.
-        fetch: What starts its consumer of a filled topic.
-        load: What starts a steady load; Java's alone.
-        absent: Why it is not on this machine; empty if it is.
+        version: Versions of the library and its runtime.
+        members: Command of its group members.
+        fetch: Command of its consumer of a filled topic.
+        load: Command of the steady load; Java only.
+        absent: Reason why it is missing on this machine; empty if present.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Client:
 
 
 class _AbsentError(Exception):
-    """The client is not on this machine."""
+    """The client is missing on this machine."""
 
 
 def prepare(folder: Path) -> dict[str, Client]:
-    """Compile what is to be compiled into the folder, and return the clients by name."""
+    """Compile programs into the folder, and return the clients by name."""
     makers: dict[str, Callable[[Path], Client]] = {
         GROUPWRIGHT: _groupwright,
         CONFLUENT: _confluent,
@@ -58,7 +58,7 @@ def prepare(folder: Path) -> dict[str, Client]:
 
 
 def python(program: str) -> tuple[str, ...]:
-    """Return what starts one of the programs in Python."""
+    """Return the command of one of the Python programs."""
     return sys.executable, "-W", "ignore", "-m", f"benchmarks.consumer.programs.{program}"
 
 
@@ -71,7 +71,8 @@ def _made(name: str, maker: Callable[[Path], Client], folder: Path) -> Client:
 
 def _groupwright(_folder: Path) -> Client:
     interpreter = ".".join(map(str, sys.version_info[:3]))
-    version = f"{metadata.version('groupwright')}, kafka-python {metadata.version('kafka-python')}, Python {interpreter}"
+    ours, network = metadata.version("groupwright"), metadata.version("kafka-python")
+    version = f"{ours}, kafka-python {network}, Python {interpreter}"
     return Client(GROUPWRIGHT, version, python("members"), python("fetch_confluent"))
 
 

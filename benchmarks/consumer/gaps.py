@@ -1,4 +1,4 @@
-"""What members received around a join: from when on, with which gaps, and what twice or never."""
+"""Deliveries around a join: time of the first one, gaps, duplicates and missing messages."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ _BEFORE = 1 * _MICROSECONDS
 
 
 def read_received(folder: Path, members: int) -> Received:
-    """Read what the members wrote into the folder, in the order in which it came."""
+    """Read the members' records in the folder, in order of time."""
     tables = []
     for member in range(members):
         told = np.fromfile(folder / f"{member}.received", dtype="<i8").reshape(-1, 4)
@@ -33,17 +33,17 @@ def judge_join(
     before: Mapping[int, int],
     after: Mapping[int, int],
 ) -> JoinRun:
-    """Return what a join did to a group.
+    """Measure the effect of a join on a group.
 
     Args:
-        received: What all members received.
+        received: Messages received by all members.
         joined: When the new member subscribed, in microseconds.
-        changes: What the members gained and gave up since.
-        before: The owner of each partition until then.
+        changes: Partitions assigned and revoked since the join.
+        before: The owner of each partition before the join.
         after: The owner of each partition at the end.
 
     Raises:
-        ValueError: A partition's owner received nothing from it at the end, or nobody did in the second before.
+        ValueError: A partition delivered nothing to its last owner, or nothing in the second before the join.
     """
     kept = {partition for partition, owner in after.items() if before.get(partition) == owner}
     consumed = max(
@@ -66,9 +66,9 @@ def judge_join(
 
 
 def _resumed(received: Received, joined: int, changes: Sequence[Change], partition: int, owner: int) -> int:
-    """Return when the partition's last owner got the first message that was written after the join.
+    """Return the time at which the partition's last owner received the first message written after the join.
 
-    What it got under an earlier assignment does not count, if it has gained the partition anew since.
+    Only messages received since the owner's last assignment of the partition count.
     """
     gains = [
         each.at for each in changes if each.gained and each.member == owner and partition in each.partitions
@@ -82,7 +82,7 @@ def _resumed(received: Received, joined: int, changes: Sequence[Change], partiti
 
 
 def _gaps(received: Received, partitions: Collection[int], since: int) -> Gaps:
-    """Return the gaps that end after `since`; the one that begins before counts from its begin."""
+    """Return the gaps that end after `since`; a gap that began earlier counts in full."""
     longest = []
     for partition in partitions:
         came = received[received[:, 2] == partition][:, 1]
@@ -94,7 +94,7 @@ def _gaps(received: Received, partitions: Collection[int], since: int) -> Gaps:
 
 
 def _delivery(received: Received) -> tuple[int, int]:
-    """Return how many messages came again, and how many between a partition's first and last never came."""
+    """Return the number of duplicates, and of messages missing between a partition's first and last."""
     twice = missing = 0
     for partition in np.unique(received[:, 2]):
         offsets = received[received[:, 2] == partition][:, 3]

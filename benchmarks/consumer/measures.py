@@ -1,4 +1,4 @@
-"""Measures a contestant once in a cell."""
+"""One measurement of a contestant in a cell."""
 
 import itertools
 import tempfile
@@ -37,12 +37,12 @@ _BATCH = 500
 
 @dataclass
 class Place:
-    """Where contestants are measured.
+    """Broker and topics of a measurement.
 
     Attributes:
         servers: The broker's address.
-        filled: The topic that is filled.
-        calm: The topic without a message.
+        filled: The topic with messages.
+        calm: The topic without messages.
     """
 
     servers: str
@@ -51,7 +51,7 @@ class Place:
     _groups: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def settings(self, contestant: Contestant, topic: str) -> dict[str, object]:
-        """Return what every program is told, with a group that nobody has used."""
+        """Return the arguments of every program, with a new group."""
         return {
             "servers": self.servers,
             "topic": topic,
@@ -64,10 +64,10 @@ class Place:
 def fetch(
     place: Place, contestant: Contestant, client: Client, effort: Effort, config: Mapping[str, object]
 ) -> FetchRun:
-    """Let it consume the filled topic; `config` is for librdkafka.
+    """Measure consuming the filled topic; `config` is passed to librdkafka.
 
     Raises:
-        TroubleError: it does not come back, or fails.
+        TroubleError: The program times out or fails.
     """
     settings = place.settings(contestant, place.filled)
     settings |= {"messages": effort.messages, "longest": effort.longest, "batch": _BATCH, **config}
@@ -75,10 +75,10 @@ def fetch(
 
 
 def wait_for_events(place: Place, contestant: Contestant, effort: Effort) -> EventRun:
-    """Let it wait for events.
+    """Measure the delivery of events.
 
     Raises:
-        TroubleError: it does not come back, or fails.
+        TroubleError: The program times out or fails.
     """
     settings = place.settings(contestant, place.calm)
     settings |= {"disturbances": effort.disturbances, **JOIN_TIMINGS}
@@ -88,20 +88,20 @@ def wait_for_events(place: Place, contestant: Contestant, effort: Effort) -> Eve
 
 
 def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
-    """Let it idle.
+    """Measure an idle member.
 
     Raises:
-        TroubleError: it does not come back, or fails.
+        TroubleError: The program times out or fails.
     """
     settings = place.settings(contestant, place.calm) | {"seconds": effort.idle_seconds}
     return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
 
 
 def join(place: Place, contestant: Contestant, client: Client, size: int, topic: str) -> JoinRun:
-    """Let a member join a group of this size, which consumes a topic under load.
+    """Measure a join to a group of this size that consumes a topic under load.
 
     Raises:
-        TroubleError: the group does not settle, or a member fails.
+        TroubleError: The group does not settle, or a member fails.
     """
     ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
@@ -125,17 +125,17 @@ def join(place: Place, contestant: Contestant, client: Client, size: int, topic:
 
 
 def _processes(client: Client, size: int) -> list[tuple[int, int]]:
-    """Return the first and the last member of each process. In Python the one that joins later has its own."""
+    """Return the first and last member of each process; in Python the joining member has its own."""
     if client.name == JAVA:
         return [(0, size)]
     return [(number, number) for number in range(size + 1)]
 
 
 def _settle(running: Programs, ownership: Ownership, members: int, calm: float) -> int:
-    """Follow the changes until the group has been settled for so many seconds; return when a member subscribed last.
+    """Wait until the group has been settled for `calm` seconds; return the time of the last subscription.
 
     Raises:
-        TroubleError: it does not settle, or a member fails.
+        TroubleError: The group does not settle, or a member fails.
     """
     subscribed, limit = 0, time.monotonic() + _SETTLING_SECONDS
     quiet = limit

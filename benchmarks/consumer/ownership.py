@@ -1,17 +1,17 @@
-"""Who owns which partitions, as the members' callbacks tell it."""
+"""Ownership of partitions, as reported by the members' callbacks."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Change:
-    """A member gained partitions, or gave them up.
+    """An assignment or revocation of partitions.
 
     Attributes:
-        at: When its callback began, in microseconds.
-        member: Its number.
-        gained: Whether it gained them.
-        partitions: Which.
+        at: Time at which the callback began, in microseconds.
+        member: The member's number.
+        gained: Whether the partitions were assigned, not revoked.
+        partitions: The partitions concerned.
     """
 
     at: int
@@ -21,7 +21,7 @@ class Change:
 
 
 def read_change(line: str) -> Change | None:
-    """Read what a program of members says; None if it tells of no change."""
+    """Parse a line of a members program; return None if it reports no change."""
     match line.split():
         case ["gained" | "gave" as word, member, at, numbers]:
             partitions = frozenset(map(int, numbers.split(",")))
@@ -30,27 +30,27 @@ def read_change(line: str) -> Change | None:
 
 
 class Ownership:
-    """The partitions of a topic, and their owners at present."""
+    """The current owners of a topic's partitions."""
 
     def __init__(self, partitions: int) -> None:
-        """Begin with no owners."""
+        """Create the map, without owners."""
         self.changes: list[Change] = []
         """What has changed so far, in the order in which it was heard."""
         self._partitions = partitions
         self._owned: dict[int, frozenset[int]] = {}
 
     def apply(self, change: Change) -> None:
-        """Take a change into account."""
+        """Apply a change."""
         owned = self._owned.get(change.member, frozenset())
         self._owned[change.member] = owned | change.partitions if change.gained else owned - change.partitions
         self.changes.append(change)
 
     def owners(self) -> dict[int, int]:
-        """Return the member that owns each partition, by partition."""
+        """Return the owning member of each partition."""
         return {partition: member for member, owned in self._owned.items() for partition in owned}
 
     def is_settled(self, members: int) -> bool:
-        """Tell whether each partition has one owner, and the loads of this many members differ by one at most."""
+        """Return whether each partition has one owner, and the members' loads differ by at most one."""
         loads = sorted(len(owned) for owned in self._owned.values())
         least, rest = divmod(self._partitions, members)
         balanced = [least] * (members - rest) + [least + 1] * rest

@@ -1,4 +1,4 @@
-"""What is measured: who takes part in which cell, how long, and what is to be reached."""
+"""Plan of the benchmark: cells, contestants, repetitions and targets."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,11 +33,11 @@ class Cell(StrEnum):
 
 @dataclass(frozen=True)
 class Contestant:
-    """One that takes part in a cell.
+    """A contestant of a cell.
 
     Attributes:
-        client: Whose consumer it is; one of `CLIENTS`.
-        way: How it is used: the method that fetches, or the assignor.
+        client: The client library; one of `CLIENTS`.
+        way: The method that fetches, or the assignor.
     """
 
     client: str
@@ -45,7 +45,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """What the tables call it."""
+        """Name in the tables."""
         return f"{self.client} {self.way}".strip()
 
 
@@ -80,19 +80,19 @@ IDLERS = (Contestant(GROUPWRIGHT), Contestant(CONFLUENT))
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is done.
+    """Size of a run.
 
     Attributes:
-        messages: How many the filled topic holds.
-        rounds: How often each consumes it.
-        slow_rounds: How often those do that are several times slower.
-        default_rounds: How often each consumes it with librdkafka's own settings.
-        longest: The seconds after which a consumer may stop before it has them all; its rate counts.
-        group_sizes: How many members there are before one joins.
-        joins: How often one joins a group of each size.
-        disturbances: How often another member joins and leaves beside the one that waits for events.
-        idle_seconds: How long a member idles.
-        idles: How often.
+        messages: Number of messages in the filled topic.
+        rounds: Repetitions for each contestant.
+        slow_rounds: Repetitions for contestants that are several times slower.
+        default_rounds: Repetitions with librdkafka's default settings.
+        longest: Seconds after which a consumer stops early; its rate counts.
+        group_sizes: Numbers of members before the join.
+        joins: Repetitions of the join, for each size.
+        disturbances: Number of times a second member joins and leaves during the measurement of events.
+        idle_seconds: Duration of idling.
+        idles: Repetitions of idling.
     """
 
     messages: int
@@ -139,16 +139,16 @@ QUICK = Effort(
 )
 
 UNSTALLED = {"fetch.queue.backoff.ms": 10}
-"""What keeps librdkafka's fetching from pausing for a second, the default, whenever its queue is full.
+"""Setting that shortens librdkafka's default pause of 1 s in fetching when its queue is full.
 
-With that pause all are much slower, and how often it comes in a run is chance: ratios then say nothing of the clients.
+The number of pauses in a run is random, and they dominate its duration: ratios would not compare the clients.
 """
 
 LOAD_INTERVALS = {3: 0.1, 10: 0.1, 50: 0.5}
 """Seconds between two messages of a partition under the steady load, by the group's size.
 
-Fifty members have a process each, and do little else than fetch: at ten messages a second they leave the machine no room
-for the rebalance that is to be measured.
+Fifty members are fifty processes: at ten messages a second for each partition, fetching alone would saturate
+the machine, and the measurement would not be of the rebalance.
 """
 
 MESSAGE_BYTES = 100
@@ -174,10 +174,10 @@ MOST_IDLE_SHARE = 0.01
 
 
 def join_cell(size: int) -> str:
-    """Return the name of the cell in which a member joins a group of this size."""
+    """Return the name of the cell of a join to a group of this size."""
     return f"{Cell.JOIN}/{size}"
 
 
 def rounds_of(contestant: Contestant, effort: Effort) -> int:
-    """Return how often the contestant consumes the filled topic."""
+    """Return the contestant's number of repetitions with the filled topic."""
     return effort.slow_rounds if contestant.client in {KAFKA_PYTHON, AIOKAFKA} else effort.rounds

@@ -1,4 +1,4 @@
-"""Starts contestants, each in a process of its own, listens to them, and gives up on those that do not come back."""
+"""Contestants' processes: starting them, reading their output, and enforcing time limits."""
 
 import json
 import queue
@@ -17,20 +17,20 @@ _READY_SECONDS = 60.0
 
 
 class TroubleError(Exception):
-    """A contestant gave no result."""
+    """A contestant returned no result."""
 
     def __init__(self, status: Status, note: str = "") -> None:
-        """Say how it ended, and why."""
+        """Create the error with the contestant's status and the reason."""
         super().__init__(note)
         self.status = status
         self.note = note
 
 
 class Programs:
-    """Contestants' programs that run. Those of one instance are listened to together."""
+    """Running programs whose output is read together."""
 
     def __init__(self, cleanup: ExitStack) -> None:
-        """Have no program yet; `cleanup` ends those that are started."""
+        """Create an empty set of programs; `cleanup` ends those that are started."""
         self._cleanup = cleanup
         self._started: list[tuple[subprocess.Popen[str], IO[bytes]]] = []
         self._lines: queue.Queue[tuple[int, str | None]] = queue.Queue()
@@ -56,7 +56,7 @@ class Programs:
         self._started.append((process, errors))
 
     def order(self, line: str) -> None:
-        """Tell all programs what to do."""
+        """Send an order to all programs."""
         for process, _ in self._started:
             assert process.stdin is not None  # noqa: S101 - it is a pipe
             with suppress(BrokenPipeError):  # what it said last tells why it ended
@@ -64,10 +64,10 @@ class Programs:
                 process.stdin.flush()
 
     def await_all(self, word: str, seconds: float = _READY_SECONDS) -> None:
-        """Wait until every program has said this word.
+        """Wait until every program has printed this word.
 
         Raises:
-            TroubleError: one does not, or ends.
+            TroubleError: A program times out or ends.
         """
         deadline = time.monotonic() + seconds
         for _ in self._started:
@@ -76,10 +76,10 @@ class Programs:
                     raise TroubleError(Status.TIMEOUT, f"no {word!r} in {seconds:.0f} s")
 
     def result(self, seconds: float) -> dict[str, Any]:
-        """Return what the one program measured.
+        """Return the measurement of the only program.
 
         Raises:
-            TroubleError: it does not tell in time, or ends without.
+            TroubleError: The program times out, or ends without a result.
         """
         deadline = time.monotonic() + seconds
         while (line := self.next_line(deadline)) is not None:
@@ -90,10 +90,10 @@ class Programs:
         raise TroubleError(Status.TIMEOUT, f"no result in {seconds:.0f} s")
 
     def next_line(self, deadline: float) -> str | None:
-        """Return the next line that a program says, or None at the deadline (monotonic).
+        """Return the next line that a program prints, or None at the deadline (monotonic).
 
         Raises:
-            TroubleError: a program says that it lacks something or failed, or it ended without a word.
+            TroubleError: A program reports a failure or a missing feature, or ends without a result.
         """
         while True:
             try:
@@ -130,16 +130,16 @@ class Programs:
 
 @contextmanager
 def programs() -> Iterator[Programs]:
-    """Yield what starts programs; none of them outlives this."""
+    """Yield a starter of programs, and end all of them on exit."""
     with ExitStack() as cleanup:
         yield Programs(cleanup)
 
 
 def measured(command: Sequence[str], settings: Mapping[str, object], seconds: float) -> dict[str, Any]:
-    """Run one program, and return what it measured.
+    """Run one program, and return its measurement.
 
     Raises:
-        TroubleError: it does not come back in time, or fails.
+        TroubleError: The program times out or fails.
     """
     with programs() as running:
         running.start(command, settings)

@@ -1,4 +1,4 @@
-"""What a run of the benchmark finds out."""
+"""Results of a benchmark run."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,14 +25,14 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class FetchRun:
-    """A filled topic was consumed.
+    """Measurement of consuming a filled topic.
 
     Attributes:
-        messages: How many came: all of the topic, unless the time was over before.
-        first: How many of them came at once with the first.
-        size: The bytes of their values.
-        seconds: From there to the last.
-        cpu_seconds: The consumer's whole process used meanwhile.
+        messages: Messages consumed: the whole topic, unless the time limit was reached.
+        first: Messages of the first batch, before the clock starts.
+        size: Total bytes of their values.
+        seconds: Time from the first batch to the last message.
+        cpu_seconds: Processor time of the whole process meanwhile.
     """
 
     messages: int
@@ -49,12 +49,12 @@ class FetchRun:
 
 @dataclass(frozen=True)
 class Gaps:
-    """For each of some partitions, the longest time without a message.
+    """Longest time without a message, over some partitions.
 
     Attributes:
-        partitions: How many partitions.
-        median: Of their longest times, the one in the middle; seconds.
-        longest: The longest of all; seconds.
+        partitions: Number of partitions.
+        median: Median of the partitions' longest times, in seconds.
+        longest: Maximum of the partitions' longest times, in seconds.
     """
 
     partitions: int
@@ -64,17 +64,16 @@ class Gaps:
 
 @dataclass(frozen=True)
 class JoinRun:
-    """A member joined a group that consumed under a steady load. Times are seconds since it subscribed.
+    """Measurement of a join to a group under steady load. Times are in seconds since `subscribe`.
 
     Attributes:
-        settled: When the last partition was given up or gained, and all have an owner, with loads that differ by one
-            at most.
-        consumed: When every partition had delivered a message, written since, to the owner who kept it.
-        kept: The gaps of the partitions that stayed with their owner.
-        moved: The gaps of those that did not.
-        before: The gaps of all partitions in the second before.
-        twice: How many messages came a second time.
-        missing: How many messages never came.
+        settled: Time of the last assignment or revocation, after which loads differ by at most one.
+        consumed: Time by which every partition has delivered a newer message to its final owner.
+        kept: Gaps of the partitions that stayed with their owner.
+        moved: Gaps of the partitions that changed owner.
+        before: Gaps of all partitions in the second before the join.
+        twice: Number of duplicate deliveries.
+        missing: Number of messages never delivered.
     """
 
     settled: float
@@ -88,11 +87,11 @@ class JoinRun:
 
 @dataclass(frozen=True)
 class EventRun:
-    """Events reached a member that waited.
+    """Measurement of the delivery of events to a waiting member.
 
     Attributes:
-        revokes: The seconds from the arrival of each order to give partitions up until its callback began.
-        assigns: The same of each assignment.
+        revokes: Seconds from the arrival of each revocation to its callback.
+        assigns: Seconds from the arrival of each assignment to its callback.
     """
 
     revokes: tuple[float, ...]
@@ -100,17 +99,17 @@ class EventRun:
 
     @property
     def waits(self) -> tuple[float, ...]:
-        """Both."""
+        """Revocations and assignments together."""
         return self.revokes + self.assigns
 
 
 @dataclass(frozen=True)
 class IdleRun:
-    """A member idled.
+    """Measurement of an idle member.
 
     Attributes:
-        seconds: How long.
-        cpu_seconds: Its whole process used meanwhile.
+        seconds: Duration.
+        cpu_seconds: Processor time of its whole process.
     """
 
     seconds: float
@@ -124,12 +123,12 @@ class IdleRun:
 
 @dataclass
 class Outcome(Generic[Run]):
-    """How a contestant did in a cell.
+    """Result of a contestant in a cell.
 
     Attributes:
-        status: In a word.
-        note: What it lacks, or what went wrong.
-        runs: What was measured, in order.
+        status: Outcome, as one word.
+        note: Missing feature, or error.
+        runs: Measurements, in order.
     """
 
     status: Status = Status.OK
@@ -146,19 +145,19 @@ Outcomes = dict[str, Outcome[Run]]
 
 @dataclass
 class Results:
-    """A run of the benchmark. What was not asked for is empty.
+    """Results of a benchmark run. Cells not selected are empty.
 
     Attributes:
-        command: What was typed.
-        date: When it began.
-        machine: What it ran on, by what is described.
-        clients: By name, the version, or why the client is not there.
-        messages: How many the filled topic held.
-        throughput: Of the filled topic.
-        defaults: Of the filled topic, with librdkafka's own settings.
-        joins: By the size of the group before one joined.
-        events: Of a member that waits for events.
-        idle: Of a member that idles.
+        command: Command line.
+        date: Date of its start.
+        machine: Description of the machine, by property.
+        clients: Version of each client, or the reason why it is missing.
+        messages: Number of messages in the filled topic.
+        throughput: Results with the filled topic.
+        defaults: Results with the filled topic and librdkafka's default settings.
+        joins: Results of joins, by the group's size before the join.
+        events: Results of the delivery of events.
+        idle: Results of idling.
     """
 
     command: str

@@ -117,7 +117,7 @@ def _joins(results: Results) -> Iterator[Finding]:
         for other in others:
             if ours in taken and other in taken:
                 text = (
-                    f"{join_cell(size)}: all is consumed again after {taken[ours]:.2f} s, wanted at most the "
+                    f"{join_cell(size)}: all consumed after {taken[ours]:.2f} s, wanted at most "
                     f"{taken[other]:.2f} of {other}"
                 )
                 yield Finding(text, taken[ours] <= taken[other])

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.instrumentation`: what the instrumentation costs, against its limits, on a real Kafka."""
+"""`python -m benchmarks.instrumentation`: cost of the instrumentation on a real Kafka, against its limits."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="Rounds of consuming, each with and without.")] = 9,
     output: Annotated[Path | None, typer.Option(help="A file for the results, as JSON.")] = None,
 ) -> None:
-    """Measure consuming, scraping and memory at 1,000 partitions; the exit status is 1 if a limit is not kept."""
+    """Measure consuming, scraping and memory at 1,000 partitions; exit with 1 if a limit is exceeded."""
     results: dict[str, Any] = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "machine": describe()}
     with LocalKafka(heap="1g") as kafka:
         fill(kafka, _TOPIC, PARTITIONS, messages)
@@ -69,7 +69,7 @@ def main(
 
 
 def _scrape(kafka: LocalKafka) -> dict[str, Any]:
-    """Time scrapes of a consumer that shows the lag of each of its partitions."""
+    """Time the scrapes of a consumer that exports the lag of each partition."""
     registry = CollectorRegistry()
     config = {
         "bootstrap.servers": kafka.bootstrap_servers,

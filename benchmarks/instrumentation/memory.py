@@ -1,6 +1,6 @@
-"""A process that holds consumers and prints how much memory it has: `python -m benchmarks.instrumentation.memory`.
+"""`python -m benchmarks.instrumentation.memory`: print the memory of a process with some consumers.
 
-Arguments: bootstrap servers, topic, its partitions, how many consumers, and "with" or "without" instrumentation.
+Arguments: bootstrap servers, topic, its partitions, number of consumers, "with" or "without" instrumentation.
 """
 
 import gc
@@ -18,7 +18,7 @@ _PATIENCE = 60.0
 
 
 def main(servers: str, topic: str, partitions: int, consumers: int, *, measured: bool) -> int:
-    """Return the process's resident memory in bytes, after each consumer has had its statistics twice."""
+    """Return the resident memory in bytes, once each consumer has received its statistics twice."""
     registry = CollectorRegistry()
     taken: dict[int, int] = {}
     held: list[Any] = []

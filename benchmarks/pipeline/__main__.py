@@ -1,4 +1,4 @@
-"""`python -m benchmarks.pipeline`: measures the pipeline: decoding, and what-if studies."""
+"""`python -m benchmarks.pipeline`: measure decoding and what-if studies."""
 
 import shlex
 import subprocess
@@ -31,7 +31,7 @@ def main(
     ] = None,
     show_cells: Annotated[bool, typer.Option("--list", help="Name the cells, and stop.")] = False,
 ) -> None:
-    """Measure decoding on one core beside others, on two, and its memory up to 100 million records; and what-if."""
+    """Measure decoding on one core and on two, its memory up to 100 million records, and what-if."""
     cells = [cell for cell in CELLS if fnmatch(cell, only)]
     if not cells:
         raise typer.BadParameter(f"no cell is named like {only!r}; --list names them", param_hint="--only")
@@ -52,7 +52,7 @@ def main(
 
 
 def _measure(cells: list[str], results: Results, console: Console, *, quick: bool) -> bool:
-    """Run the cells; tell whether all came to their end."""
+    """Run the cells; return whether all succeeded."""
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, console.status("") as status:
         try:
             for cell in cells:

@@ -1,4 +1,4 @@
-"""The cells: decoding's speed beside others and on two cores, its memory, and what-if at scale."""
+"""Cells of the benchmark: speed of decoding on one core and on two, memory, and what-if at scale."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ ONE_CORE, TWO_CORES, MEMORY, WHAT_IF = CELLS = (
     "decode/memory",
     "what-if",
 )
-"""Everyone on one core; Spark on two; Spark with ever more records; the history of groups played by assignors."""
+"""All decoders on one core; Spark on two; Spark with more and more records; a what-if study."""
 
 SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
     "Spark, decode",
@@ -49,14 +49,14 @@ _PATIENCE = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is done.
+    """Size of a run.
 
     Attributes:
-        records: How many are decoded on one core and on two.
-        rounds: How often; the best counts.
-        formatted: How many Kafka's formatter and the plain loop take: they are slower.
-        memory: How many are made on the fly and decoded, for memory.
-        played: How many groups what-if plays, and how many generations of each.
+        records: Number of records decoded on one core and on two.
+        rounds: Repetitions; the best one counts.
+        formatted: Number of records for Kafka's formatter and the plain loop, which are slower.
+        memory: Numbers of records generated on the fly and decoded, for memory.
+        played: Number of groups that what-if replays, and of generations of each.
     """
 
     records: int
@@ -136,7 +136,7 @@ def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> 
 
 
 def _said_by(program: str, *arguments: object) -> Any:
-    """Run one of the programs, and return what it prints."""
+    """Run one of the programs, and return its output."""
     ran = subprocess.run(  # noqa: S603 - this project's own program
         [sys.executable, "-m", f"benchmarks.pipeline.programs.{program}", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -175,7 +175,7 @@ def _timed(act: Callable[[], object]) -> float:
 
 
 def _formatter(fleet: Fleet, rounds: int, folder: Path) -> float:
-    """Return the seconds of the best round, after those in which the JVM compiles."""
+    """Return the seconds of the best round after JIT warm-up."""
     file = folder / "records.bin"
     with file.open("wb") as out:
         out.write(fleet.commits.to_bytes(4, "big"))

@@ -1,4 +1,4 @@
-"""Shows results on the terminal, and keeps them as a page and numbers."""
+"""Reports: tables on the terminal; a page and raw numbers as files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,15 +31,20 @@ MOST_SECONDS = 600
 """For what-if."""
 
 _ABOUT = """\
-Records are committed offsets of key version 1 and value version 3, some of them tombstones, with seven-digit names of
-groups and topics. **One core**: Spark is `local[1]`, and its JVM and its Python worker together may use one core; it
-reads Parquet, decodes, and writes to Spark's `noop` sink. The others decode records that are in memory already:
-`decode_batch` from Arrow arrays into Arrow arrays, and so does the plain loop, by way of named tuples; once more it has
-bytes objects already, and leaves it at named tuples; Kafka's formatter makes JSON that is thrown away, after rounds in
-which the JVM compiles. The best round counts. **Two cores**: `local[2]` on two. **Memory**: records are made as
-they are read, and the resident memory is the most that was seen every 100 ms. **What-if**: from tables in Parquet to a
-table in Parquet, by `range`, `roundrobin`, `sticky` and `cooperative-sticky`; a record is a generation that one of them
-plays. A group has 2 to 16 members and 6 to 192 partitions, and each generation a member comes, goes or is replaced.
+The records are committed offsets of key version 1 and value version 3, some of them tombstones, with
+seven-digit names of groups and topics. The best round counts.
+
+- **One core**: Spark runs as `local[1]`; its JVM and its Python worker share one core. It reads Parquet,
+  decodes, and writes to the `noop` sink. The other decoders start with records in memory. `decode_batch`
+  decodes Arrow arrays into Arrow arrays. The plain loop is measured twice: from Arrow arrays through named
+  tuples into Arrow arrays, and from bytes objects into named tuples. Kafka's formatter writes JSON, which is
+  discarded, and is measured after JIT warm-up.
+- **Two cores**: Spark runs as `local[2]` on two cores.
+- **Memory**: records are generated while they are read. The figure is the maximum of the resident memory,
+  sampled every 100 ms.
+- **What-if**: tables in Parquet are replayed with `range`, `roundrobin`, `sticky` and `cooperative-sticky`
+  into a table in Parquet. A record is one generation replayed with one assignor. A group has 2 to 16 members
+  and 6 to 192 partitions; in each generation a member joins, leaves or is replaced.
 """
 
 
@@ -56,7 +61,7 @@ def keep(folder: Path, results: Results) -> list[Path]:
 
 
 def summary(results: Results) -> list[str]:
-    """Return what came out, against what is to be reached."""
+    """Return the results compared with the targets."""
     lines: list[str] = []
     spark, core = results.find(ONE_CORE, SPARK), results.find(ONE_CORE, CORE)
     commits = results.find(ONE_CORE, SPARK_COMMITS)

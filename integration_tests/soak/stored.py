@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets`: the owners in each generation, and the committed offsets.
 
-All records of a group, generations and offsets, are in one partition. So their order gives the generation of each
-commit, and the member to which that generation's leader had assigned the partition; no clock is needed.
+All records of a group, generations and offsets, are in one partition. So their order gives the generation of
+each commit, and the member to which that generation's leader had assigned the partition; no clock is needed.
 """
 
 from dataclasses import dataclass, field

@@ -1,11 +1,11 @@
-"""What the contestants in Python have in common; those in Java and Go do the same.
+"""Main loop of the contestants in Python; those in Java and Go follow the same protocol.
 
-A contestant is a process of its own. Its arguments are the paths of the inputs and of the answer, its patience and
-its most time (both in nanoseconds), and the fewest runs: it repeats the step until it has not become faster by a
-twentieth for as long as its patience lasts, since a compiler at run time may need seconds to notice what is worth
-its while. It says on standard output, a line each: `ready` when the inputs are
-read, `run` and the nanoseconds of each run, `peak` and the most bytes of memory that the process has held, `done`
-when the last run's answer is written; or `failed` and why; or `lacks` and what, if it has no such assignor.
+Each contestant is a separate process. Its arguments are the paths of the inputs and of the answer, its
+patience and its time limit (both in nanoseconds), and the minimum number of runs. It repeats the step until
+no run has been faster by 5 % for as long as its patience, since a JIT compiler may need seconds to warm up.
+It prints one line for each of: `ready` once the inputs are read; `run` and the nanoseconds of each run;
+`peak` and the process's peak memory in bytes; `done` once the last run's answer is written; or `failed` and
+the error; or `lacks` and the name of a missing assignor.
 """
 
 import math
@@ -27,7 +27,7 @@ class LackingError(Exception):
 
 
 def compete(prepare: Callable[[Inputs], Step]) -> None:
-    """Be a contestant, given what prepares the step; that is not measured, as it needs no members."""
+    """Run a contestant; preparing its step is not measured, because it needs no members."""
     inputs_path, answer_path, patience, longest, least = sys.argv[1:]
     inputs = read_inputs(Path(inputs_path))
     try:
@@ -46,7 +46,7 @@ def compete(prepare: Callable[[Inputs], Step]) -> None:
 
 
 def _repeat(step: Step, patience: int, longest: int, least: int) -> Iterable[tuple[str, bytes]]:
-    """Run the step until it does not become faster any more; return what the last run returned."""
+    """Repeat the step until it no longer becomes faster; return the last result."""
     began = improved = time.perf_counter_ns()
     mark, run = math.inf, 0
     while True:
@@ -63,9 +63,9 @@ def _repeat(step: Step, patience: int, longest: int, least: int) -> Iterable[tup
 
 
 def _peak() -> int:
-    """Return the most memory that the process has held, in bytes; 0 where Linux does not tell.
+    """Return the process's peak memory in bytes; 0 if Linux does not report it.
 
-    `getrusage` would also count what the process that started this one held.
+    `getrusage` would also count the memory of the parent process before exec.
     """
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []

@@ -1,4 +1,4 @@
-"""kafka-python as the leader."""
+"""Contestant: kafka-python as the leader."""
 
 from benchmarks.assignors.inputs import Inputs, TopicInput
 from benchmarks.assignors.programs.harness import Step, compete
@@ -41,7 +41,7 @@ def prepare(inputs: Inputs) -> Step:
 
 
 def _as_its_members_write(assignor: str, data: bytes) -> bytes:
-    """Return the subscription with a version before the user data of `sticky`, which no other client has there."""
+    """Add the version that only kafka-python writes before the user data of `sticky`."""
     subscription = ConsumerProtocolSubscription.decode(data)
     if assignor != "sticky" or not subscription.user_data:
         return data

@@ -1,4 +1,4 @@
-"""The judge of answers reads bytes on its own; here it is held to Groupwright's decoder and to known faults."""
+"""The quality check's own decoder agrees with Groupwright's, and rejects known faults."""
 
 from collections.abc import Callable
 from dataclasses import replace

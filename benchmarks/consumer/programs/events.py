@@ -1,7 +1,7 @@
-"""How long an event waits in Groupwright's inbox while its member waits in poll(10), and no message comes.
+"""Waiting time of an event in Groupwright's inbox while the member waits in poll(10) on an empty topic.
 
-The event's arrival is noted where the membership's thread hands it over (`Inbox.put`), its delivery where the callback
-begins. Another member, of confluent-kafka, joins and leaves beside it, so that partitions are given up and gained.
+An event arrives when the coordinator thread calls `Inbox.put`, and is delivered when its callback begins. A
+second member, of confluent-kafka, joins and leaves, so that partitions are revoked and assigned.
 """
 
 import threading
@@ -20,10 +20,10 @@ _PAUSES = (0.31, 0.27, 0.23, 0.19, 0.13)
 
 
 class Arrivals:
-    """When the last event of each kind arrived."""
+    """Arrival time of the last event of each kind."""
 
     def __init__(self) -> None:
-        """Note what arrives in any inbox from now on."""
+        """Record arrivals in any inbox from now on."""
         self._at: dict[type[Event], float] = {}
         put = Inbox.put
 
@@ -57,7 +57,7 @@ def disturb(config: dict[str, str], topic: str, times: int, over: threading.Even
 
 
 def main() -> None:
-    """Wait for events, and say how long they waited."""
+    """Wait for events, and print their waiting times."""
     given = settings()
     config = {
         "bootstrap.servers": given["servers"],

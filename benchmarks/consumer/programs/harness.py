@@ -1,9 +1,9 @@
-"""What the contestants in Python have in common; the one in Java does the same.
+"""Functions shared by the contestants in Python; the one in Java follows the same protocol.
 
-A contestant is a process of its own. Its arguments are settings, `name=value` each. It says on standard output, a
-line each: `ready` when it has its clients; `result` and what it measured, as JSON; `lacks` and what, if it has no
-such thing; or `failed` and why. Orders, where it takes any, come on standard input; their end is its end. All times
-are wall-clock time in microseconds, which processes share.
+Each contestant is a separate process. Its arguments are settings of the form `name=value`. It prints one line
+for each of: `ready` once its clients exist; `result` and its measurement as JSON; `lacks` and the name of a
+missing feature; or `failed` and the error. Some contestants read orders from standard input, and end when it
+is closed. All times are wall-clock times in microseconds, which are comparable between processes.
 """
 
 import json
@@ -20,20 +20,20 @@ _speaking = threading.Lock()
 
 
 def settings() -> dict[str, str]:
-    """Return the settings that this process was started with."""
+    """Return the settings given as arguments."""
     pairs = (argument.partition("=") for argument in sys.argv[1:])
     return {name: value for name, _, value in pairs}
 
 
 def say(*words: object) -> None:
-    """Say a line; from any thread."""
+    """Print a line; thread-safe."""
     line = " ".join(map(str, words)).replace("\n", " ")
     with _speaking:
         print(line, flush=True)
 
 
 def report(result: Mapping[str, object]) -> None:
-    """Say what was measured."""
+    """Print the measurement."""
     say("result", json.dumps(result))
 
 
@@ -44,7 +44,7 @@ def now() -> int:
 
 @contextmanager
 def telling_failures() -> Iterator[None]:
-    """Say what is raised inside."""
+    """Print any exception that the body raises."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a contestant raises is its result

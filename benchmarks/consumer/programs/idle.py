@@ -1,4 +1,4 @@
-"""The processor time of a member that has partitions and nothing to do; its threads and the native ones count."""
+"""Processor time of an idle member with partitions, including all Python and native threads."""
 
 import time
 
@@ -13,7 +13,7 @@ _SETTLING_SECONDS = 2.0
 
 
 def main() -> None:
-    """Idle, and say what it took."""
+    """Idle, and print the processor time used."""
     given = settings()
     config = {
         "bootstrap.servers": given["servers"],

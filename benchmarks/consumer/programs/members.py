@@ -1,9 +1,8 @@
-"""Members of a group, a thread each, with Groupwright's consumer or confluent-kafka's; `Members.java` does the same.
+"""Group members of Groupwright or confluent-kafka, one thread each; the protocol is that of `Members.java`.
 
-It takes the orders `join` and two numbers, upon which the members with numbers from the first to the second
-subscribe, and `stop`, upon which it writes what each member received into a file and says `done`. Meanwhile it says
-`subscribed` with a member's number and the time, and `gained` or `gave` with number, time and partitions whenever a
-callback tells of any.
+Orders: `join` and two numbers makes the members of that range subscribe; `stop` writes each member's messages
+to a file and prints `done`. Output: `subscribed` with a member's number and the time; `gained` or `gave` with
+number, time and partitions for each callback.
 """
 
 import sys
@@ -23,10 +22,10 @@ _STOP_SECONDS = 10.0
 
 
 class Member:
-    """A member of the group, which consumes from `join` to `stop`."""
+    """A group member that consumes from `join` to `stop`."""
 
     def __init__(self, number: int, consumer: confluent_kafka.Consumer, topic: str) -> None:
-        """Make a member that does not take part yet."""
+        """Create the member, without a subscription."""
         self.number = number
         self.received = array("q")
         """Four numbers a message: when it came, its partition, its offset, its timestamp in milliseconds."""
@@ -36,11 +35,11 @@ class Member:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def join(self) -> None:
-        """Take part from now on."""
+        """Subscribe and start consuming."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Consume no more. It does not leave: its session is left to end, as its group is of no use any more."""
+        """Stop consuming, without leaving the group: its session may expire, as the group is not reused."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
@@ -76,10 +75,10 @@ class Member:
 
 
 def make_members(given: dict[str, str]) -> dict[int, Member]:
-    """Return the members that live in this process, by number.
+    """Return the members of this process, by number.
 
     Raises:
-        ConfigurationError: Groupwright does not serve this assignor yet.
+        ConfigurationError: Groupwright does not support this assignor.
     """
     config: dict[str, str | int] = {
         "bootstrap.servers": given["servers"],
@@ -94,7 +93,7 @@ def make_members(given: dict[str, str]) -> dict[int, Member]:
 
 
 def main() -> None:
-    """Follow the orders."""
+    """Execute the orders."""
     given = settings()
     try:
         members = make_members(given)

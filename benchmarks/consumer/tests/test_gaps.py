@@ -1,4 +1,4 @@
-"""What counts as consumed again after a join, and what as a gap, told on a few messages."""
+"""Gaps and the time of consumption after a join, computed from a few messages."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ JOINED = 100 * SECOND
 
 
 def received(*rows: tuple[int, float, int, int]) -> Received:
-    """Make messages of member, second, partition and offset, each read as soon as it was written."""
+    """Return messages of (member, second, partition, offset), each received as soon as written."""
     table = [
         (member, round(at * SECOND), partition, offset, round(at * 1000))
         for member, at, partition, offset in rows
@@ -25,9 +25,7 @@ def change(member: int, at: float, *partitions: int, gained: bool) -> Change:
     return Change(round(at * SECOND), member, gained, frozenset(partitions))
 
 
-def test_a_partition_that_stays_is_consumed_with_its_first_message_and_one_that_moves_with_its_new_owner() -> (
-    None
-):
+def test_a_kept_partition_counts_from_its_first_message_and_a_moved_one_from_its_new_owners() -> None:
     messages = received(
         (0, 99.5, 0, 1), (0, 99.6, 1, 1), (0, 100.1, 0, 2), (0, 100.2, 1, 2), (0, 101, 0, 3), (1, 103, 1, 3)
     )

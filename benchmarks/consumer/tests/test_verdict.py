@@ -1,4 +1,4 @@
-"""Targets are judged by the fastest runs, and a client is held against in its better way."""
+"""Targets are compared with the fastest runs, and each client is represented by its fastest method."""
 
 import pytest
 from benchmarks.consumer.results import (
@@ -92,11 +92,11 @@ def test_a_join_takes_no_longer_than_theirs_or_does() -> None:
 
     assert [(finding.text, finding.reached) for finding in judge(found)] == [
         (
-            "join/3: all is consumed again after 1.10 s, wanted at most the 1.10 of confluent-kafka cooperative-sticky",
+            "join/3: all consumed after 1.10 s, wanted at most 1.10 of confluent-kafka cooperative-sticky",
             True,
         ),
         (
-            "join/3: all is consumed again after 1.10 s, wanted at most the 1.00 of Java cooperative-sticky",
+            "join/3: all consumed after 1.10 s, wanted at most 1.00 of Java cooperative-sticky",
             False,
         ),
     ]

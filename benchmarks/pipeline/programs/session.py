@@ -1,4 +1,4 @@
-"""Spark on this machine, for a program that measures it."""
+"""Local Spark session for the measuring programs."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def local_session(cores: int, *, memory: str) -> SparkSession:
-    """Start Spark on so many cores, its JVM with so large a heap, as in ``1g``; it says nothing but errors."""
+    """Start Spark with a number of cores and a JVM heap such as ``1g``; only errors are logged."""
     os.environ["JAVA_HOME"] = str(find_java().executable.resolve().parents[1])
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Synthetic records of committed offsets, vectorized: record `i` is the same in any batch."""
+"""Synthetic records of committed offsets, vectorized; record `i` does not depend on its batch."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ _HASHES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 
 
 def commit_batch(fleet: Fleet, numbers: Numbers) -> pa.RecordBatch:
-    """Return the raw records of these numbers, from 0 to `fleet.commits`, as rows of `RAW`.
+    """Return the raw records with these numbers, below `fleet.commits`, as rows of `RAW`.
 
     Groups and their partitions commit in turn. Keys have version 1, and values version 3, as brokers write
     them.
@@ -64,7 +64,7 @@ def raw_batch(
 
 
 def log_partitions(names: Bytes, count: int) -> Numbers:
-    """Return the partitions of `__consumer_offsets` that have groups of these names: those of their Java hash codes."""
+    """Return the partition of `__consumer_offsets` for each group name, by its Java hash code."""
     hashes = np.zeros(len(names), np.uint32)
     for column in names.T:
         hashes = hashes * np.uint32(31) + column
@@ -73,7 +73,7 @@ def log_partitions(names: Bytes, count: int) -> Numbers:
 
 
 def _chances(numbers: Numbers, seed: int) -> npt.NDArray[np.float64]:
-    """Return for each number one from 0 to 1 that looks like chance (splitmix64)."""
+    """Return a pseudo-random number from 0 to 1 for each number (splitmix64)."""
     mixed = (numbers.astype(np.uint64) + np.uint64(seed + 1)) * _HASHES[0]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _HASHES[1]
     mixed ^= mixed >> np.uint64(31)
@@ -82,7 +82,7 @@ def _chances(numbers: Numbers, seed: int) -> npt.NDArray[np.float64]:
 
 
 def _text(head: bytes, numbers: Numbers) -> Bytes:
-    """Return names of a head and a number of seven digits, a row each."""
+    """Return names made of a prefix and seven digits, one per row."""
     made = np.empty((numbers.size, len(head) + _DIGITS), np.uint8)
     made[:, : len(head)] = np.frombuffer(head, np.uint8)
     for place in range(_DIGITS):

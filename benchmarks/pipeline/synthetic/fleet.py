@@ -1,4 +1,4 @@
-"""A fleet of synthetic consumer groups and their timelines, from a few parameters and a seed."""
+"""Synthetic consumer groups and their timelines, from a few parameters and a seed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _PARTIAL_EVERY = 5
 
 
 class Event(StrEnum):
-    """Why a group's next generation began."""
+    """Cause of a group's next generation."""
 
     FIRST = "first"
     JOIN = "join"
@@ -32,21 +32,21 @@ _WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """Consumer groups over some days. The same numbers and seed make the same history, on any machine.
+    """Consumer groups over some days. Equal parameters give equal histories on any machine.
 
     Attributes:
-        groups: How many there are.
-        members: How many each begins with; it then varies around that.
-        topics: How many each reads; every fifth group's members do not all read all of them.
-        partitions: Of each topic.
-        days: How long the history is.
-        generations: How many each group goes through, in equal steps.
-        commits: How many offsets are committed in all, by all groups in turn.
-        tombstones: Which share of them are tombstones instead.
-        back: Which share of them are less than the commit before: messages are consumed again.
-        log_partitions: Of `__consumer_offsets`.
-        start: When it begins.
-        seed: What else it depends on.
+        groups: Number of groups.
+        members: Number of members at the start of each group; it varies later.
+        topics: Number of topics per group; in every fifth group, subscriptions differ.
+        partitions: Number of partitions per topic.
+        days: Length of the history.
+        generations: Number of generations per group, at equal intervals.
+        commits: Total number of commits, by all groups in turn.
+        tombstones: Share of tombstones among the commits.
+        back: Share of commits below the previous one, as after a seek back.
+        log_partitions: Number of partitions of `__consumer_offsets`.
+        start: Begin of the history.
+        seed: Seed of all random choices.
     """
 
     groups: int = 100
@@ -63,10 +63,10 @@ class Fleet:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Check the parameters.
 
         Raises:
-            ValueError: One is too small for there to be a history.
+            ValueError: A parameter is too small.
         """
         for name in ("groups", "members", "topics", "partitions", "generations", "log_partitions"):
             if getattr(self, name) < 1:
@@ -78,12 +78,12 @@ class Fleet:
 
     @property
     def start_micros(self) -> int:
-        """When it begins, in microseconds since 1970."""
+        """Begin of the history, in microseconds since 1970."""
         return int(self.start.timestamp()) * 1_000_000
 
     @property
     def length_micros(self) -> int:
-        """How long it is, in microseconds."""
+        """Length of the history, in microseconds."""
         return int(self.days * _SECONDS * 1_000_000)
 
     def group_id(self, group: int) -> str:
@@ -91,15 +91,15 @@ class Fleet:
         return f"group-{group:07d}"
 
     def topic(self, group: int, topic: int) -> str:
-        """Return the name of a topic that a group reads; neighbours have some in common."""
+        """Return the name of a topic of a group; neighbouring groups share some topics."""
         return f"topic-{(group + topic) % self.groups:07d}"
 
     def is_consumer_protocol(self, group: int) -> bool:
-        """Tell whether the group is one of the protocol of KIP-848: every fourth is."""
+        """Return whether the group uses the protocol of KIP-848: every fourth one does."""
         return group % _CONSUMER_PROTOCOL_EVERY == _CONSUMER_PROTOCOL_EVERY - 1
 
     def generation_micros(self, group: int) -> Numbers:
-        """Return when each generation of a group is complete, in microseconds since 1970; no two groups' are alike."""
+        """Return the unique completion times of a group's generations, in microseconds since 1970."""
         step = self.length_micros / self.generations
         turns = np.arange(self.generations) + (group + 0.5) / self.groups
         return self.start_micros + (turns * step).astype(np.int64)
@@ -110,12 +110,11 @@ class GroupTimeline:
     """The generations of one group.
 
     Attributes:
-        events: For each generation, why it began.
-        alive: Which members are in each generation: a row a generation, a column a member that ever was.
-        subscribed: Which topics members want in each generation: [generation, member, topic].
-        starts: The partitions of a member run from here, in each generation and topic: [generation, member,
-            topic].
-        ends: To here.
+        events: Cause of each generation.
+        alive: Whether each member is in each generation, (generations, members).
+        subscribed: Subscriptions, (generations, members, topics).
+        starts: First partition of each member, (generations, members, topics).
+        ends: End (exclusive) of each member's partitions, (generations, members, topics).
     """
 
     events: tuple[Event, ...]
@@ -159,7 +158,7 @@ class GroupTimeline:
 
 
 def _ranges(subscribed: Flags, partitions: int) -> tuple[Numbers, Numbers]:
-    """Divide each topic among those who want it, as the range assignor does but for the remainder's place."""
+    """Divide each topic among its subscribers, as the range assignor does, except for the remainder."""
     counts = np.maximum(subscribed.sum(axis=1, keepdims=True), 1)
     ranks = np.cumsum(subscribed, axis=1) - 1
     starts = np.where(subscribed, ranks * partitions // counts, 0)

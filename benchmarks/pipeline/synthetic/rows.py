@@ -1,4 +1,4 @@
-"""Synthetic rows of the tables `group_generations` and `group_members`, generated without records."""
+"""Synthetic rows of the tables `group_generations` and `group_members`."""
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ MEMBER_ROWS = pa.schema(
 
 
 def generation_rows(fleet: Fleet, group: int) -> pa.RecordBatch:
-    """Return a row for each generation of a group; all groups are of the classic protocol here, with `range`."""
+    """Return a row for each generation of a group; all groups use the classic protocol and `range`."""
     timeline = GroupTimeline.of(fleet, group)
     generations = np.arange(fleet.generations)
     times = fleet.generation_micros(group)
@@ -111,7 +111,7 @@ def member_rows(fleet: Fleet, group: int) -> pa.RecordBatch:
 
 
 def _assigned(starts: Numbers, ends: Numbers, topics: pa.Array) -> pa.Array:
-    """Return for each row the partitions from start to end of each topic, of which there are any."""
+    """Return the partitions from start to end of each non-empty topic, for each row."""
     sizes = ends - starts
     rows, columns = np.nonzero(sizes)
     counts, firsts = sizes[rows, columns], starts[rows, columns]
@@ -145,7 +145,7 @@ def _lists(counts: Numbers, values: pa.Array) -> pa.Array:
 def _batch(
     columns: dict[str, pa.Array], alike: dict[str, object], size: int, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Return rows that have these columns, and others in which all are alike, or null."""
+    """Return rows with these columns; the other columns are constant or null."""
     for field in schema:
         if field.name not in columns:
             columns[field.name] = pa.repeat(pa.scalar(alike.get(field.name), field.type), size)
