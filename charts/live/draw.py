@@ -1,4 +1,4 @@
-"""Draws a dashboard as Grafana lays it out, from what a Prometheus answers: pictures for the documentation."""
+"""Pictures of a dashboard for the documentation: Grafana's layout, with data queried from Prometheus."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 _PAGE, _CARD, _EDGE, _TEXT, _FAINT = "#111217", "#181b1f", "#2c3235", "#d8d9e3", "#8e8fa0"
 _PALETTE = (
-    "#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#c0d8ff", "#96d98d", "#ffa6b0",
+    "#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c",
+    "#5794f2", "#b877d9", "#c0d8ff", "#96d98d", "#ffa6b0",
 )  # fmt: skip
 _COLOURS = {"green": "#73bf69", "orange": "#ff9830", "yellow": "#fade2a", "red": "#f2495c"}
 _UNIT_WIDTH, _UNIT_HEIGHT = 0.75, 0.33
@@ -30,7 +31,7 @@ _Rectangle = tuple[float, float, float, float]
 
 
 class _Page:
-    """A figure on which panels are placed by Grafana's grid."""
+    """A figure with panels in Grafana's grid."""
 
     def __init__(self, board: Board, height: int, window: Window) -> None:
         self.window = window
@@ -39,12 +40,12 @@ class _Page:
         self.text(0.2, 1.0, board.title, size=17, weight="bold")
 
     def text(self, x: float, y: float, words: str, **style: Any) -> None:
-        """Write at a place of the grid, whose y grows downwards."""
+        """Write text at a position of the grid, whose y axis points down."""
         style = {"color": _TEXT, "va": "center", "ha": "left", **style}
         self.figure.text(x / 24, 1 - y / self.height, words, **style)
 
     def card(self, at: Mapping[str, int], title: str) -> _Rectangle:
-        """Draw a panel's frame and title; return what is left in it, in fractions of the figure."""
+        """Draw a panel's frame and title; return the remaining area, in fractions of the figure."""
         x, y, width, height = at.get("x", 0), at.get("y", 0) + _HEAD, at["w"], at["h"]
         left, bottom = (x + 0.08) / 24, 1 - (y + height - 0.12) / self.height
         wide, high = (width - 0.16) / 24, (height - 0.24) / self.height
@@ -84,7 +85,7 @@ class _Page:
 def draw(
     prometheus: Prometheus, board: Board, window: Window, variables: Mapping[str, str], to: Path
 ) -> None:
-    """Write the picture of a dashboard with these variables' values."""
+    """Write the picture of a dashboard with these values of its variables."""
     placed = list(panels(board))
     height = max(panel["gridPos"].get("y", 0) + panel["gridPos"]["h"] for panel in placed)
     page = _Page(board, height, window)
@@ -175,14 +176,14 @@ def _lines(page: _Page, inside: _Rectangle, panel: Mapping[str, Any], answers: l
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: readable(value, _unit(panel), None)))
     handles, names = axes.get_legend_handles_labels()
     legend = axes.legend(
-        handles[:_MOST_LEGENDS], names[:_MOST_LEGENDS], loc="upper left", bbox_to_anchor=(-0.06, -0.13), ncols=3, fontsize=7,
-        frameon=False, labelcolor=_TEXT, handlelength=1, columnspacing=1.2, borderaxespad=0,
+        handles[:_MOST_LEGENDS], names[:_MOST_LEGENDS], loc="upper left", bbox_to_anchor=(-0.06, -0.13),
+        ncols=3, fontsize=7, frameon=False, labelcolor=_TEXT, handlelength=1, columnspacing=1.2, borderaxespad=0,
     )  # fmt: skip
     legend.set_in_layout(False)
 
 
 def _stack(axes: Any, window: Window, drawn: list[tuple[str, Series]], *, bars: bool) -> None:
-    """Draw series on top of each other, those below 0 downwards."""
+    """Draw stacked series; negative ones are stacked downwards."""
     step = window.step
     grid = [window.start + number * step for number in range(int((window.end - window.start) / step) + 1)]
     times = [_moment(time) for time in grid]
@@ -262,7 +263,7 @@ def _cell(panel: Mapping[str, Any], units: Mapping[str, str], name: str, value: 
 
 
 def _write(axes: Any, cells: list[list[tuple[str, str]]]) -> None:
-    """Write rows of texts and their colours, a head first, in columns as wide as they need."""
+    """Write rows of (text, colour), the header first, with columns as wide as their contents."""
     axes.axis("off")
     axes.set_ylim(0, 1)
     axes.set_xlim(0, 1)
@@ -324,5 +325,5 @@ def _with_gaps(series: Series, step: float) -> tuple[list[float], list[float]]:
 
 
 def _moment(time: float) -> float:
-    """Return a time in matplotlib's days."""
+    """Return a time in days, as matplotlib expects."""
     return float(date2num(datetime.fromtimestamp(time, UTC)))  # type: ignore[no-untyped-call] # matplotlib

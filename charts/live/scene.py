@@ -1,4 +1,4 @@
-"""Two groups on a real Kafka, one of Groupwright's consumers and one of plain ones, and what can befall them."""
+"""Two groups on a real Kafka, of Groupwright's and of plain consumers, and the events for the dashboards."""
 
 import contextlib
 import itertools
@@ -18,7 +18,7 @@ from groupwright.testing import LocalKafka
 from groupwright.testing.groups import Hooks, LoadedGroup, Member
 
 BROKER = {"group.min.session.timeout.ms": 1000}
-"""The broker's settings: sessions are short, for all to happen soon."""
+"""Settings of the broker, which allow short sessions."""
 TOPICS = {"orders": 12, "refunds": 6}
 
 _HOST = "127.0.0.1"
@@ -35,10 +35,10 @@ _CLIENTS: dict[str, tuple[Any, str]] = {
 
 
 class Application:
-    """What a member does with its messages, and in its callbacks, which take some time."""
+    """A member's application: it processes messages, and spends some time in its callbacks."""
 
     def __init__(self, callback_seconds: float) -> None:
-        """Process messages in no time; rebalance callbacks take so long."""
+        """Create the application; `callback_seconds` is the duration of its callbacks."""
         self._stall, self._over = threading.Event(), threading.Event()
         self._consumed = itertools.count(1)
         self.hooks = Hooks(
@@ -49,11 +49,11 @@ class Application:
         )
 
     def stall(self) -> None:
-        """Do not poll for longer than `max.poll.interval.ms`, once."""
+        """Exceed `max.poll.interval.ms` once."""
         self._stall.set()
 
     def end(self) -> None:
-        """Spend no more time."""
+        """End all waiting."""
         self._over.set()
 
     def _spend(self, seconds: float) -> None:
@@ -72,10 +72,10 @@ class Application:
 
 
 class Scene:
-    """The groups ``billing`` (Groupwright's consumers) and ``mail`` (plain ones), three members each, and a producer."""
+    """Groups ``billing`` (Groupwright) and ``mail`` (confluent-kafka), three members each, and a producer."""
 
     def __init__(self, kafka: LocalKafka) -> None:
-        """Set the scene on a broker that has the settings `BROKER`."""
+        """Create the scene on a broker with the settings `BROKER`."""
         self.kafka = kafka
         self.targets: dict[str, int] = {}
         """The ports that serve metrics, by job."""
@@ -87,7 +87,7 @@ class Scene:
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        """Create topics, serve metrics, produce, and let all members join."""
+        """Create topics, serve metrics, produce, and start all members."""
         for topic, partitions in TOPICS.items():
             self.kafka.create_topic(topic, partitions=partitions)
         self._cleanup.callback(self._events.close)
@@ -121,7 +121,7 @@ class Scene:
     def join(
         self, group: str, name: str, *, callback_seconds: float = 0.05, instance: str | None = None
     ) -> Member:
-        """Let a new member join."""
+        """Start a new member."""
         application = Application(callback_seconds)
         static = {} if instance is None else {"group.instance.id": instance}
         member = self._groups[group].start_member(name, static, hooks=application.hooks)
@@ -129,20 +129,20 @@ class Scene:
         return member
 
     def leave(self, group: str, name: str) -> None:
-        """Let a member go."""
+        """Stop a member."""
         member, application = self._members.pop(name)
         application.end()
         self._groups[group].leave(member)
 
     def restart_broker(self) -> None:
         """Crash and restart the broker, and wait until the groups have settled again."""
-        # One that shuts down in good order may lose librdkafka's own consumers for good: see `LocalKafka.stop`.
+        # After a clean shutdown, librdkafka's consumers may never reconnect: see `LocalKafka.stop`.
         self.kafka.kill()
         self.kafka.start()
         self.settle()
 
     def storm(self, over: Callable[[], bool]) -> None:
-        """Let members come and go, poll too late, and take each other's place, until it is over."""
+        """Make members join, leave, poll too late and fence each other, until `over` returns True."""
         self._fence()
         for number in itertools.count():
             stalls = number % _STALL_EVERY == 0
@@ -154,7 +154,7 @@ class Scene:
                 return
 
     def _flap(self, stay_seconds: float) -> None:
-        """Let a fourth member join each group, and leave some time after it owns something."""
+        """Start a fourth member in each group, and stop it some time after it owns partitions."""
         visitors = {group: self.join(group, f"{group}-4") for group in self._groups}
         for group, member in visitors.items():
             self._wait_for(group, member)
@@ -163,13 +163,13 @@ class Scene:
             self.leave(group, member.name)
 
     def _fence(self) -> None:
-        """Let two consumers take the same place in each group, one after the other; the first one is fenced."""
+        """Start two members with the same instance id in each group; the second one fences the first."""
         for group in self._groups:
             self._wait_for(group, self.join(group, f"{group}-static-a", instance=f"{group}-0"))
             self.join(group, f"{group}-static-b", instance=f"{group}-0")
 
     def _wait_for(self, group: str, member: Member) -> None:
-        self._groups[group].wait_until(lambda: bool(member.owned), f"{member.name} to own something")
+        self._groups[group].wait_until(lambda: bool(member.owned), f"{member.name} to own partitions")
 
     def _group(self, group: str) -> LoadedGroup:
         registry = self._registries[group]

@@ -1,4 +1,4 @@
-"""What ends the demo before its time."""
+"""Exceptions that end the demo early."""
 
 from groupwright.assignors import GroupwrightError
 

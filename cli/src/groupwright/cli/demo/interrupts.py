@@ -1,4 +1,4 @@
-"""Ctrl-C and its like, noted at any moment and heeded at moments of the demo's choice."""
+"""Termination signals such as Ctrl-C: recorded at any time, handled at safe points of the demo."""
 
 import signal
 from collections.abc import Iterator

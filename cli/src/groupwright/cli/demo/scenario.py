@@ -1,4 +1,4 @@
-"""The scenario: what happens to the group, in order."""
+"""Scenario of the demo: the steps, in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

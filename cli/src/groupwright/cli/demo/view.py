@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
+"""View of the demo: a live table on a terminal, plain lines elsewhere."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The state of the demo, as a view shows it: a row for each member, made from the ledger. Pure."""
+"""View model of the demo: one row for each member, derived from the ledger. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

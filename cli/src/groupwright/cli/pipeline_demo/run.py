@@ -1,4 +1,4 @@
-"""One run of the demo: Kafka, groups, a stream that follows them, a report."""
+"""One run of the demo: Kafka, groups, a stream over their events, a report."""
 
 import threading
 from collections.abc import Iterator, Mapping

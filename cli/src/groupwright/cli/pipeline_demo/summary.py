@@ -1,4 +1,4 @@
-"""What the tables say, on the terminal."""
+"""Summary of the tables, on the terminal."""
 
 from collections.abc import Mapping
 
