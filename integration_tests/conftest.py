@@ -1,4 +1,4 @@
-"""A Kafka for the session, a group for each test, and members that join it."""
+"""Fixtures: a Kafka for the session, and a group with members for each test."""
 
 import logging
 import re
@@ -20,28 +20,28 @@ from harness.wire import wait_until_known
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Kafka:
-    """The Kafka of the tests that stop no node: three nodes in containers, or a local one where there is no engine."""
+    """Kafka for tests that stop no node: three containers, or a local broker without a container engine."""
     found: Kafka = request.getfixturevalue("cluster" if clusters.are_to_be_had() else "local_kafka")
     return found
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[KafkaContainers]:
-    """Three nodes in containers, for tests that one node cannot serve; none of them stops one."""
+    """Three nodes in containers, for tests that need more than one node and stop none."""
     with clusters.started(KafkaContainers()) as kafka:
         yield kafka
 
 
 @pytest.fixture(scope="module")
 def breakable_cluster() -> Iterator[KafkaContainers]:
-    """Three nodes for a module whose tests break them, and a proxy before each; whole again after each test."""
+    """Three nodes behind proxies, for a module whose tests break them; restored after each test."""
     with clusters.started(KafkaContainers(proxied=True)) as kafka:
         yield kafka
 
 
 @pytest.fixture
 def new_kafka_topic(kafka: Kafka, request: pytest.FixtureRequest) -> NewKafkaTopic:
-    """A function that creates a topic in `kafka`, named after the test and unique."""
+    """Return a function that creates a topic in `kafka`, with a unique name."""
     test = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:80]
 
     def create(partitions: int = 1, config: Mapping[str, Setting] | None = None) -> str:
@@ -55,13 +55,13 @@ def new_kafka_topic(kafka: Kafka, request: pytest.FixtureRequest) -> NewKafkaTop
 
 @pytest.fixture(autouse=True)
 def clients_logs(caplog: pytest.LogCaptureFixture) -> None:
-    """Have a test that fails show what the members said."""
+    """Capture the members' logs, for the report of a failing test."""
     caplog.set_level(logging.INFO, logger="groupwright")
 
 
 @pytest.fixture
 def group() -> str:
-    """A group of the test's own."""
+    """A group id, unique to the test."""
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
@@ -92,7 +92,7 @@ def join(kafka: Kafka, group: str) -> Iterator[Join]:
 
 @pytest.fixture
 def make_consumer(kafka: Kafka, group: str) -> Iterator[Callable[..., Consumer]]:
-    """Make consumers of the test's group, which the test polls by itself; all are closed at its end."""
+    """Create consumers of the test's group, which the test polls itself; all are closed at its end."""
     consumers: list[Consumer] = []
 
     def make(**settings: Any) -> Consumer:
@@ -119,7 +119,7 @@ def make_consumer(kafka: Kafka, group: str) -> Iterator[Callable[..., Consumer]]
 
 @pytest.fixture
 def produce(kafka: Kafka) -> Callable[[str, int, int], None]:
-    """Write so many messages to each of so many partitions of a topic."""
+    """Write a number of messages to each partition of a topic."""
 
     def write(topic: str, partitions: int, messages: int) -> None:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})

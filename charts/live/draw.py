@@ -177,7 +177,8 @@ def _lines(page: _Page, inside: _Rectangle, panel: Mapping[str, Any], answers: l
     handles, names = axes.get_legend_handles_labels()
     legend = axes.legend(
         handles[:_MOST_LEGENDS], names[:_MOST_LEGENDS], loc="upper left", bbox_to_anchor=(-0.06, -0.13),
-        ncols=3, fontsize=7, frameon=False, labelcolor=_TEXT, handlelength=1, columnspacing=1.2, borderaxespad=0,
+        ncols=3, fontsize=7, frameon=False, labelcolor=_TEXT, handlelength=1, columnspacing=1.2,
+        borderaxespad=0,
     )  # fmt: skip
     legend.set_in_layout(False)
 

@@ -1,4 +1,4 @@
-"""What a real group is assigned is what the library computes from the same members and topics, with no broker at all."""
+"""A real group's assignments equal those that the library computes offline from the same inputs."""
 
 import pytest
 
@@ -19,7 +19,7 @@ Shares = dict[str, dict[str, list[int]]]
 def test_each_generation_of_a_group_is_assigned_as_the_library_does_offline(
     kafka: Kafka, join: Join, new_kafka_topic: NewKafkaTopic, group: str, assignor: str
 ) -> None:
-    """Members with different subscriptions come and go; the coordinator's own records say what became of each generation."""
+    """Members with different subscriptions join and leave; the coordinator's records show each generation."""
     topics = {new_kafka_topic(partitions=count): count for count in (7, 4, 1)}
     orders, payments, _ = topics
     subscriptions = {"a": [orders, payments], "b": [orders], "c": list(topics), "d": [payments]}

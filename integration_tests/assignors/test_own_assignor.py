@@ -1,4 +1,4 @@
-"""A user's own assignor is one small class, and assigns in a real group."""
+"""A custom assignor is one small class, and works in a real group."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kafka
 
 
 class LastPartitionApart(Assignor):
-    """Keeps the last partition of each topic for a member of its own; deals out the rest in turn."""
+    """Assigns the last partition of each topic to one member, and the others round-robin."""
 
     name = "last-partition-apart"
 
@@ -59,7 +59,7 @@ def test_an_assignor_of_twenty_lines_assigns_in_a_group_of_three(
 
 
 class Confused(Assignor):
-    """Gives the same partition to everyone."""
+    """Assigns the same partition to every member."""
 
     name = "confused"
 
@@ -70,7 +70,7 @@ class Confused(Assignor):
 def test_an_assignment_that_is_none_never_reaches_the_group(
     join: Join, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """Two owners of one partition would consume everything twice: the leader's application hears of it."""
+    """Two owners of a partition would consume it twice: the leader's application gets the error."""
     topic = new_kafka_topic(partitions=2)
     members = [join(name, [topic], partition_assignment_strategy=Confused()) for name in ("a", "b")]
 
@@ -81,7 +81,5 @@ def test_an_assignment_that_is_none_never_reaches_the_group(
 
     error = next(error for member in members for error in member.errors)
     assert isinstance(error, AssignorFailedError)
-    assert (
-        f"the assignor 'confused' failed: AssignorError: assignor 'confused': partition 0 of '{topic}' is given both to"
-        in str(error)
-    )
+    assert str(error).startswith("the assignor 'confused' failed: AssignorError: assignor 'confused': ")
+    assert f"partition 0 of '{topic}' is given both to" in str(error)

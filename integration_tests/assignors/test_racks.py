@@ -1,4 +1,4 @@
-"""A member with a rack is assigned partitions that have a replica there, as far as the balance allows (KIP-881)."""
+"""Members get partitions with a replica in their rack, as far as the balance allows (KIP-881)."""
 
 import uuid
 
@@ -19,7 +19,7 @@ REPLICAS = ((1,), (2,), (3,), (3,), (2,), (1,))
 
 @pytest.fixture
 def kafka(cluster: KafkaContainers) -> KafkaContainers:
-    """Three nodes, each in a rack of its own; one cannot show this."""
+    """Three nodes in three racks."""
     return cluster
 
 
@@ -27,7 +27,7 @@ def kafka(cluster: KafkaContainers) -> KafkaContainers:
 def test_each_partition_is_consumed_in_the_rack_that_has_it(
     kafka: KafkaContainers, join: Join, assignor: str
 ) -> None:
-    """A member for each rack, and every partition in one of them: nothing has to be fetched across."""
+    """One member per rack, and each partition in one rack: no fetch crosses racks."""
     topic = f"racks-{uuid.uuid4().hex[:8]}"
     created = NewTopic(topic, len(REPLICAS), replica_assignment=[list(nodes) for nodes in REPLICAS])
     kafka.admin().create_topics([created], request_timeout=30)[topic].result()

@@ -1,4 +1,4 @@
-"""Rebalance callbacks run inside poll; what they do and raise never costs a message."""
+"""Rebalance callbacks run inside poll; neither their calls nor their exceptions lose a message."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def test_on_assign_may_choose_where_to_start(
 def test_a_callback_that_raises_is_heard_once_and_costs_no_message(
     make_consumer: MakeConsumer, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """Raised inside a native call, it would take a message with it, whose offset is then committed all the same."""
+    """An exception inside the native call would drop a message whose offset is committed nevertheless."""
     topic = new_kafka_topic()
     produce(topic, 1, 10)
     calls = 0
@@ -82,7 +82,7 @@ def test_a_commit_in_on_revoke_is_stored_under_the_generation_that_ends(
 def test_a_pause_outlives_the_assignment(
     make_consumer: MakeConsumer, join: Join, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """As with librdkafka, a partition that goes and comes back stays paused."""
+    """As with librdkafka, a partition stays paused when it is revoked and assigned again."""
     topic = new_kafka_topic()
     produce(topic, 1, 3)
     assigned: list[int] = []

@@ -1,4 +1,4 @@
-"""What a commit stores, and that only a member of the present generation may commit."""
+"""Commits: the stored offsets, and rejection outside of the current generation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -119,7 +119,7 @@ def test_a_message_and_offsets_together_are_refused(make_consumer: MakeConsumer)
 def test_what_was_consumed_is_committed_before_it_is_given_up(
     join: Join, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """With the default interval of 5 s nothing has been committed when the second member comes; yet it repeats nothing."""
+    """The second member joins before the first automatic commit (after 5 s), and repeats no message."""
     topic = new_kafka_topic(partitions=2)
     produce(topic, 2, 100)
     first = join("first", [topic])
@@ -136,7 +136,7 @@ def test_what_was_consumed_is_committed_before_it_is_given_up(
 def test_a_member_that_was_expelled_cannot_commit(
     make_consumer: MakeConsumer, join: Join, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """Its offsets would overwrite those of the partitions' new owner."""
+    """A stale member's offsets would overwrite those of the new owner."""
     topic = new_kafka_topic()
     produce(topic, 1, 5)
     stalled = make_consumer(max_poll_interval_ms=6000, enable_auto_commit=False)

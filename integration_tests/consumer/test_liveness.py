@@ -1,4 +1,4 @@
-"""A member that stalls, and a broker that goes away and comes back."""
+"""Stalled members, and a broker that stops and restarts."""
 
 import threading
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def test_a_rebalance_after_a_loss_is_counted_as_such(join: Join, new_kafka_topic
 
 
 def test_a_group_outlives_its_broker(group: str) -> None:
-    """Members keep their ids over a broken connection, rejoin, and repeat and lose nothing that was committed."""
+    """Members keep their ids across a broken connection, rejoin, and neither repeat nor lose messages."""
     with LocalKafka() as kafka:
         kafka.create_topic("outlive", partitions=2)
         member = RunningMember(

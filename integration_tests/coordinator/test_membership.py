@@ -1,4 +1,4 @@
-"""How the coordinator takes members in, counts their generations, and lets them go."""
+"""Coordinator: joining, generations, leaving and expulsion of members."""
 
 import time
 
@@ -17,7 +17,7 @@ SESSION_MS = 6_000
 
 
 def test_a_member_is_given_its_id_before_it_is_taken_in(wire_member: NewWireMember) -> None:
-    """Else a member whose first answer is lost stays behind as a ghost, until its session ends (KIP-394)."""
+    """Otherwise a member whose first response is lost would remain until its session expires (KIP-394)."""
     member = wire_member("orders-service")
 
     member.send_join()
@@ -42,7 +42,7 @@ def test_an_id_that_the_coordinator_has_not_given_is_refused(wire_member: NewWir
 def test_a_static_member_joins_at_once_and_its_place_is_taken_over_by_name(
     wire_member: NewWireMember,
 ) -> None:
-    """The coordinator knows it by its instance id (KIP-345): a successor gets its place, and it is fenced."""
+    """The instance id identifies the member (KIP-345): a successor replaces it, and it is fenced."""
     member = wire_member("host-7", instance_id="host-7")
     member.send_join()
     assert member.joined() == OK
@@ -84,7 +84,7 @@ def test_when_the_leader_leaves_another_member_leads(wire_member: NewWireMember)
 def test_generations_are_counted_from_one_and_a_former_one_is_refused(
     wire_member: NewWireMember, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """A member that missed a rebalance acts on partitions that are another's by now: nothing it sends is taken."""
+    """The requests of a member that missed a rebalance are rejected: others own its partitions."""
     topic = new_kafka_topic()
     first, second = wire_member("first"), wire_member("second")
     first.settle()
@@ -102,7 +102,7 @@ def test_generations_are_counted_from_one_and_a_former_one_is_refused(
 def test_joining_again_with_the_same_subscription_is_no_rebalance_unless_the_leader_does_it(
     wire_member: NewWireMember,
 ) -> None:
-    """A follower whose answer was lost asks again, and is told of the generation that there is; a leader calls for another."""
+    """A follower may retry after a lost response, and gets the same generation; a leader starts a new one."""
     leader, follower = wire_member("leader"), wire_member("follower")
     leader.settle(follower)
     assert follower.generation == 2
@@ -118,7 +118,7 @@ def test_joining_again_with_the_same_subscription_is_no_rebalance_unless_the_lea
 
 
 def test_most_votes_win_among_the_protocols_that_all_members_have(wire_member: NewWireMember) -> None:
-    """Two prefer sticky and one range, and roundrobin is not everybody's."""
+    """Two members prefer sticky and one range; not all support roundrobin."""
     members = [
         wire_member("a", protocols=["range", "sticky"]),
         wire_member("b", protocols=["roundrobin", "sticky", "range"]),
@@ -153,7 +153,7 @@ def test_a_session_outside_of_the_brokers_limits_is_refused(wire_member: NewWire
 def test_a_member_that_leaves_is_gone_at_once_and_one_that_is_silent_when_its_session_ends(
     wire_member: NewWireMember,
 ) -> None:
-    """The difference that LeaveGroup makes: its partitions are consumed on now, or a session later."""
+    """With LeaveGroup its partitions are reassigned at once, otherwise after a session timeout."""
     stays, leaves, silent = (wire_member(name) for name in ("stays", "leaves", "silent"))
     since = time.monotonic()
     stays.settle(leaves, silent)
@@ -172,7 +172,7 @@ def test_a_member_that_leaves_is_gone_at_once_and_one_that_is_silent_when_its_se
 def test_a_member_that_beats_but_does_not_join_is_given_up_when_the_rebalance_has_taken_too_long(
     wire_member: NewWireMember,
 ) -> None:
-    """Its application does not poll: the others wait for the longest rebalance timeout (max.poll.interval.ms) of all."""
+    """Its application does not poll: the others wait for the longest rebalance timeout of all members."""
     beats, joins = (wire_member(name, rebalance_ms=2_000) for name in ("beats", "joins"))
     beats.settle(joins)
 
@@ -188,7 +188,7 @@ def test_a_member_that_beats_but_does_not_join_is_given_up_when_the_rebalance_ha
 
 
 def test_a_member_that_does_not_ask_for_its_assignment_is_given_up_too(wire_member: NewWireMember) -> None:
-    """It has joined and does not sync: without this the group would be stuck where it is (KAFKA-12890)."""
+    """Without this expulsion the group would be stuck in CompletingRebalance (KAFKA-12890)."""
     leader, lazy = (wire_member(name, rebalance_ms=2_000) for name in ("leader", "lazy"))
     leader.settle()
     lazy.be_given_id()
@@ -206,7 +206,7 @@ def test_a_member_that_does_not_ask_for_its_assignment_is_given_up_too(wire_memb
 
 
 def test_a_leader_that_dies_before_its_plan_is_given_up_and_another_plans(wire_member: NewWireMember) -> None:
-    """The group must not wait for a plan for ever: between JoinGroup and SyncGroup nothing else is expected of a leader."""
+    """Otherwise the group would wait forever for the leader's SyncGroup."""
     leader, follower = (wire_member(name, rebalance_ms=2_000) for name in ("leader", "follower"))
     leader.settle()
     follower.be_given_id()
@@ -227,7 +227,7 @@ def test_a_leader_that_dies_before_its_plan_is_given_up_and_another_plans(wire_m
 def test_what_the_coordinator_stores_of_a_group_is_its_generations(
     kafka: Kafka, wire_member: NewWireMember, group: str
 ) -> None:
-    """One record for each that was assigned, and one without members when the last one has gone."""
+    """One record for each assigned generation, and one without members after the last one has left."""
     first, second = wire_member("first"), wire_member("second")
     first.settle()
     first.settle(second)

@@ -1,4 +1,4 @@
-"""A group's id alone decides where its records are, and so which broker coordinates it."""
+"""The group id alone determines the partition of its records, and so its coordinator."""
 
 import random
 import uuid
@@ -29,7 +29,7 @@ STRANGE = (
 
 
 def group_ids(count: int) -> list[str]:
-    """Return ids of many lengths and alphabets, the same ones in each run but for an end that no other test has."""
+    """Return ids of many lengths and alphabets, equal in each run except for a unique suffix."""
     rng = random.Random(1)  # noqa: S311 - groups, no secrets
     alphabets = (
         "abcdefghijklmnopqrstuvwxyz-.0123456789",
@@ -48,7 +48,7 @@ def group_ids(count: int) -> list[str]:
 def test_the_leader_of_the_partition_that_the_id_hashes_to_coordinates_the_group(
     kafka: Kafka,
 ) -> None:
-    """Checked against FindCoordinator for hundreds of ids, of many alphabets."""
+    """The check uses FindCoordinator with hundreds of ids in many alphabets."""
     groups = [*STRANGE, *group_ids(GROUPS)]
     named = find_coordinators(kafka.bootstrap_servers, groups)
 
@@ -61,7 +61,7 @@ def test_the_leader_of_the_partition_that_the_id_hashes_to_coordinates_the_group
 def test_a_groups_records_are_in_the_partition_that_its_id_hashes_to(
     kafka: Kafka, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """Read from `__consumer_offsets` itself, so that one broker, which coordinates all groups, shows it too."""
+    """The check reads `__consumer_offsets`, so it also works with a single broker."""
     topic = new_kafka_topic()
     groups = [*STRANGE, *group_ids(60)]
     for group in groups:

@@ -1,4 +1,4 @@
-"""A group is Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; what members hear depends on it."""
+"""Group states Empty, PreparingRebalance, CompletingRebalance, Stable and Dead, and their responses."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kafka
 def test_a_group_is_dead_before_its_first_member_and_after_its_deletion(
     kafka: Kafka, wire_member: NewWireMember, group: str
 ) -> None:
-    """Dead is what a coordinator says of groups that it does not have."""
+    """A coordinator reports unknown groups as Dead."""
     member = wire_member()
     assert member.state() == "Dead"
 
@@ -30,7 +30,7 @@ def test_a_group_is_dead_before_its_first_member_and_after_its_deletion(
 def test_a_group_prepares_while_it_waits_for_its_members_and_completes_while_it_waits_for_the_plan(
     wire_member: NewWireMember,
 ) -> None:
-    """The way of a rebalance: Stable, PreparingRebalance, CompletingRebalance, Stable."""
+    """A rebalance goes through Stable, PreparingRebalance, CompletingRebalance and Stable."""
     first, second = wire_member("first"), wire_member("second")
     first.settle()
     assert first.state() == "Stable"
@@ -68,7 +68,7 @@ def test_a_group_is_empty_once_its_last_member_has_left(wire_member: NewWireMemb
 def test_a_heartbeat_says_that_the_group_rebalances_only_until_all_have_joined(
     wire_member: NewWireMember,
 ) -> None:
-    """REBALANCE_IN_PROGRESS means: join. While the plan is awaited there is nothing to do, and the answer is good."""
+    """REBALANCE_IN_PROGRESS means "join"; while the assignment is awaited, the heartbeat succeeds."""
     first, second = wire_member("first"), wire_member("second")
     first.settle()
     assert first.heartbeat() == OK
@@ -92,7 +92,7 @@ def test_a_heartbeat_says_that_the_group_rebalances_only_until_all_have_joined(
 def test_a_commit_is_taken_while_the_group_prepares_and_refused_while_it_completes(
     wire_member: NewWireMember, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """Until it joins, a member has time to commit what it is about to give up; then its partitions are in the air."""
+    """A member may commit its revoked partitions until it joins; then they have no owner."""
     topic = new_kafka_topic()
     first, second = wire_member("first"), wire_member("second")
     first.settle()

@@ -1,4 +1,4 @@
-"""A worker that the group has given up commits nothing; and whoever takes over knows how far it has come."""
+"""A worker that was expelled commits nothing; its successor resumes at the last committed transaction."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ SECONDS_OF_DOUBT = 1.0
 
 @pytest.fixture
 def make_producer(kafka: Kafka, group: str) -> MakeProducer:
-    """Make the worker's producer, which has a transaction open."""
+    """Create the worker's producer, with a transaction open."""
 
     def make() -> Producer:
         producer = Producer(
@@ -70,7 +70,7 @@ def test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen(
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
 ) -> None:
-    """It stalls with a transaction open, another member takes over, and then it goes on as if nothing had been."""
+    """The worker stalls with an open transaction, another member takes over, and the worker resumes."""
     source, target = new_kafka_topic(), new_kafka_topic()
     produce(source, 1, 5)
     zombie = make_consumer(max_poll_interval_ms=6000, enable_auto_commit=False)
@@ -99,7 +99,7 @@ def test_a_generation_that_has_ended_is_refused_and_nothing_of_it_is_seen(
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
 ) -> None:
-    """A worker that forgets on_revoke: its partitions may be another's since, although it is a member still."""
+    """A worker without on_revoke: other members may own its partitions while it remains a member."""
     source, target = new_kafka_topic(partitions=2), new_kafka_topic()
     produce(source, 2, 3)
     assigned: list[int] = []
@@ -128,7 +128,7 @@ def test_a_static_member_whose_place_was_taken_is_refused_and_nothing_of_it_is_s
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
 ) -> None:
-    """A second process was started under the same instance id, and the first goes on with the transaction it had open."""
+    """A second process uses the same instance id, and the first one continues its open transaction."""
     source, target = new_kafka_topic(), new_kafka_topic()
     produce(source, 1, 3)
     first = make_consumer(group_instance_id="worker-1", enable_auto_commit=False)
@@ -155,7 +155,7 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
 ) -> None:
-    """The worker thinks longer than ``transaction.timeout.ms``: the broker ends it, and whoever comes next reads anew."""
+    """The worker exceeds ``transaction.timeout.ms``: the broker aborts, and its successor reads again."""
     source, target = new_kafka_topic(), new_kafka_topic()
     produce(source, 1, 3)
     worker = make_consumer(enable_auto_commit=False)
@@ -199,7 +199,7 @@ def test_an_heir_waits_until_the_transaction_of_the_dead_has_ended(
     end: str,
     expected: list[int],
 ) -> None:
-    """Its offsets have been sent, and nobody knows yet whether they hold; whoever guessed would lose or repeat records."""
+    """The offsets are sent but undecided: any guess would lose or repeat records."""
     source = new_kafka_topic()
     produce(source, 1, 5)
     dead = make_consumer(enable_auto_commit=False)
@@ -236,7 +236,7 @@ def refused_offsets(
 
 
 def under_way(kafka: Kafka, *, producer_of: str) -> bool:
-    """Whether a transaction that has written to the topic's only partition is open: who reads what is committed waits for it."""
+    """Return whether a transaction is open in the topic's only partition, blocking committed reads."""
     return end(kafka, producer_of, "read_committed") < end(kafka, producer_of, "read_uncommitted")
 
 

@@ -1,4 +1,4 @@
-"""The program in examples/exactly_once.py, killed, stopped and frozen: each record is counted once."""
+"""Workers of examples/exactly_once.py are stopped, frozen and killed: each record is counted once."""
 
 import random
 import threading
@@ -22,7 +22,7 @@ WORKERS = ("ada", "bob", "cyd")
 def test_every_record_is_counted_once_whatever_happens_to_the_workers(
     kafka: Kafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> None:
-    """Three workers share six partitions; misfortune strikes at random: between transactions, in one, or in its commit."""
+    """Three workers share six partitions; faults hit between, within and at the commit of transactions."""
     source, target = new_kafka_topic(partitions=6), new_kafka_topic(partitions=3)
     servers = kafka.bootstrap_servers
     workers = Workers(

@@ -1,4 +1,4 @@
-"""The programs in examples/ run as its README tells, and do what it says."""
+"""The programs in examples/ run as described in its README."""
 
 import re
 import urllib.request
@@ -24,7 +24,7 @@ Run = Callable[[str, dict[str, str]], Workers]
 
 @pytest.fixture
 def run(kafka: Kafka, group: str, tmp_path: Path) -> Iterator[Run]:
-    """Make ready to start a program with the command that the README shows, for this Kafka, group and topics."""
+    """Prepare the README's command of a program for this Kafka, group and topics."""
     started: list[Workers] = []
 
     def prepare(program: str, instead: dict[str, str]) -> Workers:
@@ -41,7 +41,7 @@ def run(kafka: Kafka, group: str, tmp_path: Path) -> Iterator[Run]:
 
 
 def test_the_readme_and_this_test_know_every_example() -> None:
-    """Each has a section in the README and a test here."""
+    """Each program has a section in the README and a test here."""
     programs = {path.name for path in EXAMPLES.glob("*.py")}
 
     assert set(re.findall(r"\]\((\w+\.py)\)", README)) == programs
@@ -52,7 +52,7 @@ def test_the_readme_and_this_test_know_every_example() -> None:
 def test_exactly_once_reads_transforms_and_writes(
     run: Run, kafka: Kafka, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """What happens when it is killed is in exactly_once/."""
+    """The tests in exactly_once/ kill this program."""
     orders, invoices = new_kafka_topic(partitions=2), new_kafka_topic()
     produce(orders, 2, 20)
     worker = run("exactly_once.py", {"orders": orders, "invoices": invoices})

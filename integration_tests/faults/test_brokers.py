@@ -1,7 +1,7 @@
-"""Brokers that crash, freeze, cannot be reached, and are rolled: the group goes on, and nobody notices but the log.
+"""Broker faults: crash, freeze, network partition and rolling restart. The group recovers without errors.
 
-Each test's group is under load, and held to the same at its end: every message that was acknowledged is consumed and
-committed, and no partition ever had two owners.
+Each test runs a group under load. At the end every acknowledged message must be consumed and committed, and
+no partition may ever have had two owners.
 """
 
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture
 def loaded(new_loaded: NewFaultyGroup) -> FaultyGroup:
-    """Three members that come through the proxy, settled and consuming."""
+    """Start three members behind the proxy; return once they are settled and consuming."""
     return of_three(new_loaded())
 
 
@@ -48,7 +48,7 @@ def test_a_coordinator_that_crashes_is_replaced_and_members_keep_their_ids_and_p
 def test_a_coordinator_that_freezes_is_replaced_and_changes_nothing_when_it_wakes(
     kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:
-    """It wakes with sessions that have run out, and would expel everybody, were it heeded still."""
+    """Its sessions have expired when it resumes; as coordinator it would expel every member."""
     frozen = kafka.coordinator_of(loaded.group_id)
 
     kafka.pause(frozen)
@@ -67,7 +67,7 @@ def test_a_coordinator_that_freezes_is_replaced_and_changes_nothing_when_it_wake
 def test_a_member_cut_off_from_the_coordinator_lets_go_before_another_has_its_partitions(
     kafka: KafkaContainers, new_loaded: NewFaultyGroup
 ) -> None:
-    """The other's way to the coordinator is its own; the silent ones are expelled, and know it by their own clocks."""
+    """One member has a direct route; the others are expelled, and detect it by their own clocks."""
     loaded = of_three(new_loaded(), session_timeout_ms=6000)
     loaded.join("direct")
     loaded.wait_until_settled()

@@ -1,4 +1,4 @@
-"""Members that crash, misbehave, or come all at once: the others go on."""
+"""Members that crash, misbehave, or join all at once: the others continue."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture
 def kafka(cluster: KafkaContainers) -> KafkaContainers:
-    """Nodes that nobody breaks."""
+    """A cluster without faults."""
     return cluster
 
 
@@ -34,7 +34,7 @@ YEAR_SECONDS = 365 * 86_400.0
 def test_a_leader_that_dies_between_joining_and_its_plan_holds_the_group_up_for_its_session(
     kafka: KafkaContainers, new_loaded: NewFaultyGroup, strategy: str
 ) -> None:
-    """The others wait for a plan that never comes, with nothing owned; once it is expelled they join again."""
+    """The others own no partitions until the leader is expelled; then they join again."""
     loaded = new_loaded()
     leader = WireMember(
         kafka.bootstrap_servers, loaded.group_id, "leader", topics=[loaded.topic], protocols=[strategy]
@@ -99,7 +99,7 @@ Plan = Mapping[str, Mapping[str, Iterable[int]]]
 
 
 class Unreliable(Assignor):
-    """Does what it is told to once, instead of its work."""
+    """Runs a given function once instead of assigning."""
 
     name = "range"
 
@@ -122,7 +122,7 @@ def _give_twice(group: Group) -> Plan:
 def test_a_leader_whose_assignor_fails_is_told_why_and_its_group_is_assigned_at_the_next_attempt(
     new_loaded: NewFaultyGroup,
 ) -> None:
-    """Neither a plan that was never made nor one that gives a partition twice reaches any member."""
+    """No member receives an assignment that failed or that has a partition twice."""
     loaded = new_loaded()
     assignor = Unreliable()
     leader = loaded.join("leader", partition_assignment_strategy=assignor)
@@ -145,7 +145,7 @@ def test_a_leader_whose_assignor_fails_is_told_why_and_its_group_is_assigned_at_
 def test_a_clock_that_jumps_expels_nobody_and_loses_nothing(
     new_loaded: NewFaultyGroup, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    """The clock of the wall, as it is set right on a machine that runs: sessions are counted on one that does not jump."""
+    """The wall clock may be adjusted at any time, so sessions are measured on the monotonic clock."""
     loaded = new_loaded()
     for name in ("a", "b"):
         loaded.join(name)

@@ -1,4 +1,4 @@
-"""Clusters in containers, where there is an engine for them."""
+"""Clusters in containers, if a container engine is available."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from harness.tools import REQUIRE_VARIABLE, lacking
 
 
 def are_to_be_had() -> bool:
-    """Return whether this machine has a container engine and Kafka's image; it must, where nothing may be missing."""
+    """Return whether a container engine and Kafka's image are present, or required by the environment."""
     if os.environ.get(REQUIRE_VARIABLE):
         return True
     try:
@@ -22,7 +22,7 @@ def are_to_be_had() -> bool:
 
 @contextlib.contextmanager
 def started(cluster: KafkaContainers) -> Iterator[KafkaContainers]:
-    """Run a cluster; a test that cannot have one is skipped, or fails where nothing may be missing."""
+    """Run a cluster; without an engine the test is skipped, or fails if the environment requires it."""
     try:
         cluster.start_all()
     except ContainersUnavailableError as error:

@@ -1,4 +1,4 @@
-"""What the group's coordinator knows and says: the members it has, and who led which generation."""
+"""The coordinator's view of a group: its members, and the leader of each generation."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from groupwright.testing import Kafka
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A generation that its leader has assigned."""
+    """A generation assigned by its leader."""
 
     number: int
     leader: str
@@ -19,10 +19,10 @@ class Generation:
 
 
 def generations(kafka: Kafka, group: str) -> list[Generation]:
-    """Return the group's generations, in order; no request tells of leaders, so the broker's log does."""
+    """Return the group's generations, in order, from the broker's log: no request returns the leaders."""
     line = re.compile(
-        rf"Assignment received from leader (\S+)-[0-9a-f-]{{36}} for group {re.escape(group)} for generation (\d+)\. "
-        r"The group has (\d+) members"
+        rf"Assignment received from leader (\S+)-[0-9a-f-]{{36}} for group {re.escape(group)} "
+        r"for generation (\d+)\. The group has (\d+) members"
     )
     found = line.finditer(kafka.log())
     entries = [Generation(int(entry[2]), entry[1], int(entry[3])) for entry in found]
@@ -30,7 +30,7 @@ def generations(kafka: Kafka, group: str) -> list[Generation]:
 
 
 def owned(admin: AdminClient, group: str) -> dict[str, set[tuple[str, int]]]:
-    """Return what the coordinator has assigned, by the members' ``client.id``."""
+    """Return the coordinator's assignment, by the members' ``client.id``."""
     description = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
     return {
         member.client_id: {(part.topic, part.partition) for part in member.assignment.topic_partitions}

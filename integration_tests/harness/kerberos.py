@@ -1,4 +1,4 @@
-"""A Kerberos realm of a test's own: MIT's KDC as a child process on loopback, with its files in one directory."""
+"""Kerberos realm for tests: MIT's KDC as a child process on loopback, with its files in one directory."""
 
 import os
 import shutil
@@ -46,12 +46,12 @@ _KDC = """\
 
 
 def missing_programs() -> list[str]:
-    """Return which of the realm's programs this machine does not have."""
+    """Return the realm's programs that are missing on this machine."""
     return [name for name in PROGRAMS if _program(name) is None]
 
 
 class Realm:
-    """A KDC that knows a few principals, and a keytab of each."""
+    """A KDC with a few principals, and a keytab of each."""
 
     def __init__(self, directory: Path, principals: Iterable[str]) -> None:
         self._directory = directory
@@ -65,15 +65,15 @@ class Realm:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What leads MIT's library, and so all of its clients, to this realm."""
+        """Environment variables that point MIT's library to this realm."""
         return {"KRB5_CONFIG": str(self.config)}
 
     def keytab(self, principal: str) -> Path:
-        """Where a principal's key is."""
+        """Return the path of a principal's keytab."""
         return self._directory / f"{principal.replace('/', '-')}.keytab"
 
     def log_in(self, principal: str, cache: Path) -> None:
-        """Put a principal's ticket into a cache, as a user does with kinit."""
+        """Store a principal's ticket in a cache, as kinit does."""
         self._run("kinit", "-c", f"FILE:{cache}", "-k", "-t", self.keytab(principal), principal)
 
     def __enter__(self) -> Self:

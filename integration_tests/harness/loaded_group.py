@@ -1,4 +1,4 @@
-"""A group under load of Groupwright's consumers, which notice soon that a node is silent."""
+"""Group of Groupwright's consumers under load, with short timeouts to detect silent nodes."""
 
 from collections.abc import Collection
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ _CONFIG = {
 
 
 class FaultyGroup(LoadedGroup):
-    """A group that consumes one topic, while its brokers or members are broken."""
+    """A group that consumes one topic while faults hit its brokers or members."""
 
     def __init__(self, kafka: Kafka, group: str, topic: str, partitions: int) -> None:
         super().__init__(
@@ -48,11 +48,11 @@ class FaultyGroup(LoadedGroup):
 
     @property
     def threads(self) -> list[ThreadMember]:
-        """The members, all of which are threads."""
+        """The members, all running as threads."""
         return [member for member in self.members if isinstance(member, ThreadMember)]
 
     def finish(self, duplicates_after: Collection[End] = ANY_END) -> Report:
-        """As any group's; and everything is committed. Commits fail while brokers do, so any change of owner may repeat."""
+        """Check also that all is committed; commits may fail, so any change of owner may cause duplicates."""
         report = super().finish(duplicates_after)
         ends, committed = self.ledger.ends(), self.committed_offsets()
         # What was written twice, as its acknowledgement was lost, is committed too.
@@ -61,7 +61,7 @@ class FaultyGroup(LoadedGroup):
 
 
 class NewFaultyGroup(Protocol):
-    """Starts the load on a topic of the test's own, and gives the group that is to consume it."""
+    """Starts the load on a new topic, and returns the group that consumes it."""
 
     def __call__(self, partitions: int = 6) -> FaultyGroup:
-        """Start on so many partitions."""
+        """Start the load on a number of partitions."""

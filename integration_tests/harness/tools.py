@@ -1,4 +1,4 @@
-"""Programs that some tests need and that Python does not bring: looked for, and missed in the same way by all."""
+"""External programs required by tests: lookup, and one policy for missing ones."""
 
 import os
 import shutil
@@ -11,9 +11,10 @@ REQUIRE_VARIABLE = "GROUPWRIGHT_TESTS_REQUIRE_ALL"
 
 
 def find_program(*names: str, hint: str) -> str:
-    """Return the path of the first of these programs that is installed.
+    """Return the path of the first installed one of these programs.
 
-    Without any the test is skipped, or fails where nothing may be missing; `hint` says where to get one.
+    If none is installed, the test is skipped, or fails if the environment requires all tools; `hint` says how
+    to install one.
     """
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
@@ -22,7 +23,7 @@ def find_program(*names: str, hint: str) -> str:
 
 
 def lacking(what: str) -> NoReturn:
-    """Skip the test, or fail it where nothing may be missing, saying what it lacks."""
+    """Skip the test, or fail it if the environment requires all tools, with the name of the missing one."""
     if os.environ.get(REQUIRE_VARIABLE):
         pytest.fail(what)
     pytest.skip(what)

@@ -1,4 +1,4 @@
-"""Conditions to wait for, instead of times."""
+"""Waiting for conditions instead of sleeping."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from harness.members import PATIENCE
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Return once `condition` holds; fail, saying `what` did not come, if it does not."""
+    """Wait until `condition` holds; fail with `what` after the timeout."""
     deadline = time.monotonic() + PATIENCE
     pause = threading.Event()
     while not condition():
@@ -20,7 +20,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def stays_so(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Return if `condition` holds for so many seconds; fail, saying `what` has ended, as soon as it does not."""
+    """Check that `condition` holds for so many seconds; fail with `what` as soon as it does not."""
     end = time.monotonic() + seconds
     pause = threading.Event()
     while time.monotonic() < end:

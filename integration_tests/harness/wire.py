@@ -1,4 +1,4 @@
-"""Members of which a test sends each request by itself, to see what the coordinator answers, and when."""
+"""Members driven request by request, to observe the coordinator's responses and their times."""
 
 import select
 import socket
@@ -28,7 +28,7 @@ _GROUP = 0
 
 
 class Wire:
-    """A connection to one broker, which answers in the order of the requests."""
+    """A connection to one broker; responses arrive in the order of the requests."""
 
     def __init__(self, address: str, client_id: str = "wire") -> None:
         host, _, port = address.rpartition(":")
@@ -37,12 +37,12 @@ class Wire:
         self._answers: deque[Any] = deque()
 
     def send(self, request: Any) -> None:
-        """Send a request, whose answer may be long in coming."""
+        """Send a request without waiting for its response."""
         self._protocol.send_request(request)
         self._socket.sendall(self._protocol.send_bytes())
 
     def answer(self) -> Any:
-        """Wait for the oldest request's answer."""
+        """Wait for the response to the oldest request."""
         while not self._answers:
             data = self._socket.recv(1 << 16)
             if not data:
@@ -51,16 +51,16 @@ class Wire:
         return self._answers.popleft()
 
     def ask(self, request: Any) -> Any:
-        """Send a request, and wait for its answer."""
+        """Send a request, and wait for its response."""
         self.send(request)
         return self.answer()
 
     def answered(self) -> bool:
-        """Whether something has been answered that nobody has waited for yet."""
+        """Whether a response is ready to be read."""
         return bool(self._answers or select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
-        """Hang up, which tells the coordinator nothing."""
+        """Close the connection without LeaveGroup."""
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -71,7 +71,7 @@ class Wire:
 
 
 def find_coordinators(servers: str, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return the node and the address that FindCoordinator names for each group."""
+    """Return the coordinator's node and address for each group, by FindCoordinator."""
     with Wire(servers.split(",", maxsplit=1)[0]) as wire:
         answer = wire.ask(FindCoordinatorRequest[4](key_type=_GROUP, coordinator_keys=list(groups)))
     assert [row.error_code for row in answer.coordinators] == [0] * len(groups), answer
@@ -79,10 +79,11 @@ def find_coordinators(servers: str, groups: Sequence[str]) -> dict[str, tuple[in
 
 
 def wait_until_known(servers: str, topic: str, partitions: int) -> None:
-    """Return once each broker knows the topic with its partitions, and who leads them.
+    """Wait until each broker knows the topic, its partitions and their leaders.
 
-    A topic is created by the controller, and brokers hear of it one after the other. A group whose leader asks one that
-    has not is assigned nothing at first, which is right, and not what most tests are about.
+    The controller creates a topic, and its metadata reaches the brokers one after the other. A group whose
+    leader queries a broker without it is correctly assigned no partitions at first, which most tests do not
+    expect.
     """
     name = MetadataRequest.MetadataRequestTopic(topic_id=None, name=topic)
     request = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
@@ -98,7 +99,7 @@ def wait_until_known(servers: str, topic: str, partitions: int) -> None:
 
 
 class WireMember:
-    """A member that does nothing by itself: no heartbeat, no answer to a rebalance, no LeaveGroup at the end."""
+    """A member without automatic behaviour: no heartbeats, no rejoin, no LeaveGroup at the end."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class WireMember:
         session_ms: int = 6_000,
         rebalance_ms: int = 30_000,
     ) -> None:
-        """Connect to the group's coordinator; the protocols are in the order of preference."""
+        """Connect to the group's coordinator; protocols are in order of preference."""
         self.id = ""
         self.generation = -1
         self.leader = ""
@@ -130,13 +131,13 @@ class WireMember:
 
     @property
     def leads(self) -> bool:
-        """Whether it leads the generation that it has joined."""
+        """Whether the member leads its generation."""
         return self.leader == self.id
 
     # --- Joining
 
     def send_join(self) -> None:
-        """Send JoinGroup, which is answered when all members have done so."""
+        """Send JoinGroup; its response arrives when all members have joined."""
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
         self._wire.send(
             JoinGroupRequest[9](
@@ -151,7 +152,7 @@ class WireMember:
         )
 
     def joined(self) -> str:
-        """Wait for JoinGroup's answer; return its error."""
+        """Wait for JoinGroup's response; return its error."""
         answer = self._wire.answer()
         if answer.member_id:
             self.id = answer.member_id
@@ -165,27 +166,28 @@ class WireMember:
         return _name(answer.error_code)
 
     def be_given_id(self) -> None:
-        """Join for the first time, so that the coordinator gives an id (KIP-394)."""
+        """Send the first JoinGroup, so that the coordinator assigns a member id (KIP-394)."""
         self.send_join()
         assert self.joined() == "MEMBER_ID_REQUIRED"
 
     def join(self) -> str:
-        """Join, and wait until the others have as well; return JoinGroup's error."""
+        """Send JoinGroup and wait for its response; return its error."""
         if not self.id and self._instance_id is None:
             self.be_given_id()
         self.send_join()
         return self.joined()
 
     def join_refused(self) -> str:
-        """Send the first JoinGroup, which is refused before an id is given or after it; return why."""
+        """Send the first JoinGroup, and again with the assigned id if required; return the last error."""
         self.send_join()
         error = self.joined()
         return self.join() if error == "MEMBER_ID_REQUIRED" else error
 
     def settle(self, *others: "WireMember") -> None:
-        """Go through a whole rebalance with the others, who are members or become such; all are assigned nothing.
+        """Complete a rebalance with the others, members or not; all assignments are empty.
 
-        A group that there is not yet is founded first, by this member alone: who joins meanwhile, joins a rebalance later.
+        A new group is first founded by this member alone: a member that joins meanwhile is part of the next
+        rebalance.
         """
         if others and self.generation < 0:
             self.settle()
@@ -195,7 +197,7 @@ class WireMember:
                 member.be_given_id()
         self.send_join()
         if others:
-            # Joining a stable group with the subscription it has, a follower would be told of the generation that there is.
+            # A follower that joins a stable group with an unchanged subscription gets the current generation.
             wait_until(lambda: others[0].state() == "PreparingRebalance", "the rebalance to begin")
         for member in others:
             member.send_join()
@@ -205,7 +207,7 @@ class WireMember:
         assert [member.synced() for member in everyone] == [OK] * len(everyone)
 
     def send_sync(self, plan: Mapping[str, bytes] | None = None) -> None:
-        """Send SyncGroup, which is answered when the leader has sent its plan with its own."""
+        """Send SyncGroup; its response arrives when the leader has sent the assignment."""
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
         self._wire.send(
             SyncGroupRequest[5](
@@ -222,17 +224,17 @@ class WireMember:
         )
 
     def synced(self) -> str:
-        """Wait for SyncGroup's answer; return its error."""
+        """Wait for SyncGroup's response; return its error."""
         return _name(self._wire.answer().error_code)
 
     def waits(self) -> bool:
-        """Whether what it has sent has no answer yet."""
+        """Whether a request has no response yet."""
         return not self._wire.answered()
 
     # --- Being a member
 
     def heartbeat(self, generation: int | None = None) -> str:
-        """Send a heartbeat, of another generation if that is given; return its error."""
+        """Send a heartbeat, optionally of another generation; return its error."""
         answer = self._wire.ask(
             HeartbeatRequest[4](
                 group_id=self._group,
@@ -244,7 +246,7 @@ class WireMember:
         return _name(answer.error_code)
 
     def commit(self, topic: str, offset: int, generation: int | None = None) -> str:
-        """Commit an offset of the topic's partition 0, as of another generation if that is given; return the error."""
+        """Commit an offset of partition 0, optionally as of another generation; return the error."""
         of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
         row = of_topic.OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
@@ -276,14 +278,14 @@ class WireMember:
         return str(self._wire.ask(with_whom).groups[0].group_state)
 
     def close(self) -> None:
-        """Hang up without a word."""
+        """Close the connection without LeaveGroup."""
         self._wire.close()
 
 
 def commit_expiring(servers: str, group: str, topic: str, offset: int, retention_ms: int) -> str:
-    """Commit an offset of partition 0, of no member, which is to be kept for so long; return the error.
+    """Commit an offset of partition 0, outside of the group, with a retention time; return the error.
 
-    Requests from version 5 on cannot say for how long, and brokers have one time for all (KIP-211).
+    From version 5 on, requests have no retention time: it is a setting of the broker (KIP-211).
     """
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     row = of_topic.OffsetCommitRequestPartition(

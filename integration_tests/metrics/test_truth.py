@@ -1,4 +1,4 @@
-"""Metrics tell the truth: what they say is what the test did, and what the coordinator says by itself."""
+"""Metrics agree with the actions of the test and with the coordinator's records."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,14 +29,14 @@ COUNTERS = {
 
 
 def counted(member: RunningMember, kind: str) -> int:
-    """Return how many partitions the member's callbacks of that kind were called with."""
+    """Return the number of partitions passed to the member's callbacks of that kind."""
     return sum(len(partitions) for called, partitions in member.callbacks if called == kind)
 
 
 def agree_with_the_coordinator(
     kafka: Kafka, group: str, topic: str, value: Value, members: Sequence[RunningMember]
 ) -> None:
-    """Check generation and partitions of each member, and their sum, against the coordinator's own account."""
+    """Check generation and partitions of each member, and their sum, against the coordinator's records."""
     stored = [entry for entry in offsets_topic.generations(kafka.bootstrap_servers, group) if entry.members][
         -1
     ]
@@ -59,7 +59,7 @@ def test_members_that_come_and_go_and_partitions_that_are_added_are_counted_as_t
     group: str,
     strategy: str,
 ) -> None:
-    """After each step every member's counters are the sums of its callbacks, and its gauges are the coordinator's."""
+    """After each step, counters equal the sums over the callbacks, and gauges the coordinator's records."""
     topic = new_kafka_topic(partitions=6)
     members: list[RunningMember] = []
 
@@ -69,7 +69,7 @@ def test_members_that_come_and_go_and_partitions_that_are_added_are_counted_as_t
         return stable and owned == list(range(partitions)) and len({each.generation for each in members}) == 1
 
     def counted_once(expected: list[int]) -> bool:
-        # A second round that comes late, to a member that gave nothing up, may be taken for a rebalance of its own.
+        # A late second round may count as a separate rebalance for a member that revoked nothing.
         most = [
             len(each.rebalances) if strategy == "cooperative-sticky" else count
             for each, count in zip(members, expected, strict=True)
@@ -155,7 +155,7 @@ def test_commits_are_counted_as_often_as_the_coordinator_stored_or_refused_them(
 def test_the_lag_is_what_there_is_to_consume(
     new_instrumented: Callable[..., Consumer], value: Value, new_kafka_topic: NewKafkaTopic, produce: Produce
 ) -> None:
-    """Of eight messages three were taken; then two more are written, and in the end none is left."""
+    """Three of eight messages are consumed; then two more are written, and finally all are consumed."""
     topic = new_kafka_topic()
     produce(topic, 1, 8)
     consumer = new_instrumented("reader")

@@ -1,4 +1,4 @@
-"""Members with any client, in one group."""
+"""Fixtures: members of any client in one group."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ StartMember = Callable[[str, str, str, list[str]], RunningMember | ForeignMember
 
 @pytest.fixture(scope="session")
 def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command of a member with Java's client."""
+    """The command of a Java member."""
     return java_command(tmp_path_factory.mktemp("java-member"))
 
 
@@ -23,7 +23,7 @@ def java_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def start_member(
     kafka: Kafka, group: str, join: Join, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[StartMember]:
-    """Start a member with a client of that kind, of that name, with that assignor; all are closed at the end."""
+    """Start a member of a client, with a name and an assignor; all are closed at the end."""
     foreign: list[RunningMember | ForeignMember] = []
 
     def start(kind: str, name: str, strategy: str, topics: list[str]) -> RunningMember | ForeignMember:

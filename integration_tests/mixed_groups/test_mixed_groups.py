@@ -1,4 +1,4 @@
-"""Groupwright's members share a group with librdkafka's and with Java's, whoever leads it."""
+"""Groupwright's members share a group with librdkafka's and with Java's, whichever leads it."""
 
 import itertools
 from collections import Counter
@@ -29,7 +29,7 @@ MESSAGES = 10
 
 
 class MixedGroup:
-    """Members of one group, by name, and what the coordinator says of them."""
+    """Members of one group, by name, with the coordinator's view of it."""
 
     def __init__(self, kafka: Kafka, group: str, partitions: set[tuple[str, int]]) -> None:
         self.members: dict[str, Member] = {}
@@ -38,15 +38,15 @@ class MixedGroup:
         self._partitions = partitions
 
     def leaders(self) -> list[str]:
-        """Return who led, generation by generation."""
+        """Return the leader of each generation."""
         return [entry.leader for entry in coordinator.generations(self._kafka, self._group)]
 
     def owned(self) -> dict[str, set[tuple[str, int]]]:
-        """Return a copy of what the members say that they own."""
+        """Return a copy of the partitions that each member owns."""
         return {name: set(member.owned) for name, member in self.members.items()}
 
     def settle(self) -> dict[str, set[tuple[str, int]]]:
-        """Wait until each partition has one owner, and stays with it; return who owns what."""
+        """Wait until each partition has one stable owner; return the partitions by member."""
         wait_until(self._settled, f"{', '.join(self.members)} to share the partitions")
         owned, generations = self.owned(), len(self.leaders())
         stays_so(lambda: len(self.leaders()) == generations, FIVE_HEARTBEATS, "the generation")
@@ -74,7 +74,7 @@ def test_a_mixed_group_shares_all_partitions_whoever_leads(
     assignor: str,
     we_lead: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    """A founder, which leads, is joined by two members with the other client; then one of these leaves, then the founder."""
+    """Two members of the other client join the leader; then one of them leaves, then the leader."""
     topics = {new_kafka_topic(partitions=partitions): partitions for partitions in PARTITIONS}
     everything = {(topic, number) for topic, partitions in topics.items() for number in range(partitions)}
     mixed = MixedGroup(kafka, group, everything)
@@ -117,12 +117,12 @@ def test_a_mixed_group_shares_all_partitions_whoever_leads(
 def kept_what_they_could(
     before: dict[str, set[tuple[str, int]]], after: dict[str, set[tuple[str, int]]]
 ) -> bool:
-    """Whether nothing but what had to move has moved: a member that stays either gains or gives up, never both."""
+    """Return whether no partition moved needlessly: each remaining member only gains or only loses."""
     stayed = before.keys() & after.keys()
     return all(before[name] <= after[name] or after[name] <= before[name] for name in stayed)
 
 
 def given_up(member: Member) -> list[tuple[str, int]]:
-    """Return what a member was asked for, until it left."""
+    """Return the requests to a member, until it left."""
     revoked = [partitions for kind, partitions in member.callbacks if kind == "revoke"]
     return [entry for partitions in revoked[:-1] for entry in partitions]

@@ -1,4 +1,4 @@
-"""A mutation: one way to break the product."""
+"""Mutation: a single change that breaks the product."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ CONSUMER = "consumer/src/groupwright/consumer"
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One way to break the product."""
+    """A change of one file that breaks the product."""
 
     name: str
     """What is wrong then."""
     file: str
-    """Which file, from the repository's root."""
+    """Path of the file, relative to the repository's root."""
     old: str
-    """What stands in it, once. Empty where `new` is appended, and patches a function or an attribute by its name."""
+    """Text to replace, which occurs once; if empty, `new` is appended and patches an attribute by name."""
     new: str
-    """What takes its place."""
+    """The replacement."""
     caught_by: str
     """The test, from the repository's root."""
     scenario: str = ""

@@ -1,4 +1,4 @@
-"""Breaks a copy of the sources, and runs the test that is to notice it."""
+"""Mutation runner: breaks a copy of the sources, and runs the test that must fail."""
 
 import os
 import shutil
@@ -22,12 +22,12 @@ _TESTS_FAILED = 1
 
 
 class RunnerError(Exception):
-    """What the runner found cannot be relied on."""
+    """The runner's result is not reliable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of the tests."""
+    """Outcome of a test run."""
 
     exit_code: int
     output: str
@@ -37,7 +37,7 @@ class Run:
         """Whether tests ran and failed.
 
         Raises:
-            RunnerError: They could not be run.
+            RunnerError: The tests could not be run.
         """
         if self.exit_code not in {0, _TESTS_FAILED}:
             raise RunnerError(f"the tests could not be run:\n{self.output}")
@@ -45,13 +45,13 @@ class Run:
 
 
 class Copy:
-    """A copy of the sources and of the tests, in which a file at a time is broken."""
+    """A copy of the sources and the tests, with at most one mutated file at a time."""
 
     def __init__(self, directory: Path) -> None:
-        """Copy them into an empty directory.
+        """Copy sources and tests into an empty directory.
 
         Raises:
-            RunnerError: The tests would import the original nevertheless.
+            RunnerError: The tests would import the original sources.
         """
         self._directory = directory
         for name in (*(f"{part}/src" for part in _PARTS), *_BESIDES):
@@ -71,18 +71,18 @@ class Copy:
         self._check_that_it_is_used()
 
     def run(self, tests: Iterable[str]) -> Run:
-        """Run tests on the copy as it is now."""
+        """Run tests on the current copy."""
         done = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
         return Run(done.returncode, done.stdout + done.stderr)
 
     def run_broken(self, mutation: Mutation) -> Run:
-        """Break the copy, run the test that is to notice it, and mend the copy."""
+        """Apply a mutation, run the test that must fail, and restore the copy."""
         with self.broken(mutation):
             return self.run([mutation.caught_by])
 
     @contextmanager
     def broken(self, mutation: Mutation) -> Iterator[None]:
-        """Break the copy, and mend it at the end."""
+        """Apply a mutation, and restore the copy at the end."""
         path = self._directory / mutation.file
         whole = path.read_text(encoding="utf-8")
         path.write_text(broken(whole, mutation), encoding="utf-8")
@@ -110,17 +110,17 @@ class Copy:
 
 
 def broken(text: str, mutation: Mutation) -> str:
-    """Return a file's text with the mutation in it.
+    """Return the mutated text of a file.
 
     Raises:
-        RunnerError: What it replaces is not there, or more than once.
+        RunnerError: The text to replace does not occur exactly once.
     """
     if not mutation.old:
         return text + mutation.new
     count = text.count(mutation.old)
     if count != 1:
         raise RunnerError(
-            f"{mutation.name!r} replaces {mutation.old!r} in {mutation.file}, where that occurs {count} times: "
+            f"{mutation.name!r} replaces {mutation.old!r}, which occurs {count} times in {mutation.file}: "
             "correct it in mutations/"
         )
     return text.replace(mutation.old, mutation.new)

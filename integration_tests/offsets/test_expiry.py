@@ -1,4 +1,4 @@
-"""Offsets that nobody uses are not kept for ever; those of a group that consumes are, however old."""
+"""Unused offsets expire; those of a consuming group do not, however old."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ Ends = Callable[[], list[tuple[str, int] | None]]
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    """A broker that looks for what has expired all the time, and not every ten minutes."""
+    """A broker that checks for expired offsets continuously, instead of every ten minutes."""
     with LocalKafka(config={"offsets.retention.check.interval.ms": 200}) as kafka:
         yield kafka
 
 
 @pytest.fixture
 def ends(kafka: LocalKafka, group: str) -> Ends:
-    """What of the group has a tombstone."""
+    """Return the group's records that have a tombstone."""
 
     def read() -> list[tuple[str, int] | None]:
         stored = offsets_topic.records_of(kafka.bootstrap_servers, group)
@@ -45,7 +45,7 @@ def new_topic(kafka: LocalKafka) -> str:
 def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
     kafka: LocalKafka, group: str, ends: Ends
 ) -> None:
-    """Brokers keep them for a week (offsets.retention.minutes); these here ask for two seconds."""
+    """Brokers keep offsets for a week (offsets.retention.minutes); these request two seconds."""
     topic = new_topic(kafka)
     assert commit_expiring(kafka.bootstrap_servers, group, topic, 5, RETENTION_MS) == OK
     assert ends() == []
@@ -63,7 +63,7 @@ def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
 def test_the_offset_of_a_topic_that_a_member_subscribes_to_does_not_expire_before_it_has_left(
     kafka: LocalKafka, group: str, ends: Ends
 ) -> None:
-    """That of another topic does, although the group lives: what is kept is kept by subscription (KIP-496)."""
+    """The offset of another topic does expire, although the group is active (KIP-496)."""
     subscribed, other = new_topic(kafka), new_topic(kafka)
     for topic in (subscribed, other):
         assert commit_expiring(kafka.bootstrap_servers, group, topic, 0, RETENTION_MS) == OK

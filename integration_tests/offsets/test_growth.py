@@ -1,6 +1,6 @@
-"""`__consumer_offsets` is given more partitions: most groups hash to another one, where their offsets are not.
+"""Growth of `__consumer_offsets`: most groups then hash to another partition, without their offsets.
 
-`docs/offsets-topic.md` says what to do about it, and does what is done here.
+`docs/offsets-topic.md` describes the remedy, with the steps of these tests.
 """
 
 import json
@@ -28,7 +28,7 @@ CONSUMED, WRITTEN = 3, 5
 
 
 def groups(*, moved: bool) -> list[str]:
-    """Return groups that hash to another partition after the growth, or to the same."""
+    """Return groups that hash to another partition after the growth, or to the same one."""
     ids = (f"billing-{number}" for number in range(40))
     return [group for group in ids if (partition_for(group, BEFORE) != partition_for(group, AFTER)) is moved][
         :4
@@ -37,7 +37,7 @@ def groups(*, moved: bool) -> list[str]:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    """A broker of its own, since it does not forget what is done to it here, and groups that have committed."""
+    """A separate broker, because the growth is permanent, with groups that have committed."""
     with LocalKafka(config={"offsets.topic.num.partitions": BEFORE}) as kafka:
         kafka.create_topic(TOPIC)
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
@@ -50,7 +50,7 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 def new_consumer(kafka: LocalKafka, group: str) -> Consumer:
-    """Return a consumer that is in no group until it subscribes."""
+    """Return a consumer that has not subscribed yet."""
     return Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -63,7 +63,7 @@ def new_consumer(kafka: LocalKafka, group: str) -> Consumer:
 
 
 def first_given(kafka: LocalKafka, group: str) -> int:
-    """Return where a member begins."""
+    """Return the offset at which a member begins."""
     with new_consumer(kafka, group) as consumer:
         consumer.subscribe([TOPIC])
         return values(take(consumer, 1))[0]
@@ -80,7 +80,7 @@ def commit(kafka: LocalKafka, group: str, offset: int) -> None:
 
 
 def finding(kafka: LocalKafka, group: str) -> str | None:
-    """Return how bad `groupwright doctor` finds it."""
+    """Return the severity reported by `groupwright doctor`."""
     settings = [f"bootstrap.servers={kafka.bootstrap_servers}", f"group.id={group}"]
     result = CliRunner().invoke(app, ["doctor", *settings, "--json"])
     found = {each["rule"]: each["severity"] for each in json.loads(result.stdout)}
@@ -88,7 +88,7 @@ def finding(kafka: LocalKafka, group: str) -> str | None:
 
 
 def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(kafka: LocalKafka) -> None:
-    """And says nothing: the groups begin anew, here at the beginning. The doctor sees it coming, before the restart."""
+    """No error is reported: the groups restart at the beginning. The doctor warns before the restart."""
     moved, stayed = groups(moved=True), groups(moved=False)
     assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
     assert finding(kafka, moved[0]) is None
@@ -101,8 +101,8 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     assert {finding(kafka, group) for group in stayed} == {"note"}
     kafka.restart()
 
-    # Before Kafka 4 a broker finds the groups of all partitions that it leads, wherever their ids hash to: one that
-    # leads them all, as here, hides the loss.
+    # Before Kafka 4, a broker loads the groups of all partitions that it leads, whatever their ids hash to.
+    # This broker leads all of them, which hides the loss.
     hidden = kafka.version.startswith("3.")
     assert {committed(kafka, group) for group in moved} == {CONSUMED if hidden else OFFSET_INVALID}
     assert {committed(kafka, group) for group in stayed} == {CONSUMED}
@@ -122,7 +122,7 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
 
 
 def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coordinators() -> None:
-    """In the middle of a rolling restart a group may be two, whose members both consume everything."""
+    """During a rolling restart, a group may split into two that both consume everything."""
     cluster = KafkaContainers(config={"offsets.topic.num.partitions": 6})
     ids = [f"billing-{number}" for number in range(60)]
     with clusters.started(cluster):
@@ -142,5 +142,5 @@ def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coor
 
 
 def named_by(cluster: KafkaContainers, node: int, ids: list[str]) -> dict[str, int]:
-    """Return the coordinators that a node names."""
+    """Return the coordinators returned by a node."""
     return {group: found for group, (found, _) in find_coordinators(cluster.address(node), ids).items()}

@@ -1,4 +1,4 @@
-"""Where a group goes on can be changed: from outside while it is empty, by a member while it is one."""
+"""Offsets can be reset by an admin while the group is empty, and by a member at any time."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Produce = Callable[[str, int, int], None]
 
 
 def set_offset(kafka: Kafka, group: str, topic: str, offset: int) -> int | None:
-    """Set the group's offset of partition 0, as kafka-consumer-groups.sh does; return the error's code."""
+    """Set the group's offset of partition 0, as kafka-consumer-groups.sh does; return the error code."""
     wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
     altered = kafka.admin().alter_consumer_group_offsets([wanted], request_timeout=10)[group].result()
     error = altered.topic_partitions[0].error
@@ -51,7 +51,7 @@ def test_an_empty_group_goes_on_where_it_is_told_to(
 def test_a_group_that_has_members_is_not_reset_from_outside(
     kafka: Kafka, make_consumer: MakeConsumer, new_kafka_topic: NewKafkaTopic, produce: Produce, group: str
 ) -> None:
-    """They would go on from where they are, and overwrite it with their next commit."""
+    """Active members would keep their positions, and overwrite the offset with their next commit."""
     topic = new_kafka_topic()
     produce(topic, 1, 3)
     consumer = make_consumer()
@@ -90,7 +90,7 @@ def test_a_member_resets_its_partitions_by_seeking_and_committing(
 def test_an_offset_whose_messages_are_gone_is_reset_as_configured(
     kafka: Kafka, make_consumer: MakeConsumer, new_kafka_topic: NewKafkaTopic, produce: Produce, group: str
 ) -> None:
-    """Retention has overtaken the group: `auto.offset.reset` decides, and with `error` the application hears of it."""
+    """Retention deleted the messages: `auto.offset.reset` applies, and `error` reaches the application."""
     topic = new_kafka_topic()
     produce(topic, 1, 6)
     assert set_offset(kafka, group, topic, 1) is None

@@ -1,4 +1,4 @@
-"""Groups over TLS, mutual TLS and SASL: served as any other, and what is refused is told plainly, once, without secrets."""
+"""Groups over TLS, mutual TLS and SASL: they work, and refusals are reported once, without secrets."""
 
 import logging
 import re
@@ -35,7 +35,7 @@ WAYS_IN = {
 
 @pytest.fixture
 def connect(group: str) -> Iterator[Connect]:
-    """Make consumers of the test's group from a listener's configuration; all are closed at the end."""
+    """Create consumers of the test's group from a listener's configuration; all are closed at the end."""
     consumers: list[Consumer] = []
 
     def make(config: dict[str, Any], **settings: str) -> Consumer:
@@ -54,7 +54,7 @@ def dotless(config: dict[str, str]) -> dict[str, str]:
 
 
 def refused(consumer: Consumer, topic: str) -> KafkaError:
-    """Subscribe, and return the error that poll hands out."""
+    """Subscribe, and return the error that poll returns."""
     consumer.subscribe([topic])
     # Nodes hear of an ACL one after the other, so that one may have let the consumer in.
     return refusal(consumer)
@@ -102,7 +102,7 @@ def test_members_show_who_they_are_to_the_next_coordinator_too(
 def test_a_wrong_password_is_told_and_not_tried_over_and_over(
     kafka: KafkaContainers, new_kafka_topic: NewKafkaTopic, connect: Connect, mechanism: str
 ) -> None:
-    """A user whose password is tried in a loop is locked out where passwords are kept in a directory."""
+    """Retrying a wrong password in a loop would lock the user out in many directories."""
     config = kafka.secure_config(Listener.SASL_SSL, mechanism=mechanism, user="alice")
     consumer = connect(config, sasl_password="wrong")  # noqa: S106 - it is wrong
 

@@ -1,4 +1,4 @@
-"""Groups whose members prove themselves with Kerberos tickets; the KDC, the broker and both clients' libraries are real."""
+"""Groups with Kerberos authentication, with a real KDC, a real broker and both clients' libraries."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ Connect = Callable[[Mapping[str, str]], Consumer]
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
-    """A realm with a broker and a user, for all of this process that asks for Kerberos."""
+    """A realm with a broker and a user, set in the environment of this process."""
     skip_without_kerberos()
     realm = Realm(tmp_path_factory.mktemp("realm"), [SERVICE, "alice"])
     with realm, pytest.MonkeyPatch.context() as patch:
@@ -56,13 +56,13 @@ def skip_without_kerberos() -> None:
 
 @pytest.fixture(scope="module")
 def servers() -> str:
-    """The address where tickets are wanted."""
+    """The address of the listener that requires tickets."""
     return f"{ports.HOST}:{ports.free_port()}"
 
 
 @pytest.fixture(scope="module")
 def kafka(realm: Realm, servers: str) -> Iterator[LocalKafka]:
-    """A broker with a plain listener, and one that wants tickets."""
+    """A broker with a plain listener, and one that requires tickets."""
     port, controller_port = ports.free_port(), ports.free_port()
     login = (
         "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
@@ -88,7 +88,7 @@ def kafka(realm: Realm, servers: str) -> Iterator[LocalKafka]:
 
 @pytest.fixture
 def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own cache of tickets, empty."""
+    """An empty ticket cache of the test."""
     cache = tmp_path / "tickets"
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
     return cache
@@ -96,7 +96,7 @@ def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def connect(kafka: LocalKafka, servers: str, group: str) -> Iterator[Connect]:  # noqa: ARG001 - it is to run
-    """Make consumers of the test's group where tickets are wanted; all are closed at the end."""
+    """Create consumers of the test's group on the Kerberos listener; all are closed at the end."""
     consumers: list[Consumer] = []
 
     def make(settings: Mapping[str, str]) -> Consumer:
@@ -110,7 +110,7 @@ def connect(kafka: LocalKafka, servers: str, group: str) -> Iterator[Connect]:  
 
 
 def refused(consumer: Consumer, topic: str) -> KafkaError:
-    """Subscribe, and return the error that poll hands out."""
+    """Subscribe, and return the error that poll returns."""
     consumer.subscribe([topic])
     error = refusal(consumer)
     assert error.code() == KafkaError._AUTHENTICATION
@@ -127,7 +127,7 @@ def test_members_whose_kinit_logs_in_share_commit_and_leave(
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
 ) -> None:
-    """librdkafka's kinit starts when the consumer is made: the membership is there first, and finds no ticket yet."""
+    """The membership connects before librdkafka's kinit has finished, and finds no ticket yet."""
     topic = new_kafka_topic(partitions=4)
     produce(topic, 4, 5)
     assert not tickets.exists()

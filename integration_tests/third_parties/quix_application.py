@@ -1,4 +1,4 @@
-"""Quix Streams: applications whose consumer is ours; it looks it up as `quixstreams.kafka.consumer.ConfluentConsumer`."""
+"""Quix Streams with our consumer, patched in as `quixstreams.kafka.consumer.ConfluentConsumer`."""
 
 import tempfile
 from typing import Any
@@ -43,7 +43,7 @@ def _run(which: str, bootstrap: str, guarantee: str, *, stateful: bool) -> Any:
 
 
 def at_least_once(which: str, bootstrap: str) -> Any:
-    """Process, commit, stop, and go on."""
+    """Process, commit, stop and resume."""
     return _run(which, bootstrap, "at-least-once", stateful=False)
 
 
@@ -53,5 +53,5 @@ def exactly_once(which: str, bootstrap: str) -> Any:
 
 
 def state(which: str, bootstrap: str) -> Any:
-    """Keep state with a changelog topic, which is read by hand beside the group's partitions."""
+    """Keep state in a changelog topic, which is assigned manually besides the group's partitions."""
     return _run(which, bootstrap, "at-least-once", stateful=True)

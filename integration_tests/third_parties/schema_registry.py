@@ -1,4 +1,4 @@
-"""confluent-kafka's (de)serializers with a registry in memory: on both consumers, by hand and built in."""
+"""confluent-kafka's (de)serializers with an in-memory registry, on both consumers."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,10 @@ from third_parties.common import (
 )
 
 _AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "number", "type": "int"}]}'
-_JSON = '{"type": "object", "title": "Order", "properties": {"number": {"type": "integer"}}, "required": ["number"]}'
+_JSON = (
+    '{"type": "object", "title": "Order", '
+    '"properties": {"number": {"type": "integer"}}, "required": ["number"]}'
+)
 _Codec = tuple[Callable[..., bytes], Callable[..., Any], Callable[[int], Any]]
 
 

@@ -1,6 +1,6 @@
-"""Libraries that take or patch a consumer see ours as they see confluent-kafka's: those without conflicts of versions.
+"""Libraries that accept or patch a consumer work with ours as with confluent-kafka's.
 
-`make third-parties` checks the others, each in an environment of its own.
+These libraries have compatible requirements; `make third-parties` checks the others in separate environments.
 """
 
 import importlib.util

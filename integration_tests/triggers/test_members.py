@@ -1,4 +1,4 @@
-"""What makes a group rebalance, of its members' doing: each callback and each generation that follows, and no other."""
+"""Rebalances triggered by members: the exact callbacks and generations that follow."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def generations_told(member: RunningMember) -> list[int]:
 def test_a_member_that_joins_is_given_its_share(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
-    """Eager: all is given up, and one generation later all is assigned anew. Cooperative: only what moves, in two generations."""
+    """Eager: one generation revokes and reassigns everything. Cooperative: two generations move a part."""
     topic = new_kafka_topic(partitions=4)
     first = member("first", [topic])
     settle(1, first)
@@ -55,7 +55,7 @@ def test_a_member_that_joins_is_given_its_share(
 def test_what_a_member_had_that_leaves_is_given_to_the_others(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
-    """At once: their sessions would last longer than this test."""
+    """At once: the session timeout is longer than this test."""
     session = {"session_timeout_ms": 60_000}
     topic = new_kafka_topic(partitions=4)
     first = member("first", [topic], **session)
@@ -86,7 +86,7 @@ def test_what_a_member_had_whose_session_ends_is_given_to_the_others(
     *,
     cooperative: bool,
 ) -> None:
-    """The other joins, and is never heard of again: it takes a session until the first member has everything back."""
+    """The other member joins and stops: the first one regains all partitions after a session timeout."""
     topic = new_kafka_topic(partitions=4)
     first = member("first", [topic])
     settle(1, first)
@@ -127,7 +127,7 @@ def test_what_a_member_had_whose_session_ends_is_given_to_the_others(
 def test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic
 ) -> None:
-    """`consumer/test_liveness.py` has the eager one. Its heartbeats went on: it left by itself, and was not expelled."""
+    """Heartbeats continued, so it left by itself. `consumer/test_liveness.py` has the eager case."""
     topic = new_kafka_topic(partitions=4)
     stalled = member("stalled", [topic], max_poll_interval_ms=6000)
     settle(1, stalled)
@@ -158,7 +158,7 @@ def test_a_static_member_that_is_back_within_its_session_is_not_noticed(
     *,
     cooperative: bool,
 ) -> None:
-    """KIP-345: no generation, no callback of the other's, and the same partitions as before."""
+    """KIP-345: no new generation, no callback in the other member, and the same partitions."""
     topic = new_kafka_topic(partitions=4)
     stays = member("stays", [topic], group_instance_id="one")
     settle(1, stays)

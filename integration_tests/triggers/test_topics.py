@@ -1,4 +1,4 @@
-"""What makes a group rebalance, of its topics: each callback and each generation that follows, and no other."""
+"""Rebalances triggered by topics: the exact callbacks and generations that follow."""
 
 import pytest
 from confluent_kafka.cimpl import NewPartitions
@@ -21,7 +21,7 @@ def all_of(topic: str, partitions: int = 2) -> list[Partition]:
 def test_a_topic_that_matches_a_regular_expression_is_consumed_once_it_is_there(
     kafka: Kafka, member: Join, settle: Settle, group: str, *, cooperative: bool
 ) -> None:
-    """Nobody subscribes anew: a member looks for names that match, and calls for the rebalance."""
+    """No subscription changes: a member finds the matching topic, and rejoins."""
     orders, payments = f"{group}.orders", f"{group}.payments"
     kafka.create_topic(orders, partitions=2)
     wait_until_known(kafka.bootstrap_servers, orders, partitions=2)
@@ -90,7 +90,7 @@ def test_partitions_that_a_topic_gains_are_assigned(
 def test_another_subscription_is_another_assignment(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
-    """A cooperative member keeps what it still subscribes to, and gives the rest up before it joins."""
+    """A cooperative member keeps the topics of its new subscription, and revokes the others before it joins."""
     before, both, after = (new_kafka_topic(partitions=2) for _ in range(3))
     alone = member("alone", [before, both])
     settle(1, alone)
@@ -110,7 +110,7 @@ def test_another_subscription_is_another_assignment(
 def test_the_same_subscription_again_is_a_rebalance_of_an_eager_member_alone(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
-    """As in librdkafka."""
+    """librdkafka behaves the same way."""
     topic = new_kafka_topic(partitions=2)
     alone = member("alone", [topic])
     settle(1, alone)
