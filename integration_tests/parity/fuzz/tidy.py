@@ -14,7 +14,7 @@ _ROUND = {"on_assign nothing", "incremental_assign([]) = None", "pause([]) = Non
 """Lines of a round of a cooperative rebalance that changes nothing."""
 _RAISED = "poll raises ValueError"
 """What follows them where on_assign raises."""
-_NO_CALLS = ("on_", "error ", "subscribe(")
+_NO_CALLS = ("on_", "error ", "subscribe(", "incremental_assign(")
 
 
 def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
