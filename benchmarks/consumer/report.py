@@ -20,36 +20,35 @@ from rich.console import Console
 
 _LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, seconds in LOAD_INTERVALS.items())
 _TIMINGS = ", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())
-_SETTING = ", ".join(f"`{name}` is {value}" for name, value in UNSTALLED.items())
 
 _ABOUT = f"""\
-All clients use the same broker (one node, Apache Kafka's jars, on this machine), in separate processes,
+All clients use the same broker (one node, Kafka's own jars, on this machine). Each runs in its own processes,
 in turns.
 
 **Throughput.** A topic of {FILLED_PARTITIONS} partitions holds messages of {MESSAGE_BYTES} bytes. A single
 member consumes it and reads each message's error and value. The clock runs from the first message (or batch,
-which does not count) to the last; *CPU s* is the processor time of the whole process. A slow consumer is
-stopped after a time limit, and its rate up to then counts. All clients have their default configuration, with
-one exception: librdkafka pauses fetching for a second whenever its queue is full, which would hide the
-differences between clients, so {_SETTING} there. The second table is without this setting.
+which does not count) to the last. *CPU s* is the CPU time of the consumer's whole process. Slow runs are
+stopped after a time limit, and their rate until then counts. Every client has its default configuration, with
+one exception: librdkafka stops fetching for a second whenever its queue is full, which hides the clients' own
+cost, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} in the first table. The second table
+has the default.
 
-**Joins.** A group consumes {JOIN_PARTITIONS} partitions with a steady load; one more member joins. The
-interval between two messages of a partition is {_LOADS}. Times run from the new member's `subscribe`:
-*settled* is the time of the last assignment or revocation, after which the loads differ by at most one; *all
-consumed* is the time by which each partition has delivered a message, written since the join, to its final
-owner. A *gap* is the longest time for which a partition delivered nothing, counted from the last message
-before the join: the median over the partitions, and the longest. *Gap before* is the same for the second
-before the join. *Twice* counts duplicates, *missing* counts messages never delivered. Each figure is of the
-median run. All members have {_TIMINGS}; the broker has
-`group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. In Python each member is a process, so that
-members do not share a GIL; in Java all members of a group are threads of one JVM. The broker and all members
-share the machine's cores, so large groups are slower here than on separate machines.
+**Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every {_LOADS}. One
+more member joins. Times are measured from its `subscribe`. *Settled*: the last partition changed owners, and
+the loads differ by at most one. *All consumed*: each partition has delivered a message, produced after the
+join, to its final owner. A *gap* is the longest time in which a partition delivered nothing, starting with
+the last message before the join: the median over the partitions, and the maximum. *Gap before* is the same
+for the second before the join. *Twice* counts messages that were delivered again, *missing* those that were
+never delivered. Each number is from the median run. All members have {_TIMINGS}; the broker has
+`group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. Each Python member is a process, so that none
+waits for another's lock; all Java members of a group are threads of one JVM. The broker and all members share
+the machine's cores, so large groups are slower here than on separate machines.
 
-**Events.** A single member waits in `poll(10)` on an empty topic, while another one joins and leaves. The
-time runs from the event's arrival in the member's inbox to the beginning of the callback.
+**Events.** A single member waits in `poll(10)` on an empty topic, while another joins and leaves. The time
+runs from the event's arrival from the network thread to the start of the callback.
 
-**Idle.** A member with partitions waits in `poll(1)` on an empty topic. The figure is the processor time of
-its process, native threads included.
+**Idle.** A member with partitions waits in `poll(1)` and gets no messages. The CPU time is that of its
+process, including native threads.
 """
 
 

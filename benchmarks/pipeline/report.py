@@ -31,20 +31,20 @@ MOST_SECONDS = 600
 """For what-if."""
 
 _ABOUT = """\
-The records are committed offsets of key version 1 and value version 3, some of them tombstones, with
-seven-digit names of groups and topics. The best round counts.
+Records are committed offsets of key version 1 and value version 3, including tombstones, with seven-digit
+names of groups and topics. The best round counts.
 
-- **One core**: Spark runs as `local[1]`; its JVM and its Python worker share one core. It reads Parquet,
-  decodes, and writes to the `noop` sink. The other decoders start with records in memory. `decode_batch`
-  decodes Arrow arrays into Arrow arrays. The plain loop is measured twice: from Arrow arrays through named
-  tuples into Arrow arrays, and from bytes objects into named tuples. Kafka's formatter writes JSON, which is
-  discarded, and is measured after JIT warm-up.
-- **Two cores**: Spark runs as `local[2]` on two cores.
-- **Memory**: records are generated while they are read. The figure is the maximum of the resident memory,
-  sampled every 100 ms.
-- **What-if**: tables in Parquet are replayed with `range`, `roundrobin`, `sticky` and `cooperative-sticky`
-  into a table in Parquet. A record is one generation replayed with one assignor. A group has 2 to 16 members
-  and 6 to 192 partitions; in each generation a member joins, leaves or is replaced.
+- **One core**: Spark is `local[1]`. Its JVM and its Python worker share one core. It reads Parquet, decodes,
+  and writes to Spark's `noop` sink. The others decode records that are already in memory. `decode_batch` and
+  the plain loop read Arrow arrays and return Arrow arrays, the loop through named tuples. A second variant of
+  the loop reads bytes objects and returns the named tuples. Kafka's formatter writes JSON that is discarded,
+  after rounds that warm up the JVM's compiler.
+- **Two cores**: `local[2]` on two cores.
+- **Memory**: records are generated while they are read. The number is the largest resident memory, sampled
+  every 100 ms.
+- **What-if**: from tables in Parquet to a table in Parquet, with `range`, `roundrobin`, `sticky` and
+  `cooperative-sticky`. A record is one generation replayed by one assignor. A group has 2 to 16 members and 6
+  to 192 partitions. In each generation a member joins, leaves or is replaced.
 """
 
 

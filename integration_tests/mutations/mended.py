@@ -45,8 +45,7 @@ MENDED = (
     Mutation(
         "a partition that is assigned again begins before the commit under way",
         f"{CONSUMER}/_membership/manual_assignment.py",
-        "        partitions = self._committer.resumed(partitions)\n"
-        "        Native.assign(handle, partitions)\n",
+        "        partitions = self._committer.resumed(partitions)\n        Native.assign(handle, partitions)\n",
         "        Native.assign(handle, partitions)\n",
         f"{_BOTH}[partitions_assigned_again_go_on_at_the_commit_under_way]",
         "partitions_assigned_again_go_on_at_the_commit_under_way",
@@ -71,8 +70,7 @@ MENDED = (
     Mutation(
         "on_commit is not called for an asynchronous commit of nothing",
         f"{CONSUMER}/_membership/committer.py",
-        "            self.ended.append("
-        'CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))\n',
+        '            self.ended.append(CommitEnded(partitions, {}, CommitResult({("", 0): code}, detail), None))\n',
         "",
         f"{_BOTH}[on_commit_hears_of_every_asynchronous_commit]",
         "on_commit_hears_of_every_asynchronous_commit",
@@ -159,8 +157,7 @@ MENDED = (
     Mutation(
         "an exception of a signal handler loses the message that a native poll brought",
         f"{CONSUMER}/consumer.py",
-        "            except BaseException:\n                self._keep(taken)\n                raise\n"
-        "            finally:",
+        "            except BaseException:\n                self._keep(taken)\n                raise\n            finally:",
         "            finally:",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost",
     ),
@@ -194,8 +191,7 @@ MENDED = (
         "a partition's end is told after a seek, a pause or an unassignment",
         f"{CONSUMER}/_membership/prefetch.py",
         "return None if topic is None or partition is None else (topic, partition)",
-        "return None if topic is None or partition is None or message.error() is not None "
-        "else (topic, partition)",
+        "return None if topic is None or partition is None or message.error() is not None else (topic, partition)",
         f"{_TESTS}/test_prefetch.py::test_an_error_of_a_partition_goes_with_it",
         "a_replay_to_the_end_reads_it_all",
         in_fuzzing=True,
