@@ -1,4 +1,4 @@
-"""A consumer whose calls, callbacks and messages are written down."""
+"""A recording consumer: its calls, callbacks and messages go to a trace."""
 
 import builtins
 import threading
@@ -21,11 +21,11 @@ _PATIENCE = 20.0
 
 
 def record(*_: object) -> None:
-    """Be called, no more."""
+    """Do nothing: only the call is recorded."""
 
 
 def show(lab: "Lab", value: object) -> str:  # noqa: PLR0911 - a case for each type
-    """Write a value as it can be compared: topics by their short names, partitions sorted, ids left out."""
+    """Return a comparable form of a value: short topic names, sorted partitions, no ids."""
     match value:
         case TopicPartition():
             return _partition(lab, value)
@@ -51,7 +51,7 @@ def show(lab: "Lab", value: object) -> str:  # noqa: PLR0911 - a case for each t
 
 
 def failure(error: BaseException) -> str:
-    """Write an exception by what an application can catch: its class, or confluent-kafka's, and the code."""
+    """Return an exception as an application can catch it: its class, or confluent-kafka's, and its code."""
     if isinstance(error, KafkaException):
         cause = error.args[0] if error.args else None
         if isinstance(cause, KafkaError):
@@ -79,7 +79,7 @@ def _owned(lab: "Lab", partitions: list[TopicPartition]) -> str:
 
 
 class Client:
-    """A consumer as a scenario has it. Methods that are not here are the consumer's, written down with their outcome."""
+    """The consumer of a scenario. Methods not defined here are delegated, and recorded with their outcome."""
 
     def __init__(self, lab: "Lab", raw: Any, name: str) -> None:
         """Wrap a consumer."""
@@ -111,7 +111,7 @@ class Client:
 
     @contextmanager
     def _written(self, method: str, args: Any, kwargs: Any) -> Iterator[list[Any]]:
-        """Write a call down with its outcome: the result that is put into the list, or what it raises."""
+        """Record a call with its outcome: the result that the body appends to the list, or its exception."""
         given = [show(self._lab, each) for each in args]
         given += [f"{key}={show(self._lab, each)}" for key, each in kwargs.items() if key not in _CALLBACKS]
         words = f"{method}({', '.join(given)})"
@@ -126,14 +126,14 @@ class Client:
         self._line(f"{words} = {shown}", time.monotonic() - began)
 
     def attempt(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method that may raise: the trace says what, and the scenario goes on."""
+        """Call a method that may raise: the trace records the exception, and the scenario continues."""
         try:
             return getattr(self, method)(*args, **kwargs)
         except Exception:  # noqa: BLE001 - it is in the trace
             return None
 
     def subscribe(self, topics: list[str], **given: Callable[..., object]) -> None:
-        """Subscribe; callbacks are written down."""
+        """Subscribe, with recording callbacks."""
         wrapped = {name: self._recorded(name, callback) for name, callback in given.items()}
         self._call("subscribe", self.raw.subscribe, topics, **wrapped)
 
@@ -162,14 +162,14 @@ class Client:
         self.closed = True
 
     def poll(self, *args: Any, **kwargs: Any) -> Message | None:
-        """Poll; a message is written down, none is not."""
+        """Poll; only a message is recorded."""
         with self._taking("poll") as taken:
             message: Message | None = self.raw.poll(*args, **kwargs)
             taken.append(message)
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> list[Message]:
-        """Consume; messages are written down, an empty list is not."""
+        """Consume; an empty list is not recorded."""
         with self._taking("consume") as taken:
             messages: list[Message] = self.raw.consume(*args, **kwargs)
             taken.extend(messages)
@@ -177,7 +177,7 @@ class Client:
 
     @contextmanager
     def _taking(self, method: str) -> Iterator[list[Message | None]]:
-        """Write down the messages that are put into the list, or what is raised instead."""
+        """Record the messages that the body appends to the list, or its exception."""
         taken: list[Message | None] = []
         try:
             yield taken
@@ -208,12 +208,12 @@ class Client:
     # --- Loops that scenarios share -----------------------------------------------------------------
 
     def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:
-        """Poll, or consume batches, until so many messages have come since the last read."""
+        """Poll, or consume batches, until so many messages have been received since the last read."""
         self._loop(lambda: self._unread >= count, f"read {count}", timeout, batch)
         return self._next(count)
 
     def _next(self, count: int) -> list[Message]:
-        """Return so many messages that no read has returned yet, or what there is."""
+        """Return up to so many messages that no read has returned yet."""
         before = len(self.messages) - self._unread
         self._unread -= min(count, self._unread)
         return self.messages[before : before + count]
@@ -221,9 +221,9 @@ class Client:
     def until(
         self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE, pause: float = 0.0
     ) -> bool:
-        """Poll until a condition holds; the trace says how long that took, by class.
+        """Poll until a condition holds; the trace records the duration, as a class.
 
-        With a `pause`, polls return at once, and so many seconds lie between two.
+        With a `pause`, polls return at once, and so many seconds pass between two.
         """
         return self._loop(condition, f"until {what}", timeout, pause=pause)
 
@@ -238,7 +238,7 @@ class Client:
         return found
 
     def idle(self, seconds: float = 1.0) -> None:
-        """Poll for a while in which nothing, or nothing more, is expected."""
+        """Poll for a while in which no further messages are expected."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._poll_once(0.1, 0)

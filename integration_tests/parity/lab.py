@@ -1,7 +1,7 @@
-"""What a scenario works with: topics and groups of its own, consumers whose calls are written down, other threads.
+"""Environment of a scenario: its own topics and groups, recording consumers, other threads.
 
-A scenario is an ordinary program over `Lab`. It runs unchanged on confluent-kafka's consumer and on ours; which of the two
-it has, it cannot tell.
+A scenario is an ordinary program that uses `Lab`. It runs unchanged on confluent-kafka's consumer and on
+ours, and cannot distinguish them.
 """
 
 import socket
@@ -41,7 +41,7 @@ class Classes:
 
 
 class LabError(Exception):
-    """The scenario cannot go on: what it waits for does not come. The trace says so, and ends there."""
+    """A wait of the scenario timed out. The trace records it, and ends there."""
 
 
 class Lab:
@@ -71,11 +71,11 @@ class Lab:
     # --- Consumers ----------------------------------------------------------------------------------
 
     def consumer(self, **settings: Any) -> Client:
-        """Make a consumer of the side under test; keywords are settings, with ``_`` for each dot."""
+        """Create a consumer of the side under test; keywords are settings, with ``_`` for each dot."""
         return self._client("c", self._classes.consumer, settings)
 
     def other_member(self, **settings: Any) -> Client:
-        """Make a confluent-kafka consumer on either side: another member, which is not under test."""
+        """Create a confluent-kafka consumer on either side: another member, not under test."""
         return self._client("other", confluent_kafka.Consumer, settings)
 
     @property
@@ -85,11 +85,11 @@ class Lab:
 
     @property
     def deserializing_class(self) -> type[confluent_kafka.DeserializingConsumer[Any, Any]]:
-        """The class under test that deserializes."""
+        """The deserializing class under test."""
         return self._classes.deserializing
 
     def aio_consumer(self, **settings: Any) -> AIOClient:
-        """Make an asyncio consumer of the side under test, in a running event loop; the scenario closes it."""
+        """Create an asyncio consumer of the side under test, in a running loop; the scenario closes it."""
         name = self._name("c")
         config = self.config(**settings)
         if (user := config.get("on_commit")) is not None:
@@ -102,7 +102,7 @@ class Lab:
         return AIOClient(self, self._classes.aio(config), name)
 
     def adopt(self, raw: Any, name: str = "c") -> Client:
-        """Have the calls of a consumer written down that the scenario has made itself."""
+        """Record the calls of a consumer that the scenario has created itself."""
         client = Client(self, raw, self._name(name))
         self._clients.append(client)
         return client
@@ -137,7 +137,7 @@ class Lab:
         return config
 
     def secured(self, user: str) -> dict[str, Any]:
-        """Return settings of a connection as a user whose rights ACLs say; take them with ``**``."""
+        """Return the connection settings of a user with ACLs; pass them with ``**``."""
         return {key.replace(".", "_"): value for key, value in self._secured[user].items()}
 
     def _recorded(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -165,16 +165,16 @@ class Lab:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """An admin client, which may do all."""
+        """An admin client with all rights."""
         return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
 
     @cached_property
     def producer(self) -> Producer:
-        """A producer, which may do all."""
+        """A producer with all rights."""
         return Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, "log_level": 0})
 
     def topic(self, partitions: int = 1, *, messages: int = 0, name: str = "t", **config: str) -> str:
-        """Create a topic, with so many messages in each partition."""
+        """Create a topic, with a number of messages in each partition."""
         topic = self.name_topic(name)
         self.create(topic, partitions, **config)
         for partition in range(partitions if messages else 0):
@@ -199,7 +199,7 @@ class Lab:
         self.wait(lambda: not self._partitions(topic), f"{topic} is gone")
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions."""
+        """Increase a topic's number of partitions."""
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
         self._topics[topic] = partitions
         self.wait(lambda: len(self._partitions(topic)) == partitions, f"{topic} has grown")
@@ -230,7 +230,7 @@ class Lab:
 
     @cached_property
     def kafka(self) -> LocalKafka:
-        """A broker that this scenario may break; all that is made afterwards is on it, behind its `link`."""
+        """A broker that this scenario may break; every later client connects to it through `link`."""
         kafka = self._own_kafka()
         self.bootstrap_servers = kafka.proxied_servers
         self.__dict__.pop("admin", None)
@@ -243,7 +243,7 @@ class Lab:
         return self.kafka.link()
 
     def spawn(self, name: str, program: Callable[[], object]) -> threading.Thread:
-        """Run a part of the scenario on a thread of this name; its calls have a timeline of their own."""
+        """Run a part of the scenario on a thread of this name; its calls have a separate timeline."""
 
         def run() -> None:
             try:
@@ -267,18 +267,18 @@ class Lab:
             time.sleep(0.02)
 
     def line(self, timeline: str, text: str, seconds: float | None = None) -> None:
-        """Write a line into a consumer's timeline, or on another thread into its own."""
+        """Add a line to a consumer's timeline, or on another thread to the thread's timeline."""
         thread = threading.current_thread()
         if thread is not threading.main_thread() and thread.name != timeline:
             timeline = f"{timeline}@{thread.name}"
         self.trace.add(timeline, text, seconds)
 
     def note(self, text: str) -> None:
-        """Write down what the scenario itself has found."""
+        """Record a finding of the scenario itself."""
         self.line("scenario", text)
 
     def attempt(self, what: str, call: Callable[[], object]) -> object:
-        """Call something that is no consumer's method, and write down what comes of it."""
+        """Call a function that is no method of the consumer, and record its outcome."""
         began = time.monotonic()
         try:
             result = call()
@@ -301,14 +301,14 @@ class Lab:
         self.line("scenario", f"until {what} = done", time.monotonic() - began)
 
     def expel(self, client: Client) -> None:
-        """Remove a member from the group behind its back, as when its session has ended."""
+        """Remove a member from the group by an admin request, as if its session had expired."""
         answer = self._request(_LEAVE_GROUP, 1, _text(self.group) + _text(client.raw.memberid()))
         (code,) = struct.unpack(">h", answer[4:6])
         if code:
             raise LabError(f"the coordinator keeps the member: error {code}")
 
     def throttle(self, client_id: str, bytes_per_second: float) -> None:
-        """Limit what consumers of this client id may fetch."""
+        """Set a fetch quota for this client id."""
         one, no = struct.pack(">i", 1), b"\0"
         entity = one + _text("client-id") + _text(client_id)
         limit = one + _text("consumer_byte_rate") + struct.pack(">d", bytes_per_second) + no
@@ -318,7 +318,7 @@ class Lab:
             raise LabError(f"there is no quota: error {code}")
 
     def _request(self, key: int, version: int, body: bytes) -> bytes:
-        """Send what no client of ours has a method for; return the answer's body."""
+        """Send a raw request; return the body of the response."""
         request = struct.pack(">hhih", key, version, 1, -1) + body
         host, _, port = self.bootstrap_servers.rpartition(":")
         with (
@@ -330,23 +330,23 @@ class Lab:
             return read.read(size)[4:]
 
     def members(self, group: str | None = None) -> int:
-        """Return how many members the coordinator has in the group."""
+        """Return the coordinator's number of members in the group."""
         name = self.group if group is None else group
         return len(self.admin.describe_consumer_groups([name])[name].result(30).members)
 
     def group_is_stable(self) -> bool:
-        """Return whether the group has members, and each its assignment."""
+        """Return whether the group has members, all with their assignments."""
         described = self.admin.describe_consumer_groups([self.group])[self.group].result(30)
         return described.state is confluent_kafka.ConsumerGroupState.STABLE
 
     def note_members(self, expected: int) -> None:
-        """Wait a little until the group has so many members, and write down how many it has."""
+        """Wait briefly until the group has so many members, and record their number."""
         with suppress(LabError):
             self.wait(lambda: self.members() == expected, "members", seconds=3)
         self.note(f"members: {self.members()}")
 
     def stored(self, topic: str, group: str | None = None, *, partitions: int = 1) -> list[int]:
-        """Return the committed offsets of a topic, as the coordinator has them."""
+        """Return the coordinator's committed offsets of a topic."""
         wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
         config = {
             "bootstrap.servers": self.bootstrap_servers,
@@ -362,7 +362,7 @@ class Lab:
     # --- The end ------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Close what the scenario left open, and write down what is committed."""
+        """Close all open consumers, and record the committed offsets."""
         for client in self._clients:
             if not client.closed:
                 with suppress(Exception):
@@ -392,7 +392,7 @@ def _text(text: str) -> bytes:
 
 
 def callbacks() -> dict[str, Callable[..., None]]:
-    """Return three rebalance callbacks that do nothing: that they are called is written down."""
+    """Return three rebalance callbacks that do nothing; their calls are recorded."""
     return {"on_assign": record, "on_revoke": record, "on_lost": record}
 
 

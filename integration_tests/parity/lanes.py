@@ -1,4 +1,4 @@
-"""Runs scenarios on both sides at once, several at a time, and compares what they did."""
+"""Lanes: run scenarios on both sides in parallel, several at a time, and compare the traces."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _QUICK = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heart
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run."""
+    """A request to run a scenario or a program."""
 
     name: str
     seconds: float
@@ -47,13 +47,13 @@ class Request:
 
 
 def request_of(scenario: Scenario) -> Request:
-    """Return what runs a scenario."""
+    """Return the request for a scenario."""
     return Request(scenario.name, scenario.seconds, breaks_kafka=scenario.breaks_kafka)
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where scenarios run."""
+    """The broker of the scenarios."""
 
     bootstrap_servers: str
     secured: Mapping[str, Mapping[str, Any]]
@@ -61,7 +61,7 @@ class Broker:
 
 @contextmanager
 def shared_broker() -> Iterator[Broker]:
-    """Start the broker that all scenarios share, but for those that break it."""
+    """Start the broker shared by all scenarios, except those that break it."""
     security = Security(users=USERS, authorize=True)
     with LocalKafka(security=security, config=_QUICK, heap="512m") as kafka:
         secured = {
@@ -71,7 +71,7 @@ def shared_broker() -> Iterator[Broker]:
 
 
 class Side:
-    """A worker's process on one side, started when it is needed."""
+    """A worker process of one side, started on demand."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Side:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, request: Request) -> Trace:
-        """Run one scenario; of one that hangs, return what it did until then."""
+        """Run one scenario; if it hangs, return its trace so far."""
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -148,12 +148,12 @@ class Side:
 
 
 def _path(environment: Mapping[str, str]) -> str:
-    """Return where the process finds this package, after what the environment says: it may test a copy of the sources."""
+    """Return the PYTHONPATH of the process; the environment's comes first, to test a copy of the sources."""
     return os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), str(Path(__file__).parents[1])]))
 
 
 class Lane:
-    """A process on either side."""
+    """One process of each side."""
 
     def __init__(self, broker: Broker, rows: Iterable[Row] = ROWS) -> None:
         self.original = Side("original", broker)
@@ -161,12 +161,12 @@ class Lane:
         self._rows = tuple(rows)
 
     def compare(self, request: Request, known: list[Trace] | None = None) -> Comparison:
-        """Run both sides at once; ours must do what the original does in one of its runs.
+        """Run both sides in parallel; our trace must equal that of one of the original's runs.
 
         Args:
-            request: What to run.
-            known: What the original is known to do; what it does now is added. Once there are as many as it may have
-                tries, ours alone is run.
+            request: The scenario or program. known: Traces of the original's earlier runs; the new one is
+            appended. Once `known` has as many traces
+                as the request allows tries, only ours is run.
         """
         known = [] if known is None else known
         if len(known) < request.tries:
@@ -202,7 +202,7 @@ class Lane:
 
 
 class Lanes:
-    """Several lanes, which share the requests out; those that break their Kafka have one to themselves."""
+    """Several lanes that share the requests; scenarios that break their Kafka use separate lanes."""
 
     def __init__(self, broker: Broker, count: int = 3) -> None:
         self.count = count
@@ -212,16 +212,16 @@ class Lanes:
         self._submitted: set[Future[Comparison]] = set()
 
     def submit(self, request: Request, known: list[Trace] | None = None) -> "Future[Comparison]":
-        """Have a comparison made; return its future."""
+        """Start a comparison; return its future."""
         future = (self._breaking if request.breaks_kafka else self._shared).submit(request, known)
         self._submitted.add(future)
         future.add_done_callback(self._submitted.discard)
         return future
 
     def confirm(self, request: Request, found: Comparison) -> Comparison:
-        """Compare again what differed, once nothing else runs: a busy machine changes the order of events.
+        """Repeat a comparison that differed, without other load, which may change the order of events.
 
-        A crash is not tried again.
+        A crash is not retried.
         """
         if found.good or found.crashed:
             return found
@@ -229,11 +229,11 @@ class Lanes:
         return self.compare(request)
 
     def compare(self, request: Request, known: list[Trace] | None = None) -> Comparison:
-        """Compare in the next lane that is free; `known` as for a `Lane`."""
+        """Compare in the next free lane; `known` is as for a `Lane`."""
         return self.submit(request, known).result()
 
     def compare_all(self, requests: Iterable[Request]) -> Iterator[Comparison]:
-        """Compare many; each is returned when it is ready."""
+        """Compare many requests; yield each result when it is ready."""
         for future in as_completed([self.submit(request) for request in requests]):
             yield future.result()
 
@@ -246,7 +246,7 @@ class Lanes:
 
 
 class _LanePool:
-    """Lanes that take the next request each."""
+    """A pool of lanes, each of which takes the next request."""
 
     def __init__(self, lanes: list[Lane]) -> None:
         self._lanes = lanes

@@ -1,7 +1,7 @@
-"""The table of differences: all that ours does otherwise than confluent-kafka's consumer, and why.
+"""Table of differences between our consumer and confluent-kafka's, with reasons.
 
-A difference that no row explains fails its scenario. A row that no scenario shows any longer fails too. The consumer's
-README has this table; `python -m parity table` writes it.
+A difference without a row fails its scenario, and a row without a scenario that shows it fails too. The table
+is part of the consumer's README; `python -m parity table` writes it.
 """
 
 import re
@@ -17,21 +17,21 @@ _END = "<!-- end -->\n"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One difference on purpose."""
+    """One intended difference."""
 
     name: str
-    """A word or two, by which tests name it."""
+    """A short name, used by tests."""
     subject: str
-    """The method, callback or setting that it is about."""
+    """The method, callback or setting concerned."""
     original: str
-    """What confluent-kafka's consumer does."""
+    """Behaviour of confluent-kafka's consumer."""
     ours: str
-    """What Groupwright's does."""
+    """Behaviour of Groupwright's consumer."""
     reason: str
     scenarios: tuple[str, ...]
-    """Where it shows: names, with ``*`` for any part of one."""
+    """Names of the scenarios that show it, as patterns with ``*``."""
     pairs: tuple[tuple[str, str], ...] = field(default=())
-    """(original's lines, our lines) as regular expressions; lines are joined by ``\\n``, and empty where there are none."""
+    """Regular expressions (original, ours) over the lines, joined by ``\\n``; empty if there are no lines."""
     in_fuzzing: bool = False
     """Whether random programs may show it too."""
 
@@ -52,7 +52,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="unassign-in-on-assign",
         subject="`unassign()` in an eager `on_assign`",
-        original="the member waits for an `assign` for ever: rebalances pass it by, and `close` calls no `on_revoke`",
+        original="the member waits for `assign` forever: it never rejoins, and `close` calls no `on_revoke`",
         ours="as `assign([])`: nothing is assigned, and the member goes on",
         reason="a member that takes part in no rebalance holds the group up, and is expelled from it",
         scenarios=("unassigning_in_an_eager_on_assign",),
@@ -151,7 +151,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="commit after leaving",
         subject="commits of partitions assigned by hand, after `unsubscribe`",
-        original="fail with `UNKNOWN_MEMBER_ID`: they carry the generation of the group that the consumer left",
+        original="fail with `UNKNOWN_MEMBER_ID`, because they carry the generation of the former group",
         ours="are stored, without a generation",
         reason="a consumer that has left its group commits as one that never was in it",
         scenarios=("by_hand_committed_after_leaving",),
@@ -168,8 +168,11 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         name="never works",
-        subject="`bootstrap.servers` without a port's number, an empty `partition.assignment.strategy`, a topic's name that is no string",
-        original="takes it: the consumer never connects, is in no group, or subscribes to a topic called `b'…'`",
+        subject=(
+            "`bootstrap.servers` without a port, an empty `partition.assignment.strategy`, "
+            "a topic name that is no string"
+        ),
+        original="accepts it, and never connects, joins no group, or subscribes to a topic named `b'…'`",
         ours="`ConfigurationError` at construction; `TypeError` from `subscribe`",
         reason="an error at once says what is wrong, and nothing that works is refused",
         scenarios=("what_could_never_work_is_refused_at_once",),
@@ -269,7 +272,7 @@ ROWS: tuple[Row, ...] = (
         subject="partitions of a deleted topic",
         original="are revoked at the first metadata without the topic",
         ours="are revoked at the second, about 2 s later",
-        reason="brokers learn of changes one after the other: one that does not know a topic yet must not revoke it",
+        reason="metadata reaches brokers one by one: a broker without the topic must not cause a revocation",
         scenarios=("*_deleted*", "a_topic_is_made_anew"),
         pairs=((r"until (.*) left = done \[fast\]", r"until (.*) left = done \[slow\]"),),
     ),
@@ -278,7 +281,7 @@ ROWS: tuple[Row, ...] = (
         subject="partitions of a deleted topic in a cooperative group",
         original="`on_lost` is called, and the member joins again",
         ours="the leader's next assignment leaves them out: `on_revoke` is called",
-        reason="as in the Java client; no other member can own them, so what is stored elsewhere may be committed",
+        reason="as in the Java client; no other member can own them, so the application may still commit",
         scenarios=("one_of_two_topics_of_a_cooperative_group_is_deleted",),
         pairs=(
             ("", r"on_assign nothing"),
@@ -364,7 +367,7 @@ ROWS: tuple[Row, ...] = (
         name="close without answers",
         subject="`close` with something to commit, while no broker answers",
         original="waits for the commit's answer, beyond `socket.timeout.ms` and the session",
-        ours="ends within 10 s, and so does a commit of another thread; partitions whose session is over by then are told to `on_lost`",
+        ours="ends within 10 s, as does another thread's commit; calls `on_lost` if the session has expired",
         reason="a service that is told to stop has to, and others may own the partitions by then",
         scenarios=(
             "close_with_a_broker_that_is_silent",
@@ -411,7 +414,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="starvation",
         subject="calls beside a thread that polls without a pause, or is in `on_revoke`",
-        original="may wait for ever: the polling thread takes the lock again before they get it, and callbacks run inside it",
+        original="may wait forever: the polling thread retakes the lock first, and holds it in callbacks",
         ours="get their turn between two polls; a commit waits for neither",
         reason="a worker has to commit while another thread polls, or waits for it in `on_revoke`",
         scenarios=("commit_beside_a_thread_that_polls_without_a_pause", "a_rebalance_while_workers_are_busy"),
@@ -429,7 +432,7 @@ ROWS: tuple[Row, ...] = (
         subject="two threads that poll",
         original="take turns in an order that nobody knows",
         ours="the second one's call raises `ConcurrentAccessError` at once",
-        reason="two threads that poll commit each other's messages before they are processed; Java refuses it too",
+        reason="two polling threads commit each other's unprocessed messages; Java rejects the second too",
         scenarios=("two_threads_poll",),
         pairs=(("messages 100, errors \\[\\]", "messages 100, errors \\['ConcurrentAccessError'\\]"),),
     ),

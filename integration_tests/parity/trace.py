@@ -1,8 +1,9 @@
-"""What one run of a scenario did, as lines that two runs are compared by.
+"""Trace of one run of a scenario, as lines that can be compared between runs.
 
-A trace has a timeline for each consumer on each thread, so that two threads which run side by side do not mix. A line is
-what an application sees: a call and its outcome, a callback and its partitions, an error, a block of messages. Messages
-between two other lines are one block, sorted by partition: in which order two partitions take turns says nothing.
+A trace has one timeline for each consumer on each thread, so that parallel threads are not interleaved. A
+line is an observation of the application: a call and its outcome, a callback and its partitions, an error, or
+a block of messages. Messages between two other lines form one block, sorted by partition, because the order
+in which partitions alternate is not defined.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ FAILED = "ended by "
 
 @dataclass(slots=True)
 class Line:
-    """One thing that an application sees."""
+    """One observation of an application."""
 
     text: str
     seconds: float | None = None
@@ -24,7 +25,7 @@ class Line:
 
 @dataclass(slots=True)
 class Block:
-    """Messages that came one after the other."""
+    """Consecutive messages."""
 
     offsets: dict[str, list[int | str]] = field(default_factory=dict)
     """By partition; the end of a partition is ``EOF`` with its offset."""
@@ -38,7 +39,7 @@ class Block:
 
 @dataclass(slots=True)
 class Trace:
-    """All that one run did."""
+    """All timelines of one run."""
 
     timelines: dict[str, list[Line | Block]] = field(default_factory=dict)
 
@@ -56,13 +57,13 @@ class Trace:
         block.offsets.setdefault(partition, []).append(offset)
 
     def defer_messages(self, timeline: str, lines: int) -> None:
-        """Write messages that stand before the last `lines` lines after them: the poll that assigns may bring some."""
+        """Move messages after the last `lines` lines, because the poll that assigns may return some."""
         found = self.timelines.get(timeline, [])
         if len(found) > lines and isinstance(found[-lines - 1], Block):
             found.append(found.pop(-lines - 1))
 
     def lines(self) -> dict[str, list[Line]]:
-        """Return each timeline with its blocks of messages as lines."""
+        """Return each timeline, with its blocks of messages as lines."""
         return {
             name: [line if isinstance(line, Line) else Line(line.text) for line in lines]
             for name, lines in list(self.timelines.items())
@@ -70,7 +71,7 @@ class Trace:
 
     @property
     def failure(self) -> str | None:
-        """The exception that ended the scenario itself, or none: such a trace proves nothing."""
+        """The exception that ended the scenario itself, if any; such a trace is no evidence."""
         lines = self.lines().get("scenario", [])
         return next((line.text for line in lines if line.text.startswith(FAILED)), None)
 
@@ -84,17 +85,17 @@ class Trace:
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, list[list[Any]]]:
-        """Return what `from_json` reads."""
+        """Return the trace as JSON, for `from_json`."""
         return {name: [[line.text, line.seconds] for line in lines] for name, lines in self.lines().items()}
 
     @classmethod
     def from_json(cls, data: dict[str, list[list[Any]]]) -> "Trace":
-        """Read what `to_json` has written."""
+        """Return the trace from the JSON of `to_json`."""
         return cls({name: [Line(text, seconds) for text, seconds in lines] for name, lines in data.items()})
 
 
 def ranges(values: Iterable[int | str]) -> str:
-    """Write values in their order, runs of consecutive numbers as ``first..last``."""
+    """Format values in their order, consecutive numbers as ``first..last``."""
     return ",".join(_runs(values))
 
 

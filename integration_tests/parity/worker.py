@@ -1,7 +1,8 @@
-"""A process that runs scenarios on one side, one after the other, on its main thread.
+"""Worker process that runs scenarios of one side, one after the other, on its main thread.
 
-It takes a request a line on standard input, and answers with a line of JSON. Signals, forks and exits are a scenario's own,
-so each side has a process. One that hangs is said to, with the trace until then, and the process ends.
+It reads one request per line from standard input, and writes one line of JSON in response. Each side has a
+separate process, because scenarios may use signals, forks and exits. If a scenario hangs, the worker reports
+it with the trace so far, and ends.
 """
 
 import argparse
@@ -37,7 +38,7 @@ class Worker:
     """Runs requests."""
 
     def __init__(self, side: str, bootstrap_servers: str, secured: Mapping[str, Mapping[str, Any]]) -> None:
-        """Run on one side."""
+        """Create a runner for one side."""
         self._classes = SIDES[side]
         self._bootstrap_servers = bootstrap_servers
         self._secured = secured
@@ -47,8 +48,8 @@ class Worker:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a scenario prints is no answer
 
     def run(self, request: Mapping[str, Any]) -> None:
-        """Run one scenario, and answer."""
-        gc.collect()  # clients that earlier scenarios dropped: a forked child of this one must not destroy them
+        """Run one scenario, and write the response."""
+        gc.collect()  # destroy clients of earlier scenarios here, not in a child forked by this one
         lab = Lab(self._classes, self._bootstrap_servers, self._secured, self._own_kafka)
         watchdog = threading.Timer(request["seconds"], self._give_up, (lab,))
         watchdog.daemon = True
@@ -92,7 +93,7 @@ class Worker:
 
 
 def main() -> None:
-    """Run requests until standard input ends."""
+    """Run requests until standard input is closed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("side", choices=SIDES)
     parser.add_argument("bootstrap_servers")

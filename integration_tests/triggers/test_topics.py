@@ -90,7 +90,7 @@ def test_partitions_that_a_topic_gains_are_assigned(
 def test_another_subscription_is_another_assignment(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
-    """A cooperative member keeps the topics of its new subscription, and revokes the others before it joins."""
+    """A cooperative member keeps the topics of its new subscription, and revokes the others first."""
     before, both, after = (new_kafka_topic(partitions=2) for _ in range(3))
     alone = member("alone", [before, both])
     settle(1, alone)

@@ -1,11 +1,11 @@
-"""`python -m parity.fuzz.rediscover`: put mended defects back, and measure how soon random programs find them.
+"""`python -m parity.fuzz.rediscover`: put fixed defects back, and time their discovery by random programs.
 
 python -m parity.fuzz.rediscover                  all of `mutations/mended.py`
-python -m parity.fuzz.rediscover seek commit      those whose name has one of these words
+python -m parity.fuzz.rediscover seek commit      those with one of these words in their names
 python -m parity.fuzz.rediscover --seeds 300      for longer
 
-A program finds a defect if a difference shows in three rounds of three with it, and in none of three without. Where no program can show
-a defect, its scenario is run.
+A program finds a defect if a difference appears in all of three rounds with the defect, and in none of three
+without it. The scenario is run for a defect that no program can show.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How a defect was found, or that it was not."""
+    """The result for a defect: how it was found, or that it was not."""
 
     mutation: Mutation
     seeds: int
@@ -55,7 +55,8 @@ class Found:
         """Return a row of the table."""
         seeds = str(self.seeds) if self.seeds else ""
         programs = str(self.programs) if self.seeds else ""
-        return f"| {self.mutation.name} | {self.by or '**not found**'} | {seeds} | {programs} | {self.seconds:.0f} |"
+        by = self.by or "**not found**"
+        return f"| {self.mutation.name} | {by} | {seeds} | {programs} | {self.seconds:.0f} |"
 
 
 class _Sides:
@@ -83,7 +84,7 @@ class _Sides:
 
 
 class Rediscovery:
-    """Runs programs on the original, on ours, and on ours with a defect; what the original did is run once."""
+    """Runs programs on the original (once each), on ours, and on ours with a defect."""
 
     def __init__(self, broker: Broker, copy: Copy, lanes: int) -> None:
         self._broker = broker
@@ -108,7 +109,7 @@ class Rediscovery:
             sides.__exit__()
 
     def search(self, mutation: Mutation, first: int, most: int) -> Found:
-        """Try so many seeds, and stop at the first that shows it; failing that, run its scenario."""
+        """Try so many seeds up to the first that shows the defect; if none does, run its scenario."""
         began, self._programs = time.monotonic(), 0
         with self._copy.broken(mutation), self._sides("ours", self._copy.environment) as broken:
             tried = 0
@@ -129,7 +130,7 @@ class Rediscovery:
     def _tried(
         self, broken: _Sides, seeds: Iterator[int]
     ) -> Generator[tuple[int, frozenset[Difference]], None, None]:
-        """Try several seeds at a time; yield each with how it differs, if it shows the defect."""
+        """Try several seeds at a time; yield each one with its differences, if it shows the defect."""
         over = threading.Event()
         with ThreadPoolExecutor(self._lanes) as pool, ExitStack() as at_the_end:
             at_the_end.callback(over.set)
@@ -145,7 +146,7 @@ class Rediscovery:
                     running[pool.submit(self._shown, broken, seed, over)] = seed
 
     def _shown(self, broken: _Sides, seed: int, over: threading.Event) -> frozenset[Difference]:
-        """Return the differences that a program shows in each of three rounds with the defect, and in none without."""
+        """Return the differences that appear in all three rounds with the defect and in none without it."""
         request = request_of_program(random_program(seed), seed)
         found = frozenset(self._compare(request, broken).unexplained)
         for _ in range(_ROUNDS - 1):
@@ -170,7 +171,7 @@ class Rediscovery:
         return found
 
     def _trace(self, request: Request, run: int) -> Trace:
-        """Return what the original did in one of its runs."""
+        """Return the trace of one run of the original."""
         traces = self._traces.setdefault(request.name, [])
         while len(traces) <= run:
             self._programs += 1
@@ -179,14 +180,14 @@ class Rediscovery:
 
 
 def _seeds(first: int, most: int) -> Iterator[int]:
-    """Return seeds; an outage needs a broker of its own in each process, and is left to scenarios."""
+    """Return seeds without outages: those need one broker per process, and are left to scenarios."""
     return itertools.islice(
         (seed for seed in itertools.count(first) if not random_program(seed).breaks_kafka), most
     )
 
 
 def main() -> int:
-    """Search; the exit status is 1 if nothing shows a defect that a program or a scenario should."""
+    """Search; return exit status 1 if no program or scenario shows a defect that one should."""
     parser = argparse.ArgumentParser(
         prog="python -m parity.fuzz.rediscover", description="Find mended defects again."
     )

@@ -1,4 +1,4 @@
-"""Makes a program small that shows a difference."""
+"""Shrinking of a program that shows a difference."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ _SIMPLEST = {
 
 
 def shrink(program: Program, still_differs: Callable[[Program], bool], tries: int) -> Program:
-    """Return a smaller program that `still_differs`; it is asked at most so often."""
+    """Return a smaller program for which `still_differs` holds, after at most so many calls of it."""
     left = tries
     smaller = True
     while smaller and left > 0:
@@ -31,7 +31,7 @@ def shrink(program: Program, still_differs: Callable[[Program], bool], tries: in
 
 
 def _candidates(program: Program) -> Iterator[Program]:
-    """Return programs with less in them: halves of the steps left out first, then single ones, then simpler settings."""
+    """Yield smaller programs: without half of the steps, without single steps, with simpler settings."""
     steps = program.steps
     size = len(steps) // 2
     while size:

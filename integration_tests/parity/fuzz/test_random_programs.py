@@ -1,7 +1,8 @@
-"""Random programs do the same on both consumers: as many as two minutes hold, from seeds that are known to be clean.
+"""Random programs behave equally on both consumers: two minutes of programs from seeds known to be clean.
 
-Two lanes, and a broker of their own, whatever else runs on the machine. What is known to be clean is so in an idle run and in
-a loaded one; a difference counts when three rounds show it, each against all that the original did in up to six.
+They run in two lanes on a separate broker, independent of other load. A seed is known to be clean from an
+idle run and a loaded one. A difference counts if three rounds show it, each compared with up to six runs of
+the original.
 """
 
 import time

@@ -1,9 +1,10 @@
-"""Takes out of a random program's trace what is left to chance.
+"""Removal of nondeterminism from the trace of a random program.
 
-When an asynchronous commit has ended is chance, so `on_commit` has a timeline of its own, in its own order: no line of a
-consumer's other calls hangs on it. How often an automatic commit at a short interval was made, and how often an error was
-repeated, is chance too; and how many rounds of a cooperative rebalance change nothing for a member, and whether the end of a
-partition that it keeps is told again after each. Scenarios hold the order where an application may rely on it.
+The end of an asynchronous commit is not deterministic, so `on_commit` has a separate timeline, independent of
+the consumer's other calls. Neither are the number of automatic commits at a short interval, the number of
+repeated errors, the number of rounds of a cooperative rebalance that change nothing for a member, and the
+number of times that the end of a kept partition is returned again after them. Scenarios check the order where
+applications may rely on it.
 """
 
 from parity.trace import Block, Line, Trace
@@ -18,13 +19,13 @@ _NO_CALLS = ("on_", "error ", "subscribe(", "incremental_assign(")
 
 
 def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
-    """Give on_commit its own timelines, and merge what the time has cut in pieces.
+    """Move on_commit to separate timelines, and join blocks split by timing.
 
     Args:
         trace: The trace; it is changed.
-        often: Whether automatic commits came at a short interval, so that those that succeeded are left out: what they
-            have stored is compared.
-        cooperative: Whether rounds that change nothing are left out.
+        often: Whether automatic commits have a short interval. Successful ones are then removed; the stored
+            offsets are still compared.
+        cooperative: Whether to remove rounds that change nothing.
     """
     for name, lines in list(trace.timelines.items()):
         commits = [line for line in lines if _is_commit(line)]
@@ -85,7 +86,7 @@ def _news(partition: str, offsets: list[int | str], ends: dict[str, int | str]) 
 
 
 def _joined(lines: list[Line | Block]) -> list[Line | Block]:
-    """Join blocks of messages that follow each other now, and leave out lines that are repeated."""
+    """Join adjacent blocks of messages, and remove repeated lines."""
     joined: list[Line | Block] = []
     for line in lines:
         last = joined[-1] if joined else None

@@ -1,7 +1,7 @@
-"""The scenarios, by theme: each a small program that runs on confluent-kafka's consumer and on ours.
+"""Scenarios by topic: small programs that run on confluent-kafka's consumer and on ours.
 
-A scenario is a function over a `Lab`, marked with `scenario`. Its name is a sentence, its docstring says what an
-application may rely on.
+A scenario is a function of a `Lab`, decorated with `scenario`. Its name is a sentence; its docstring states
+the behaviour that an application may rely on.
 """
 
 import importlib

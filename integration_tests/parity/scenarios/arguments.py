@@ -1,4 +1,4 @@
-"""Configurations and arguments, right and wrong ones: what is accepted, and what is raised."""
+"""Valid and invalid configurations and arguments: acceptance, and exceptions."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ class _Settings(Mapping[str, Any]):
 
 @scenario()
 def arguments_that_are_nearly_right(lab: Lab) -> None:
-    """None for a callback, lists of several kinds, tuples, mappings and keywords: what is taken, and what is refused."""
+    """None for a callback, mixed lists, tuples, mappings and keywords are accepted or rejected equally."""
     topic = lab.topic(messages=2)
     config = lab.config(enable_auto_commit=False)
     class_: Any = lab.consumer_class

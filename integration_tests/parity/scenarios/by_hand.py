@@ -1,4 +1,4 @@
-"""Partitions assigned by hand: in every form, with a group beside them and without."""
+"""Manual assignment, in every form, with and without a group."""
 
 from typing import Any
 
@@ -367,7 +367,7 @@ def incremental_calls_while_subscribed_in_a_cooperative_group(lab: Lab) -> None:
 
 @scenario()
 def by_hand_beside_a_member(lab: Lab) -> None:
-    """Partitions assigned by hand are read whatever the group does; offsets of a group with members are its own."""
+    """Manual assignments are read whatever the group does; an active group rejects their commits."""
     topic = lab.topic(2, messages=5)
     member = lab.other_member(enable_auto_commit=False)
     member.subscribe([topic])

@@ -1,4 +1,4 @@
-"""Close at every moment, what it commits and whether the member leaves, and consumers that are never closed."""
+"""Close in every state: its commits, leaving the group, and consumers that are never closed."""
 
 import gc
 from typing import Any
@@ -127,7 +127,7 @@ def close_twice(lab: Lab) -> None:
 
 @scenario()
 def close_after_unsubscribe(lab: Lab) -> None:
-    """Close after unsubscribe, with and without a poll between: callbacks are called once, and the member is gone."""
+    """Close after unsubscribe, with and without a poll between: callbacks run once, and the member leaves."""
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic)
     consumer.read(4)
@@ -352,7 +352,7 @@ def close_after_its_topic_was_deleted(lab: Lab) -> None:
 
 @scenario()
 def close_hands_over_to_another_member_at_once(lab: Lab) -> None:
-    """Partitions of a member that closes go to the other without waiting for a session's end, and nothing is lost."""
+    """The partitions of a closing member are reassigned without a session timeout, and nothing is lost."""
     topic = lab.topic(2, messages=4)
     consumer = _subscribed(lab, topic)
     consumer.read(8)

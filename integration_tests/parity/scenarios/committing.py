@@ -1,4 +1,4 @@
-"""Commits: what they store, what they return and raise, and who hears of them."""
+"""Commits: stored offsets, results, exceptions and callbacks."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from parity.scenarios import scenario
 
 @scenario()
 def a_commit_says_which_partitions_it_was_about(lab: Lab) -> None:
-    """A synchronous commit returns all partitions, those without an offset too; nothing to commit is an error."""
+    """A synchronous commit returns all partitions, even without an offset; an empty commit is an error."""
     topic = lab.topic(3)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.subscribe([topic])
@@ -123,7 +123,7 @@ def a_close_after_a_topic_was_deleted_is_quick(lab: Lab) -> None:
 
 @scenario()
 def close_loses_no_asynchronous_commit(lab: Lab) -> None:
-    """Of partitions assigned by hand, of a static member, and of a dynamic one; on_commit is called before it returns."""
+    """With manual assignment, a static and a dynamic member: on_commit is called before close returns."""
     topic = lab.topic(messages=10)
     for kind, static in (("hand", None), ("dynamic", None), ("static", "me")):
         settings = {"group_instance_id": static} if static else {}
@@ -155,7 +155,7 @@ def close_waits_for_commits_made_in_on_revoke(lab: Lab) -> None:
 
 @scenario()
 def on_revoke_commits_beside_automatic_commits(lab: Lab) -> None:
-    """A commit in on_revoke succeeds with enable.auto.commit too: the last automatic commit comes after the callback."""
+    """A commit in on_revoke succeeds even with enable.auto.commit, whose last commit follows the callback."""
 
     def commit(client: Client, _: list[TopicPartition]) -> None:
         client.attempt("commit", asynchronous=False)
@@ -504,7 +504,7 @@ def on_commit_has_run_before_a_later_commit_returns(lab: Lab) -> None:
 
 @scenario()
 def going_back_is_committed_at_the_end_alone(lab: Lab) -> None:
-    """After a seek back, a commit without arguments stores nothing before the committed offset is passed; close does."""
+    """After a seek back, commit() stores nothing up to the committed offset; close stores the position."""
     topic = lab.topic(messages=20)
     for auto in (False, True):
         consumer = lab.consumer(

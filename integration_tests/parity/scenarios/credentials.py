@@ -1,4 +1,4 @@
-"""Users and their rights: refused topics and groups, rights that come and go, wrong passwords, new ones."""
+"""Users and ACLs: denied topics and groups, changing rights, wrong and changed passwords."""
 
 import math
 import time
@@ -336,7 +336,7 @@ def rights_to_the_group_are_given_back(lab: Lab) -> None:
 
 
 def _unseen(lab: Lab, strategy: str) -> None:
-    """Take the right to see one of two topics away; its partition is paused, so that no fetch is refused first."""
+    """Revoke the right to describe one of two topics, paused so that no fetch is rejected earlier."""
     open_, closed = lab.topic(messages=3), _closed_topic(lab, messages=3)
     _allow(lab, _reading(closed))
     consumer = _limited(lab, partition_assignment_strategy=strategy, enable_auto_commit=True)

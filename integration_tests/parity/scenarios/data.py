@@ -1,4 +1,4 @@
-"""What is in a log: ends, large and empty messages, headers, codecs, gaps, truncation, aborted transactions; and in which portions it is read."""
+"""Contents of a log: ends, sizes, headers, codecs, gaps, truncation, aborted transactions, batches."""
 
 import time
 from functools import partial
@@ -301,7 +301,7 @@ def aborted_messages_are_read_uncommitted(lab: Lab) -> None:
 
 @scenario()
 def aborted_messages_at_the_end_are_passed(lab: Lab) -> None:
-    """What is committed after the last message is its offset + 1, though the log goes on with what was aborted."""
+    """The commit after the last message is its offset + 1, although aborted records follow in the log."""
     topic = lab.topic()
     _transaction(lab, topic, 0, commit=True)
     _transaction(lab, topic, 1, commit=False)

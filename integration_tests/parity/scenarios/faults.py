@@ -1,4 +1,4 @@
-"""A broker that is cut off, silent, slow, or started again, while an application consumes, commits, joins and closes."""
+"""A broker that is unreachable, silent, slow or restarted while an application uses its consumer."""
 
 import contextlib
 import threading

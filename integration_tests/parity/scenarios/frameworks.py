@@ -112,7 +112,7 @@ def a_subclass_by_multiple_inheritance(lab: Lab) -> None:
 
 @scenario(seconds=20)
 def a_wrapper_that_delegates(lab: Lab) -> None:
-    """A wrapper that hands every attribute on, and is no consumer itself; the consumer is one of confluent-kafka's."""
+    """A wrapper that delegates every attribute; the wrapped consumer is an instance of confluent-kafka's."""
 
     class Wrapper:
         def __init__(self, inner: Any) -> None:

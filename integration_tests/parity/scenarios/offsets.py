@@ -1,4 +1,4 @@
-"""Offsets: stored, committed in every form and place, asked for, and where a partition starts."""
+"""Offsets: storing, committing in every form and place, querying, and start positions."""
 
 import time
 from collections.abc import Callable
@@ -417,7 +417,7 @@ def _by_hand_after_unsubscribe(lab: Lab, strategy: str) -> None:
 
 @scenario()
 def a_commit_by_hand_after_unsubscribe(lab: Lab) -> None:
-    """Partitions that are assigned by hand after the member has left are committed outside of any generation."""
+    """Manual assignments after the member has left are committed outside of any generation."""
     _by_hand_after_unsubscribe(lab, "range")
 
 
@@ -699,7 +699,7 @@ def _start_in_error(lab: Lab, *, committed: int | None) -> None:
 
 @scenario()
 def a_new_group_starts_with_an_error(lab: Lab) -> None:
-    """auto.offset.reset=error: the application gets one error; it cannot seek, and can assign another offset."""
+    """auto.offset.reset=error: the application gets one error; it cannot seek, but can assign an offset."""
     _start_in_error(lab, committed=None)
 
 
@@ -814,7 +814,8 @@ def topics_are_listed(lab: Lab) -> None:
     consumer = lab.consumer()
     found = consumer.raw.list_topics(topic, timeout=10)
     lab.note(
-        f"{list(found.topics) == [topic]} {sorted(found.topics[topic].partitions)} {found.topics[topic].error}"
+        f"{list(found.topics) == [topic]} "
+        f"{sorted(found.topics[topic].partitions)} {found.topics[topic].error}"
     )
     found = consumer.raw.list_topics(missing, timeout=10)
     lab.note(f"{list(found.topics) == [missing]} {found.topics[missing].error.name()}")

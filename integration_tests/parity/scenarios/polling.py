@@ -1,4 +1,4 @@
-"""What poll and consume hand out: errors of partitions, long callbacks."""
+"""Results of poll and consume: errors of partitions, long callbacks."""
 
 import time
 
@@ -10,7 +10,7 @@ from parity.scenarios import scenario
 
 @scenario()
 def a_replay_to_the_end_reads_it_all(lab: Lab) -> None:
-    """A seek takes the partition's end back that waits to be handed out: the next one is that of the replay."""
+    """A seek discards a fetched end of the partition: the next end is that of the replay."""
     topic = lab.topic(messages=10)
     consumer = lab.consumer(enable_auto_commit=False, enable_partition_eof=True)
     consumer.subscribe([topic], **callbacks())
@@ -50,7 +50,7 @@ def nothing_comes_of_a_partition_that_was_unassigned(lab: Lab) -> None:
 
 @scenario(seconds=90.0)
 def a_callback_may_take_longer_than_the_poll_interval(lab: Lab) -> None:
-    """Time inside poll counts as polling, that of the callbacks that it runs too: such as to load state in on_assign."""
+    """Time inside poll, including its callbacks (such as loading state in on_assign), counts as polling."""
     topic = lab.topic(messages=10)
     consumer = lab.consumer(max_poll_interval_ms=6000, session_timeout_ms=6000)
 

@@ -70,7 +70,7 @@ def a_child_that_exits(lab: Lab) -> None:
 
 @scenario(seconds=25)
 def a_child_that_ends_its_interpreter(lab: Lab) -> None:
-    """A forked child that ends by sys.exit, with all that its interpreter does then, does the parent no harm."""
+    """A forked child that ends by sys.exit does not harm its parent."""
     topic = lab.topic(messages=3)
     consumer = _read(lab, topic, 3)
     context = multiprocessing.get_context("fork")
@@ -122,7 +122,7 @@ def _where(lab: Lab) -> tuple[str, str]:
 
 @scenario(seconds=25)
 def a_consumer_after_forking_workers(lab: Lab) -> None:
-    """Children forked before any consumer was made are members of one group, as pre-forking servers have them."""
+    """Children forked before the first consumer is created join one group, as in pre-forking servers."""
     topic = lab.topic(2, messages=5)
     config = lab.config()
     context = multiprocessing.get_context("fork")
@@ -184,7 +184,7 @@ def a_subprocess_beside_a_consumer(lab: Lab) -> None:
 
 
 def _program(lab: Lab, topic: str, ending: str, *, before: str = "") -> None:
-    """Run a script with a consumer of this side that reads three messages and then ends in some way; see what stays."""
+    """Run a script with a consumer of this side that reads three messages and ends in a given way."""
     module, name = _where(lab)
     script = f"""
 import json, os, signal, sys, threading

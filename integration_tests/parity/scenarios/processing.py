@@ -1,4 +1,4 @@
-"""Applications that take their time: long processing, slow callbacks, bursts, and processes that stand still."""
+"""Slow applications: long processing, slow callbacks, bursts, and stopped processes."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def processing_below_the_poll_interval(lab: Lab) -> None:
 
 @scenario(seconds=40)
 def processing_beyond_the_poll_interval_then_poll(lab: Lab) -> None:
-    """Poll says that the interval was exceeded, the partitions are lost, and what was not committed comes again."""
+    """Poll returns the error, the partitions are lost, and uncommitted messages are consumed again."""
     topic = lab.topic(messages=4)
     consumer = _consumer(lab, topic, 4, enable_auto_commit=False)
     _process(_INTERVAL + 2)
@@ -151,7 +151,7 @@ def an_on_assign_beyond_the_poll_interval(lab: Lab) -> None:
 
 @scenario(seconds=60)
 def the_first_poll_after_max_poll_interval(lab: Lab) -> None:
-    """An application may subscribe, and load its state for longer than max.poll.interval.ms before it polls."""
+    """The first poll may come later than max.poll.interval.ms after subscribe, as while loading state."""
     topic = lab.topic(2, messages=10)
     consumer = lab.consumer(max_poll_interval_ms=int(_INTERVAL * 1000), enable_auto_commit=False)
     consumer.subscribe([topic], **callbacks())
@@ -175,7 +175,7 @@ def an_on_assign_beyond_the_session(lab: Lab) -> None:
 
 @scenario(seconds=40)
 def a_slow_on_revoke_holds_the_partitions(lab: Lab) -> None:
-    """While on_revoke finishes its work, another member does not get the partitions; nothing is read twice."""
+    """No other member gets the partitions until on_revoke has returned; nothing is read twice."""
     topic = lab.topic(2, messages=5)
     consumer = lab.consumer(enable_auto_commit=False)
     revoking = threading.Event()

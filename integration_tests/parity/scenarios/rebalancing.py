@@ -1,4 +1,4 @@
-"""Members that come, leave and die; callbacks that assign, commit, seek, pause, raise and are slow."""
+"""Members that join, leave and crash; callbacks that assign, commit, seek, pause, raise and are slow."""
 
 import os
 import signal
@@ -364,7 +364,7 @@ def on_assign_commits_and_assigns(lab: Lab) -> None:
 
 @scenario()
 def commits_before_the_assignment_is_applied(lab: Lab) -> None:
-    """A commit between the end of a rebalance and the poll that calls on_assign counts for where partitions start."""
+    """A commit between the rebalance and the poll that calls on_assign determines the start positions."""
     topic = lab.topic(2, messages=10)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=record, on_revoke=record)
@@ -883,7 +883,7 @@ def a_subscription_grows_and_shrinks_in_a_cooperative_group(lab: Lab) -> None:
 
 @scenario()
 def closed_while_a_cooperative_member_joins_again(lab: Lab) -> None:
-    """What was read is committed by close, also if the member joins again after a revocation at that moment."""
+    """Close commits the consumed messages, even if the member is rejoining after a revocation."""
     for number in range(4):
         one, two = lab.topic(), lab.topic(messages=3)
         consumer = lab.consumer(partition_assignment_strategy=COOPERATIVE, group_id=f"{lab.group}{number}")
@@ -1017,7 +1017,7 @@ def a_member_that_unsubscribes_leaves_its_partitions_to_others(lab: Lab) -> None
 
 @scenario()
 def a_regular_expression_finds_topics_made_later(lab: Lab) -> None:
-    """A topic that matches is subscribed to when metadata shows it, and no longer when it has been deleted."""
+    """A matching topic is subscribed to from its appearance in metadata until its deletion."""
     topic = lab.topic(1, messages=3)
     consumer = _member(lab, "a", topic_metadata_refresh_interval_ms=500)
     consumer.subscribe([lab.pattern("t")], **callbacks())

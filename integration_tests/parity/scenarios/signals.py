@@ -1,4 +1,4 @@
-"""Signal handlers that raise during poll, consume, commit, close and callbacks: what ends, and what is lost."""
+"""Signal handlers that raise during poll, consume, commit, close and callbacks."""
 
 import signal
 import threading
@@ -208,7 +208,7 @@ def a_handler_that_raises_while_messages_flow(lab: Lab) -> None:
 
 @scenario(seconds=20)
 def ctrl_c_in_a_synchronous_commit(lab: Lab) -> None:
-    """Signals while messages are committed synchronously: the consumer goes on, and the last commit is stored."""
+    """Signals during synchronous commits: the consumer continues, and the last commit is stored."""
     topic = lab.topic(messages=3)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.subscribe([topic])

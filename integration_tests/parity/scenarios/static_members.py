@@ -1,4 +1,4 @@
-"""Static members (`group.instance.id`): restarts, doubles, and what stays behind."""
+"""Static members (`group.instance.id`): restarts, duplicates, and their remains."""
 
 from typing import Any
 

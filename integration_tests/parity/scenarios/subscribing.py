@@ -1,4 +1,4 @@
-"""Subscriptions, topics that are not available, what the group refuses, and which calls may assign when."""
+"""Subscriptions, unavailable topics, rejections by the group, and permitted calls of assign."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from parity.scenarios import scenario
 
 
 def _is_revoked(lab: Lab, change: Callable[[Client], object], *, assigned: int = 0, **settings: Any) -> None:
-    """Change the subscription while messages wait; poll until the partition is revoked, and others are assigned."""
+    """Change the subscription while messages are pending; poll until the assignment has changed."""
     topic = lab.topic(messages=2000)
     consumer = lab.consumer(**settings)
     consumer.subscribe([topic], **callbacks())
@@ -120,7 +120,7 @@ def a_deleted_topic_is_an_error_and_its_partitions_are_revoked(lab: Lab) -> None
     consumer.subscribe([stays, deleted], **callbacks())
     consumer.until_assigned(2)
     lab.delete(deleted)
-    # The original hears of it from its fetches; ours believes the second of two looks, a second apart. Both are in good time.
+    # The original detects the deletion by its fetches; ours needs two metadata responses, a second apart.
     while not consumer.errors or not consumer.revoked:
         consumer.poll(0.1)
     consumer.until_assigned(1)

@@ -1,4 +1,4 @@
-"""One thread polls, others commit, ask, pause and close; worker pools; consumers that change threads."""
+"""One thread polls, others commit, query, pause and close; worker pools; changing threads."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from parity.lab import Lab, callbacks, partitions
 from parity.scenarios import scenario
 
 _PAUSE = 0.02
-"""Seconds between two polls: beside a thread that makes none, the original's other threads may wait for ever."""
+"""Seconds between two polls, without which the original's other threads may wait forever."""
 
 
 def _polling(lab: Lab, consumer: Client, stop: threading.Event, *, pause: float = _PAUSE) -> threading.Thread:
@@ -141,7 +141,7 @@ def subscribe_beside_a_polling_thread(lab: Lab) -> None:
 
 @scenario(seconds=15)
 def a_worker_pool_commits_each_message(lab: Lab) -> None:
-    """Workers commit their messages synchronously while the main thread polls; the last offset is the highest."""
+    """Workers commit synchronously while the main thread polls; the last stored offset is the highest."""
     topic = lab.topic(4, messages=25)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.subscribe([topic])
@@ -234,7 +234,7 @@ def close_beside_a_thread_that_waits_in_poll(lab: Lab) -> None:
 
 @scenario(seconds=15)
 def close_beside_a_thread_that_waits_in_consume(lab: Lab) -> None:
-    """Close while another thread is inside a long consume, which has messages in hand: they are returned or not committed."""
+    """Close during another thread's consume: the messages it fetched are returned, or not committed."""
     topic = lab.topic(messages=5)
     consumer = lab.consumer()
     consumer.subscribe([topic])
@@ -260,7 +260,7 @@ def close_beside_a_thread_that_waits_in_consume(lab: Lab) -> None:
 
 @scenario(seconds=15)
 def close_beside_a_synchronous_commit(lab: Lab) -> None:
-    """Close while another thread commits synchronously in a loop: the loop ends by an exception, and nothing hangs."""
+    """Close during another thread's loop of synchronous commits: the loop ends by an exception."""
     topic = lab.topic(messages=5)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.subscribe([topic])

@@ -1,4 +1,4 @@
-"""Topics deleted, made anew, grown, forbidden, missing, or with names that cannot be, and what a subscription makes of them."""
+"""Subscriptions to topics that are deleted, re-created, grown, forbidden, missing or invalid."""
 
 from typing import Any
 
@@ -269,7 +269,7 @@ def a_topic_that_is_forbidden_later(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def commits_of_what_does_not_exist(lab: Lab) -> None:
-    """Commits of a missing topic, a missing partition, a deleted topic: an error at once, and the rest is stored."""
+    """Commits of a missing topic or partition, or a deleted topic, fail at once; the others are stored."""
     topic, doomed = lab.topic(messages=3), lab.topic(messages=3)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.subscribe([topic, doomed], **callbacks())

@@ -1,4 +1,4 @@
-"""Consume, transform, produce: offsets that are committed by a transaction."""
+"""Consume, transform, produce: offsets committed in transactions."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def _consumer(lab: Lab, *topics: str, **settings: Any) -> Client:
 
 
 def _send(lab: Lab, producer: Producer, consumer: Client, metadata: object = None) -> None:
-    """Add the consumer's positions to the transaction, as the documentation of send_offsets_to_transaction says."""
+    """Add the consumer's positions to the transaction, as documented by send_offsets_to_transaction."""
     positions = consumer.raw.position(consumer.raw.assignment())
     group = consumer.raw.consumer_group_metadata() if metadata is None else metadata
     lab.attempt("send offsets", lambda: producer.send_offsets_to_transaction(positions, group, 30))
@@ -50,7 +50,7 @@ def a_transaction_commits_offsets(lab: Lab) -> None:
 
 @scenario()
 def a_transaction_is_aborted(lab: Lab) -> None:
-    """Neither the offsets nor the messages of an aborted transaction are visible; the next one begins at the old offsets."""
+    """An aborted transaction leaves no offsets and no messages; the next one starts at the old offsets."""
     source, target = lab.topic(messages=10), lab.topic()
     consumer, producer = _consumer(lab, source), _producer(lab)
     for number, commit in enumerate((True, False, True)):

@@ -22,7 +22,7 @@ def test_a_line_that_is_missing_is_a_difference() -> None:
 
 
 def test_a_line_that_differs_stands_against_the_one_in_its_place() -> None:
-    """Also where what differs is the same as the line after it, which difflib would take for an addition there."""
+    """Also if the differing line equals its successor, which difflib would report as an addition."""
     (found,) = differences(trace("a", "failed", "stored"), trace("a", "stored", "stored"))
     assert (found.original, found.ours) == (("failed",), ("stored",))
 
