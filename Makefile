@@ -79,7 +79,7 @@ fuzz: $(VENV)/.dev ## Random programs on both consumers, compared and made small
 fuzz-rediscover: $(VENV)/.dev ## Mended defects put back, and how soon random programs find them (ARGS="seek commit")
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz.rediscover $(ARGS)
 
-soak: $(VENV)/.dev ## Consumers under chaos, held to what a group promises (ARGS="--minutes 60 --seed 7")
+soak: $(VENV)/.dev ## Chaos test of partition ownership (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)
 
 soak-growth: $(VENV)/.dev ## Memory, threads and files over a thousand rebalances

@@ -1,4 +1,4 @@
-"""What is measured: the matrix, one line a cell, and the targets that some cells have."""
+"""Matrix of the benchmark: one line per cell, and the targets of some cells."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 
 
 class Subscriptions(StrEnum):
-    """Who subscribes to what."""
+    """Patterns of subscriptions."""
 
     EQUAL = "equal"
     """Everybody to everything."""
@@ -26,7 +26,7 @@ class Subscriptions(StrEnum):
 
 
 class Event(StrEnum):
-    """What has happened since the last assignment."""
+    """Events since the last assignment."""
 
     FULL = "FULL"
     """There was none: nobody owns anything."""
@@ -73,20 +73,20 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What it is called in tables and by `--only`."""
+        """Name in the tables and for `--only`."""
         extras = ("/skewed" if self.skewed else "") + ("/racks" if self.racks else "")
         size = f"{self.partitions}p-{self.members}m-{self.topics}t"
         return f"{self.assignor}/{self.subscriptions}/{size}{extras}/{self.event}"
 
     @property
     def is_sticky(self) -> bool:
-        """Whether it matters who owned what, and balance is up to the assignor."""
+        """Whether the assignor considers owned partitions and optimizes balance."""
         return self.assignor.endswith("sticky")
 
 
 @dataclass(frozen=True)
 class Target:
-    """How fast Groupwright must be.
+    """Required speed of Groupwright.
 
     Attributes:
         times: How many times faster than the contestant, at least.
@@ -106,7 +106,7 @@ GROUPWRIGHT, JAVA, FRANZ_GO, KAFKA_PYTHON, AIOKAFKA = CONTESTANTS = (
 )
 
 MEMORY_LIMIT_MB = 500
-"""What the step of a million partitions may take at its peak: the whole process."""
+"""Limit of the process's peak memory for the step of a million partitions."""
 
 MEMORY_PARTITIONS = 1_000_000
 

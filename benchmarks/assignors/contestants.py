@@ -15,7 +15,7 @@ from groupwright.testing._java.java_programs import compile_java
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
 
 ROOT = Path(__file__).parents[2]
-"""Where commands run: the top folder of the repository."""
+"""Working directory of the commands: the repository's root."""
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _KAFKA_VERSION = "4.3.1"

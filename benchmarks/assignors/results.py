@@ -1,4 +1,4 @@
-"""What a run of the benchmark finds out."""
+"""Results of a benchmark run."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -7,7 +7,7 @@ from benchmarks.assignors.cases import Case
 
 
 class Status(StrEnum):
-    """How a contestant did in a cell."""
+    """Outcome of a contestant in a cell."""
 
     OK = "ok"
     """It answered."""
@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Quality:
-    """How good an assignment is.
+    """Quality of an assignment.
 
     Attributes:
         fault: What makes it none, such as a partition with two owners; empty if it is one.
@@ -46,7 +46,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a contestant did in a cell.
+    """Result of a contestant in a cell.
 
     Attributes:
         status: In a word.

@@ -19,7 +19,7 @@ from benchmarks.assignors.results import Outcome, Row, Status
 from benchmarks.assignors.subscriptions import make_inputs
 
 _OUTSIDE_SECONDS = 120.0
-"""What reading the inputs, or writing the answer, may take."""
+"""Time limit for reading the inputs, and for writing the answer."""
 
 _MARGIN = 1.2
 

@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster Groupwright is.
+    """Speed of Groupwright relative to another contestant.
 
     Attributes:
         times: The other's shortest time over Groupwright's.

@@ -14,7 +14,7 @@ from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
 
 ROOT = Path(__file__).parents[2]
-"""Where commands run: the top folder of the repository."""
+"""Working directory of the commands: the repository's root."""
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{DEFAULT_VERSION}"

@@ -13,7 +13,7 @@ Received = NDArray[np.int64]
 
 _MICROSECONDS = 1_000_000
 _BEFORE = 1 * _MICROSECONDS
-"""How long before the join the gaps of calm are looked for."""
+"""Time before the join over which the gaps before it are measured."""
 
 
 def read_received(folder: Path, members: int) -> Received:

@@ -21,18 +21,18 @@ from benchmarks.consumer.processes import Programs, TroubleError, measured, prog
 from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, Status
 
 _STARTING_SECONDS = 60.0
-"""What a contestant may take outside of what is measured."""
+"""Time limit of a contestant outside of the measurement."""
 
 _SETTLING_SECONDS = 60.0
 _STEADY_SECONDS = 3.0
-"""How long nothing may change for a group to count as settled."""
+"""Time without changes after which a group counts as settled."""
 
 _AFTER_SECONDS = 5.0
 """The same after the join: by then all partitions must be consumed again."""
 
 _DISTURBANCE_SECONDS = 20.0
 _BATCH = 500
-"""How many messages kafka-python returns at most, its default."""
+"""Default limit of kafka-python on the number of returned messages."""
 
 
 @dataclass

@@ -35,7 +35,7 @@ class Ownership:
     def __init__(self, partitions: int) -> None:
         """Create the map, without owners."""
         self.changes: list[Change] = []
-        """What has changed so far, in the order in which it was heard."""
+        """The changes so far, in order of arrival."""
         self._partitions = partitions
         self._owned: dict[int, frozenset[int]] = {}
 

@@ -62,10 +62,10 @@ FETCHERS = (
     Contestant(AIOKAFKA, "iteration"),
     Contestant(AIOKAFKA, "getmany()"),
 )
-"""Who consumes the filled topic, in the order of the rounds: rivals run next to each other."""
+"""Contestants with the filled topic, in order; compared ones run next to each other."""
 
 DEFAULT_FETCHERS = FETCHERS[:4]
-"""Who consumes it once more, with librdkafka's own settings."""
+"""Contestants that repeat it with librdkafka's default settings."""
 
 JOINERS = (
     Contestant(GROUPWRIGHT, COOPERATIVE),

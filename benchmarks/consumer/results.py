@@ -8,7 +8,7 @@ Run = TypeVar("Run", "FetchRun", "JoinRun", "EventRun", "IdleRun")
 
 
 class Status(StrEnum):
-    """How a contestant did in a cell."""
+    """Outcome of a contestant in a cell."""
 
     OK = "ok"
     """It came back from every run."""

@@ -36,7 +36,7 @@ _WAITER = Contestant(GROUPWRIGHT)
 
 @dataclass
 class Bench:
-    """What the cells need.
+    """Resources of the cells.
 
     Attributes:
         clients: By name.
@@ -53,7 +53,7 @@ class Bench:
 
     @property
     def runs(self) -> int:
-        """How many runs there are at most."""
+        """Maximum number of runs."""
         effort = self.effort
         joins = dict.fromkeys(map(join_cell, effort.group_sizes), effort.joins * len(JOINERS))
         runs = {

@@ -1,4 +1,4 @@
-"""What a run of the benchmark finds out."""
+"""Results of a benchmark run."""
 
 from dataclasses import dataclass, field
 

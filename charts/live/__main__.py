@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 CHART = HERE.parent / "groupwright"
 PICTURES = HERE.parents[1] / "docs" / "dashboards"
 GROUPS = {"groupwright-group": "billing", "groupwright-fleet": ".*", "groupwright-rebalance": "mail"}
-"""Which group each dashboard shows."""
+"""Group shown by each dashboard."""
 
 
 def main() -> int:

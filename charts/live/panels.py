@@ -32,7 +32,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one query of a panel says."""
+    """Result of one query of a panel."""
 
     target: dict[str, Any]
     series: list[Series]

@@ -1,4 +1,4 @@
-"""What the tests of the command share: the command as a process, and what it started."""
+"""Fixtures: the command as a process, and its child processes."""
 
 import os
 import re

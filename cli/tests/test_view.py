@@ -1,4 +1,4 @@
-"""What is shown: lines without a terminal, a table with one."""
+"""View: lines without a terminal, a table with one."""
 
 import io
 import re
@@ -31,7 +31,7 @@ def console(*, terminal: bool, width: int = 110, encoding: str = "utf-8") -> tup
 
 
 def shown(file: io.TextIOWrapper) -> str:
-    """What was written, without colours and movements of the cursor."""
+    """Return the output without escape sequences."""
     file.flush()
     file.seek(0)
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.read())

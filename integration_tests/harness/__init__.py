@@ -1,1 +1,1 @@
-"""What the integration tests share."""
+"""Helpers shared by the integration tests."""

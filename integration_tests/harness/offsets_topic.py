@@ -1,4 +1,4 @@
-"""What is in `__consumer_offsets`, record by record, tombstones among them.
+"""Reader of `__consumer_offsets`, record by record, including tombstones.
 
 The format is Kafka's (`OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue` in
 group-coordinator/src/main/resources/common/message). Only what classic groups write is read.

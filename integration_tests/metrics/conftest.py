@@ -24,7 +24,7 @@ MeasuredMember = Callable[..., RunningMember]
 
 @pytest.fixture
 def registry() -> CollectorRegistry:
-    """Where the test's metrics are."""
+    """Registry of the test's metrics."""
     return CollectorRegistry()
 
 

@@ -12,7 +12,7 @@ class Mutation:
     """A change of one file that breaks the product."""
 
     name: str
-    """What is wrong then."""
+    """The resulting defect, in words."""
     file: str
     """Path of the file, relative to the repository's root."""
     old: str
@@ -24,4 +24,4 @@ class Mutation:
     scenario: str = ""
     """The scenario of the parity suite that shows it, of a defect beside confluent-kafka."""
     in_fuzzing: bool = False
-    """Whether a random program can show it."""
+    """Whether random programs can show it."""

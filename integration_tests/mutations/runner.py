@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 _PARTS = ("core", "assignors", "consumer", "instrumentation", "testing", "cli")
 _BESIDES = ("consumer/tests", "integration_tests", "examples", "docs", "pyproject.toml")
 _PATIENCE_SECONDS = "15"
-"""That a test which waits in vain waits for; more than the longest session and its poll interval."""
+"""Timeout of a waiting test; longer than any session timeout plus poll interval."""
 _LIMIT_SECONDS = 900
 """For all tests on what is not broken; one mutation's take seconds."""
 _TESTS_FAILED = 1
@@ -34,7 +34,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether tests ran and failed.
+        """Whether the tests ran and failed.
 
         Raises:
             RunnerError: The tests could not be run.

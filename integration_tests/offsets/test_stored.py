@@ -1,4 +1,4 @@
-"""What is in `__consumer_offsets`: the last record of a key holds, and one without a value ends it."""
+"""Records of `__consumer_offsets`: the last one of a key is valid, and a tombstone deletes it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""An asyncio consumer whose calls, callbacks and messages are written down."""
+"""A recording asyncio consumer: its calls, callbacks and messages go to a trace."""
 
 import asyncio
 import time

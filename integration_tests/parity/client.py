@@ -90,7 +90,7 @@ class Client:
         """All that was returned, errors left out."""
         self.errors: list[KafkaError] = []
         self.revoked: list[str] = []
-        """What on_revoke and on_lost were called with."""
+        """Partitions passed to on_revoke and on_lost."""
         self._lab = lab
         self._unread = 0
 

@@ -113,7 +113,7 @@ class Lab:
         return self.adopt_named(class_(self._recorded(name, config)), name)
 
     def adopt_named(self, raw: Any, name: str) -> Client:
-        """As `adopt`, by a name that is taken already."""
+        """Record the calls of a consumer, as `adopt` does, under an existing name."""
         client = Client(self, raw, name)
         self._clients.append(client)
         return client

@@ -20,7 +20,7 @@ class Line:
 
     text: str
     seconds: float | None = None
-    """How long it took, where that is compared."""
+    """Duration, if it is compared."""
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ def _progress(console: Console) -> Iterator[Watcher]:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m soak", description="Consumer groups under chaos.")
+    parser = argparse.ArgumentParser(prog="python -m soak", description="Chaos test of consumer groups.")
     parser.add_argument("--minutes", type=float, default=2.0, help="how long there is trouble (default: 2)")
     parser.add_argument("--seed", type=int, help="repeat the trouble of an earlier run")
     parser.add_argument(

@@ -173,7 +173,7 @@ class _Group:
         """The interruptions that may have lost a message."""
         self._blamed: dict[Interruption, Lost] = {}
         self._excused: set[Lost] = set()
-        """What interruptions may have lost: partition, incarnation and offset."""
+        """Messages that interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
         self._verdict = verdict
         self._windows: defaultdict[Key, list[Window]] = defaultdict(list)

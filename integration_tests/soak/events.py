@@ -18,7 +18,7 @@ class Started(Event):
     """The ``group.instance.id`` of a static member."""
     assignor: str
     commits: str
-    """How it commits: auto, sync, async, store (`store_offsets`) or message (`commit(message=…)`)."""
+    """Kind of commits: auto, sync, async, store (`store_offsets`) or message (`commit(message=…)`)."""
     guest: bool = False
     """Whether the member lacks the right to read the forbidden topic."""
 

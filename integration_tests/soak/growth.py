@@ -39,7 +39,7 @@ _MOST_RESIDENT_PER_REBALANCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a process holds."""
+    """Resources of a process."""
 
     rebalances: int
     resident: int
@@ -52,17 +52,17 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a process holds before and after many rebalances."""
+    """Resources of a process before and after many rebalances."""
 
     before: Footprint
     after: Footprint
     seconds: float
     biggest: tuple[str, ...]
-    """Where the most Python memory was gained, biggest first."""
+    """Largest increases of Python memory, by line."""
 
     @property
     def rebalances(self) -> int:
-        """How many there were in between."""
+        """Number of rebalances in between."""
         return self.after.rebalances - self.before.rebalances
 
     def excess(self) -> list[str]:

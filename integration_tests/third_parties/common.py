@@ -1,4 +1,4 @@
-"""What the checks share: the consumer in question, topics, records, committed offsets."""
+"""Helpers of the checks: the consumer under test, topics, records, committed offsets."""
 
 import logging
 import time

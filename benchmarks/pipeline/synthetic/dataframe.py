@@ -22,7 +22,7 @@ class HistoryKind(StrEnum):
     """Committed offsets, and their tombstones."""
 
     GENERATIONS = "generations"
-    """What coordinators write of rebalances: of the classic protocol, and of KIP-848."""
+    """Coordinators' records of rebalances, of the classic protocol and of KIP-848."""
 
 
 def history(

@@ -34,7 +34,7 @@ _STORIES = Path("build/fuzz")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one seed has shown."""
+    """Result of one seed."""
 
     seed: int
     comparison: Comparison
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Result:
-    """What came of many programs."""
+    """Result of many programs."""
 
     programs: int = 0
     settled: list[int] = field(default_factory=list)

@@ -95,7 +95,7 @@ class Rediscovery:
         self._ours = self._sides("ours", os.environ)
         self._traces: dict[str, list[Trace]] = {}
         self._without: dict[int, list[frozenset[Difference]]] = {}
-        """How a seed's program differs in three rounds without any defect put back."""
+        """Differences of a seed's program in three rounds without a defect."""
         self._programs = 0
 
     def _sides(self, side: str, environment: Mapping[str, str]) -> _Sides:

@@ -191,7 +191,7 @@ def an_offset_of_an_unassigned_partition_is_not_stored(lab: Lab) -> None:
 
 @scenario()
 def metadata_of_a_commit_is_read_back(lab: Lab) -> None:
-    """What is committed beside an offset is read back, an empty text too."""
+    """The metadata of a commit is read back, including an empty string."""
     topic = lab.topic()
     consumer = lab.consumer(enable_auto_commit=False)
     for text in (None, "words", ""):

@@ -131,7 +131,7 @@ async def aio_callbacks_await_methods(lab: Lab) -> None:
 @scenario(seconds=20)
 @_runs
 async def aio_callback_that_raises(lab: Lab) -> None:
-    """What on_assign raises leaves poll, once, and messages follow."""
+    """An exception of on_assign propagates from poll, once, and messages follow."""
     topic = lab.topic(messages=5)
     consumer = lab.aio_consumer()
 

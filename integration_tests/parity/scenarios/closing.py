@@ -182,7 +182,7 @@ def close_of_partitions_assigned_by_hand_commits(lab: Lab) -> None:
 
 @scenario()
 def close_after_unassign_by_hand(lab: Lab) -> None:
-    """What was consumed before unassign is committed."""
+    """Messages consumed before unassign are committed."""
     topic = lab.topic(messages=4)
     consumer = lab.consumer()
     consumer.assign(partitions(topic, 0))
@@ -260,7 +260,7 @@ def _commits_sync(consumer: Client, _owned: list[TopicPartition]) -> None:
 
 @scenario()
 def close_with_offsets_stored_in_on_revoke(lab: Lab) -> None:
-    """What on_revoke stores is committed by the close that calls it."""
+    """Close commits the offsets stored in on_revoke."""
     topic = lab.topic(messages=4)
     consumer = lab.consumer(enable_auto_offset_store=False)
 

@@ -96,7 +96,7 @@ def a_commit_that_fails_in_part_tells_on_commit_where(lab: Lab) -> None:
 
 @scenario()
 def a_deleted_topic_holds_nothing_up(lab: Lab) -> None:
-    """What was consumed of it cannot be committed; the other topics go on."""
+    """Its consumed messages cannot be committed; the other topics continue."""
     keep, doomed = lab.topic(messages=20, name="keep"), lab.topic(messages=20, name="doomed")
     consumer = lab.consumer(
         session_timeout_ms=30000, auto_commit_interval_ms=3600000, topic_metadata_refresh_interval_ms=1000
@@ -381,7 +381,7 @@ def partitions_assigned_again_go_on_at_the_commit_under_way(lab: Lab) -> None:
 
 @scenario()
 def automatic_commits_go_on_while_the_application_is_busy(lab: Lab) -> None:
-    """As long as it is a member: polling is no condition."""
+    """Commits succeed while the consumer is a member, even without polling."""
     topic = lab.topic(messages=10)
     consumer = lab.consumer(auto_commit_interval_ms=300)
     consumer.subscribe([topic])

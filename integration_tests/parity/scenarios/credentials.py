@@ -403,7 +403,7 @@ def a_wrong_password_calls_error_cb(lab: Lab) -> None:
 
 @scenario()
 def a_wrong_password_by_hand(lab: Lab) -> None:
-    """As above with partitions assigned by hand."""
+    """The same with manual assignment."""
     topic, heard = lab.topic(messages=5), list[str]()
     raw = _stranger(lab, heard)
     raw.assign(partitions(topic, 0))

@@ -360,7 +360,7 @@ def a_group_s_offset_is_before_the_log_s_start(lab: Lab) -> None:
 
 @scenario()
 def a_group_s_offset_is_before_the_log_s_start_and_reset_to_the_end(lab: Lab) -> None:
-    """As above with latest."""
+    """The same with latest."""
     topic = lab.topic(messages=10)
     lab.other_member().commit(offsets=partitions(topic, 2), asynchronous=False)
     lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
@@ -375,7 +375,7 @@ def a_group_s_offset_is_before_the_log_s_start_and_reset_to_the_end(lab: Lab) ->
 
 @scenario()
 def a_group_s_offset_is_before_the_log_s_start_and_an_error(lab: Lab) -> None:
-    """As above with error."""
+    """The same with error."""
     topic = lab.topic(messages=10)
     lab.other_member().commit(offsets=partitions(topic, 2), asynchronous=False)
     lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)

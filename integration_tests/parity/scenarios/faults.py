@@ -158,7 +158,7 @@ def a_slow_link(lab: Lab) -> None:
 
 @scenario(breaks_kafka=True)
 def questions_during_a_cut(lab: Lab) -> None:
-    """What asks a broker times out; what does not answers."""
+    """Calls that query a broker time out; the others return."""
     link = lab.link
     topic = lab.topic(messages=5)
     consumer = _subscribed(lab, topic, 5)

@@ -200,7 +200,7 @@ def a_key_deserializer_that_fails(lab: Lab) -> None:
 
 @scenario(seconds=20)
 def a_deserializer_that_raises_an_error_of_its_own(lab: Lab) -> None:
-    """What an application's own deserializer raises is wrapped."""
+    """Exceptions of an application's deserializer are wrapped."""
 
     def fails(_value: object, _context: object) -> object:
         raise ZeroDivisionError

@@ -71,7 +71,7 @@ def kip848_without_callbacks_two_members_share(lab: Lab) -> None:
 
 @scenario()
 def kip848_a_second_member_comes_and_goes(lab: Lab) -> None:
-    """What moves is revoked, and comes back."""
+    """Moved partitions are revoked, and later assigned again."""
     one, two = lab.topic(messages=5), lab.topic(messages=5)
     first = _member(lab)
     first.subscribe([one, two], **callbacks())
@@ -131,7 +131,7 @@ def kip848_on_revoke_commits(lab: Lab) -> None:
 
 @scenario()
 def kip848_on_assign_raises(lab: Lab) -> None:
-    """What on_assign raises leaves poll; the partitions are assigned all the same."""
+    """An exception of on_assign propagates from poll; the partitions are assigned all the same."""
     topic = lab.topic()
 
     def on_assign(*_: object) -> None:
@@ -153,7 +153,7 @@ def kip848_on_assign_raises(lab: Lab) -> None:
 
 @scenario()
 def kip848_on_revoke_raises_in_close(lab: Lab) -> None:
-    """What on_revoke raises leaves close; the consumer is closed."""
+    """An exception of on_revoke propagates from close; the consumer is closed."""
     topic = lab.topic(messages=3)
 
     def on_revoke(*_: object) -> None:
@@ -168,7 +168,7 @@ def kip848_on_revoke_raises_in_close(lab: Lab) -> None:
 
 @scenario()
 def kip848_a_subscription_changes(lab: Lab) -> None:
-    """What is no longer subscribed to is revoked, the rest stays."""
+    """Partitions of dropped topics are revoked; the others stay."""
     one, two = lab.topic(messages=3), lab.topic(messages=4)
     consumer = _member(lab)
     consumer.subscribe([one], **callbacks())
@@ -184,7 +184,7 @@ def kip848_a_subscription_changes(lab: Lab) -> None:
 
 @scenario()
 def kip848_seek_pause_and_position(lab: Lab) -> None:
-    """As in a classic group."""
+    """The behaviour is that of a classic group."""
     topic = lab.topic(2, messages=5)
     consumer = _member(lab)
     consumer.subscribe([topic])
@@ -202,7 +202,7 @@ def kip848_seek_pause_and_position(lab: Lab) -> None:
 
 @scenario()
 def kip848_offsets_are_stored_by_hand(lab: Lab) -> None:
-    """As in a classic group."""
+    """The behaviour is that of a classic group."""
     topic = lab.topic(messages=5)
     consumer = _member(lab, enable_auto_offset_store=False, enable_auto_commit=True)
     consumer.subscribe([topic])
@@ -216,7 +216,7 @@ def kip848_offsets_are_stored_by_hand(lab: Lab) -> None:
 
 @scenario()
 def kip848_commits_in_every_form(lab: Lab) -> None:
-    """As in a classic group."""
+    """The behaviour is that of a classic group."""
     topic = lab.topic(messages=5)
     called: list[object] = []
     consumer = _member(lab, on_commit=lambda *given: called.append(given))
@@ -327,7 +327,7 @@ def kip848_by_hand(lab: Lab) -> None:
 
 @scenario()
 def kip848_on_commit_raises(lab: Lab) -> None:
-    """What on_commit raises leaves poll."""
+    """An exception of on_commit propagates from poll."""
     topic = lab.topic(messages=5)
 
     def on_commit(*_: object) -> None:

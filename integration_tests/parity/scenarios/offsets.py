@@ -108,7 +108,7 @@ def offsets_are_stored_for_several_partitions(lab: Lab) -> None:
 
 @scenario()
 def storing_in_on_revoke(lab: Lab) -> None:
-    """What on_revoke stores is committed with the rest."""
+    """Offsets stored in on_revoke are committed with the others."""
     topic = lab.topic(messages=5)
     consumer = lab.consumer(enable_auto_offset_store=False)
     consumer.subscribe(
@@ -353,7 +353,7 @@ def an_asynchronous_commit_before_close(lab: Lab) -> None:
 
 @scenario()
 def a_commit_by_hand_before_close(lab: Lab) -> None:
-    """As above without a group: partitions assigned by hand."""
+    """The same without a group, with manual assignment."""
     topic = lab.topic(messages=5)
     consumer = lab.consumer(enable_auto_commit=False)
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -517,7 +517,7 @@ def a_commit_of_a_topic_that_does_not_exist(lab: Lab) -> None:
 
 @scenario()
 def on_commit_raises(lab: Lab) -> None:
-    """What on_commit raises leaves poll."""
+    """An exception of on_commit propagates from poll."""
     topic = lab.topic(messages=5)
 
     def on_commit(*_: object) -> None:
@@ -558,7 +558,7 @@ def on_commit_commits_again(lab: Lab) -> None:
 
 @scenario()
 def offsets_are_committed_at_intervals(lab: Lab) -> None:
-    """What was returned is committed within auto.commit.interval.ms."""
+    """Returned messages are committed within auto.commit.interval.ms."""
     topic = lab.topic(messages=5)
     called: list[object] = []
     consumer = _subscribed(
@@ -613,7 +613,7 @@ def only_what_was_returned_is_committed_by_close(lab: Lab) -> None:
 
 @scenario()
 def only_what_was_consumed_is_committed_by_close(lab: Lab) -> None:
-    """As above with consume."""
+    """The same with consume."""
     topic = lab.topic(messages=1000)
     for wanted in (1, 10, 100):
         consumer = lab.consumer()
@@ -634,7 +634,7 @@ def by_hand_offsets_are_committed_by_close(lab: Lab) -> None:
 
 @scenario()
 def a_consumer_that_skipped_ahead_is_closed(lab: Lab) -> None:
-    """What was read before a seek is committed."""
+    """Messages read before a seek are committed."""
     topic = lab.topic(messages=10)
     consumer = lab.consumer()
     consumer.subscribe([topic])

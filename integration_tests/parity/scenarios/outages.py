@@ -111,7 +111,7 @@ def a_broker_that_was_killed_is_used_again(lab: Lab) -> None:
 
 @scenario(breaks_kafka=True)
 def a_broker_that_was_stopped_is_used_again(lab: Lab) -> None:
-    """As of one that was killed; the broker ends its connections by itself."""
+    """The broker closes the connections, as after a kill."""
     _restart(lab, killed=False)
 
 
@@ -130,7 +130,7 @@ def a_silent_coordinator_holds_up_close_for_a_while(lab: Lab) -> None:
 
 @scenario(seconds=25, breaks_kafka=True)
 def a_synchronous_commit_that_no_broker_answers(lab: Lab) -> None:
-    """How long it takes, and what it says."""
+    """The duration, and the error."""
     assert lab.kafka.running
     topic = lab.topic(messages=10)
     consumer = _consumer(lab, socket_timeout_ms=3000)

@@ -120,7 +120,7 @@ def _polled(consumer: Client) -> bool:
 
 @scenario(seconds=40)
 def auto_commit_while_the_application_is_busy(lab: Lab) -> None:
-    """What was returned before a long processing is committed meanwhile, by the interval."""
+    """Messages returned before a long processing are committed meanwhile, at the interval."""
     topic = lab.topic(messages=4)
     consumer = _consumer(lab, topic, 4, auto_commit_interval_ms=300)
     _process(2)

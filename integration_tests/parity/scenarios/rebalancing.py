@@ -145,7 +145,7 @@ def partitions_move_without_any_callback(lab: Lab) -> None:
 
 @scenario()
 def partitions_move_cooperatively_without_any_callback(lab: Lab) -> None:
-    """As in an eager group."""
+    """The behaviour is that of an eager group."""
     topic = lab.topic(2, messages=5)
     first = _member(lab, "a", COOPERATIVE)
     first.subscribe([topic])
@@ -177,7 +177,7 @@ def a_lost_session_calls_on_lost(lab: Lab) -> None:
 
 @scenario()
 def a_lost_session_calls_on_lost_in_a_cooperative_group(lab: Lab) -> None:
-    """As in an eager group."""
+    """The behaviour is that of an eager group."""
     _be_expelled(lab, COOPERATIVE, **callbacks())
 
 
@@ -189,7 +189,7 @@ def a_lost_session_calls_on_revoke_without_on_lost(lab: Lab) -> None:
 
 @scenario()
 def a_lost_session_calls_on_revoke_without_on_lost_in_a_cooperative_group(lab: Lab) -> None:
-    """As in an eager group."""
+    """The behaviour is that of an eager group."""
     _be_expelled(lab, COOPERATIVE, on_assign=record, on_revoke=record)
 
 
@@ -258,7 +258,7 @@ def a_process_stopped_beyond_its_session(lab: Lab) -> None:
 
 @scenario(seconds=90)
 def a_process_stopped_beyond_its_session_with_messages_at_hand(lab: Lab) -> None:
-    """What was fetched before may be another's by now."""
+    """Prefetched messages may belong to another member by now."""
     topic = lab.topic(1, messages=2000)
     consumer = _member(lab, "a", enable_auto_commit=False)
     consumer.subscribe([topic], **callbacks())
@@ -272,7 +272,7 @@ def a_process_stopped_beyond_its_session_with_messages_at_hand(lab: Lab) -> None
 
 @scenario(seconds=90)
 def a_process_stopped_beyond_its_session_with_a_batch_in_hand(lab: Lab) -> None:
-    """What a call of `consume` has gathered when the process stops may be another's when it goes on."""
+    """A batch gathered by `consume` may belong to another member when a stopped process resumes."""
     topic = lab.topic(1, messages=10)
     consumer = _member(lab, "a", enable_auto_commit=False)
     consumer.subscribe([topic], **callbacks())
@@ -323,7 +323,7 @@ def another_member_dies(lab: Lab) -> None:
 
 @scenario()
 def on_assign_assigns_other_offsets(lab: Lab) -> None:
-    """What on_assign assigns is where delivery starts, whatever is committed."""
+    """Delivery starts at the offsets that on_assign assigns, whatever is committed."""
     topic = lab.topic(2, messages=10)
     consumer = _member(lab, "a")
 
@@ -349,7 +349,7 @@ def on_assign_assigns_as_given(lab: Lab) -> None:
 
 @scenario()
 def on_assign_commits_and_assigns(lab: Lab) -> None:
-    """What on_assign commits is where `assign` lets its partitions start."""
+    """`assign` starts partitions at the offsets that on_assign has committed."""
     topic = lab.topic(2, messages=10)
     consumer = _member(lab, "a")
 
@@ -391,7 +391,7 @@ def on_assign_assigns_logical_offsets(lab: Lab) -> None:
 
 @scenario()
 def on_assign_assigns_less_than_given(lab: Lab) -> None:
-    """What on_assign leaves out is not consumed."""
+    """Partitions that on_assign leaves out are not consumed."""
     topic = lab.topic(2, messages=5)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=lambda client, _: client.assign([TopicPartition(topic, 1)]))
@@ -454,7 +454,7 @@ def on_revoke_unassigns_incrementally(lab: Lab) -> None:
 
 @scenario()
 def on_revoke_unassigns(lab: Lab) -> None:
-    """As above in an eager group."""
+    """The same in an eager group."""
     topic = lab.topic(2, messages=10)
     first = _member(lab, "a")
     first.subscribe(
@@ -531,7 +531,7 @@ def on_assign_seeks_after_it_assigned(lab: Lab) -> None:
 
 @scenario()
 def on_assign_pauses(lab: Lab) -> None:
-    """What on_assign pauses after it assigned is not delivered until it is resumed."""
+    """Partitions that on_assign pauses are not delivered until they are resumed."""
     topic = lab.topic(2, messages=5)
     consumer = _member(lab, "a")
 
@@ -619,7 +619,7 @@ def on_revoke_commits(lab: Lab) -> None:
 
 @scenario()
 def on_revoke_commits_in_a_cooperative_group(lab: Lab) -> None:
-    """As in an eager group."""
+    """The behaviour is that of an eager group."""
     _commit_in_on_revoke(lab, COOPERATIVE, asynchronous=False)
 
 
@@ -647,7 +647,7 @@ def _attempt_until(client: Client, condition: Callable[[], object], what: str) -
 
 @scenario()
 def on_assign_raises(lab: Lab) -> None:
-    """What on_assign raises leaves poll; the partitions are assigned all the same."""
+    """An exception of on_assign propagates from poll; the partitions are assigned all the same."""
     topic = lab.topic(1, messages=3)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=_raise, on_revoke=record)
@@ -657,7 +657,7 @@ def on_assign_raises(lab: Lab) -> None:
 
 @scenario()
 def on_assign_raises_in_consume(lab: Lab) -> None:
-    """As from poll."""
+    """The behaviour is that of poll."""
     topic = lab.topic(1)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=_raise, on_revoke=record)
@@ -674,7 +674,7 @@ def on_assign_raises_in_consume(lab: Lab) -> None:
 
 @scenario()
 def on_revoke_raises(lab: Lab) -> None:
-    """What on_revoke raises leaves poll; the rebalance goes on."""
+    """An exception of on_revoke propagates from poll; the rebalance continues."""
     topic = lab.topic(2, messages=3)
     first = _member(lab, "a")
     first.subscribe([topic], on_assign=record, on_revoke=_raise)
@@ -692,7 +692,7 @@ def on_revoke_raises(lab: Lab) -> None:
 
 @scenario()
 def on_revoke_raises_in_close(lab: Lab) -> None:
-    """What on_revoke raises leaves close; the consumer is closed."""
+    """An exception of on_revoke propagates from close; the consumer is closed."""
     topic = lab.topic(1, messages=3)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], on_assign=record, on_revoke=_raise)
@@ -898,7 +898,7 @@ def closed_while_a_cooperative_member_joins_again(lab: Lab) -> None:
 
 @scenario()
 def closed_after_another_member_has_left(lab: Lab) -> None:
-    """What was read is committed by close, whatever the group does at that moment."""
+    """Close commits the consumed messages, whatever the state of the group."""
     for number in range(4):
         one, two = lab.topic(), lab.topic()
         group = f"{lab.group}{number}"
@@ -931,7 +931,7 @@ def subscribing_to_the_same_again(lab: Lab) -> None:
 
 @scenario()
 def unsubscribe_then_subscribe(lab: Lab) -> None:
-    """What was consumed is committed when the member leaves, and not delivered again."""
+    """Consumed messages are committed when the member leaves, and not delivered again."""
     topic = lab.topic(2, messages=3)
     consumer = _member(lab, "a")
     consumer.subscribe([topic], **callbacks())

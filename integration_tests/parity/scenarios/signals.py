@@ -14,7 +14,7 @@ from parity.scenarios import scenario
 
 
 class _StoppedError(Exception):
-    """What a handler of an application's own raises."""
+    """Raised by an application's signal handler."""
 
 
 @contextmanager

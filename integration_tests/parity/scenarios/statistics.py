@@ -107,7 +107,7 @@ def statistics_of_what_was_taken(lab: Lab) -> None:
 
 @scenario()
 def stats_cb_raises(lab: Lab) -> None:
-    """What stats_cb raises leaves poll, and the consumer goes on."""
+    """An exception of stats_cb propagates from poll, and the consumer goes on."""
     topic = lab.topic(messages=5)
 
     def stats_cb(_: str) -> None:
@@ -127,7 +127,7 @@ def stats_cb_raises(lab: Lab) -> None:
 
 @scenario()
 def stats_cb_raises_in_consume(lab: Lab) -> None:
-    """What stats_cb raises leaves consume."""
+    """An exception of stats_cb propagates from consume."""
 
     def stats_cb(_: str) -> None:
         raise ValueError("a callback's own error")
@@ -208,7 +208,7 @@ def error_cb_hears_that_no_broker_answers(lab: Lab) -> None:
 
 @scenario()
 def error_cb_hears_that_no_broker_answers_a_subscription(lab: Lab) -> None:
-    """As above for a consumer that has subscribed."""
+    """The same for a subscribed consumer."""
     heard: list[str] = []
     raw = lab.consumer_class({**_unreachable(lab), "error_cb": lambda error: heard.append(error.name())})
     raw.subscribe(["anything"])
@@ -224,7 +224,7 @@ def error_cb_hears_that_no_broker_answers_a_subscription(lab: Lab) -> None:
 
 @scenario()
 def error_cb_raises(lab: Lab) -> None:
-    """What error_cb raises leaves poll."""
+    """An exception of error_cb propagates from poll."""
 
     raised: list[bool] = []
 

@@ -62,7 +62,7 @@ def allow(lab: Lab, kind: ResourceType, name: str, user: str) -> None:
 
 
 def told(client: Client, count: int = 1) -> Callable[[], bool]:
-    """Whether so many errors were returned."""
+    """Return whether so many errors were returned."""
     return lambda: len(client.errors) >= count
 
 
@@ -129,7 +129,7 @@ def a_deleted_topic_is_an_error_and_its_partitions_are_revoked(lab: Lab) -> None
 
 @scenario()
 def an_expression_that_matches_nothing_is_an_error_by_its_text(lab: Lab) -> None:
-    """What does match is consumed."""
+    """Matching topics are consumed."""
     topic = lab.topic(messages=3)
     consumer = lab.consumer()
     consumer.subscribe([topic, "^nowhere-at-all.*"])

@@ -91,7 +91,7 @@ def questions_beside_a_polling_thread(lab: Lab) -> None:
 
 @scenario(seconds=15)
 def store_offsets_beside_a_polling_thread(lab: Lab) -> None:
-    """What another thread stores is what is committed."""
+    """Offsets stored by another thread are committed."""
 
     def program(consumer: Client, topic: str) -> None:
         consumer.attempt("store_offsets", offsets=partitions(topic, 4, 6))

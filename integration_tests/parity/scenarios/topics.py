@@ -33,7 +33,7 @@ def one_of_two_topics_is_deleted(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def one_of_two_topics_is_deleted_with_uncommitted_messages(lab: Lab) -> None:
-    """What cannot be committed any longer does not hold up the other topic."""
+    """A topic that can no longer be committed does not block the other one."""
     keep, doomed = lab.topic(messages=3), lab.topic(messages=3)
     consumer = _subscribed(lab, [keep, doomed], auto_commit_interval_ms=60_000)
     consumer.read(6)

@@ -33,7 +33,7 @@ def _send(lab: Lab, producer: Producer, consumer: Client, metadata: object = Non
 
 @scenario()
 def a_transaction_commits_offsets(lab: Lab) -> None:
-    """What was read and what was written become visible together."""
+    """Consumed offsets and produced messages become visible together."""
     source, target = lab.topic(2, messages=5), lab.topic()
     consumer, producer = _consumer(lab, source), _producer(lab)
     producer.begin_transaction()

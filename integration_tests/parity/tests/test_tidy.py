@@ -1,4 +1,4 @@
-"""What is left to chance goes from a random program's trace, and nothing else."""
+"""Tidying removes nondeterminism from a random program's trace, and nothing else."""
 
 from parity.fuzz.tidy import tidy
 from parity.trace import Trace

@@ -50,7 +50,7 @@ class Interrupts:
 
     @property
     def pending(self) -> bool:
-        """Whether a signal came that nobody has heeded."""
+        """Whether an unhandled signal is pending."""
         return len(self._received) > self._heeded
 
     def heed(self) -> None:

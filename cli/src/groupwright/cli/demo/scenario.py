@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 SESSION_SECONDS = 6
-"""How long the coordinator waits for a killed member; brokers allow no less by default."""
+"""Session timeout after which a killed member is expelled; the brokers' default minimum."""
 
 
 class Director(Protocol):
-    """What the scenario needs: each call changes the group's members, and returns when that is done."""
+    """Operations of the scenario: each call changes the group's members, and returns when done."""
 
     def join(self, *names: str) -> None:
         """Start members."""

@@ -16,7 +16,7 @@ from groupwright.testing.groups import (
 
 
 class Status(StrEnum):
-    """What a member is doing, or what became of it."""
+    """State of a member."""
 
     STARTING = "starting"
     JOINING = "joining"
@@ -95,7 +95,7 @@ class MemberRow:
 
 
 class Progress(Enum):
-    """How far an act is."""
+    """Progress of a step."""
 
     TO_COME = "to come"
     NOW = "now"

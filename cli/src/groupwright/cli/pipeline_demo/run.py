@@ -34,7 +34,7 @@ _SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user has chosen.
+    """Options of the user.
 
     Attributes:
         out: The folder where tables and page go.
