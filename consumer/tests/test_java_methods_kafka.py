@@ -165,7 +165,7 @@ def test_what_a_consumer_says_of_itself(scene: "Scene", make: Callable[["Scene"]
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     consumer = make(scene)
     assert consumer.subscription() == []
-    with pytest.raises(ConsumerError, match="is of an assigned partition"):
+    with pytest.raises(ConsumerError, match="needs an assigned partition"):
         consumer.current_lag(first)
     consumer.subscribe([topic])
     assert consumer.subscription() == [topic]

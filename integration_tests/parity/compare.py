@@ -59,13 +59,13 @@ def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Diff
 
 
 def _opcodes(left: list[str], right: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return the steps from one to the other; line by line, if that takes no more of them.
+    """Return the steps from one to the other; line by line, if that takes fewer.
 
     Where a line differs and its successor repeats what stands there, difflib finds a removal here and an addition elsewhere.
     """
     steps = difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
     changed = sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal")
-    if len(left) != len(right) or sum(map(str.__ne__, left, right)) > changed:
+    if len(left) != len(right) or sum(map(str.__ne__, left, right)) >= changed:
         return steps
     pairs = enumerate(zip(left, right, strict=True))
     return [("equal" if one == other else "replace", i, i + 1, i, i + 1) for i, (one, other) in pairs]

@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from groupwright.core import RebalanceListener
 from groupwright.testing._groups import events
 from groupwright.testing._groups.events import Partition, now
 from groupwright.testing._groups.offsets import spans
@@ -57,7 +58,7 @@ class Hooks:
     on_messages: Callable[[Any, list[Message]], None] = field(default=lambda _consumer, _messages: None)
 
 
-class MemberLoop:
+class MemberLoop(RebalanceListener):
     """A consumer, its callbacks, and the loop that polls it. It records each event before the next poll.
 
     Attributes:
@@ -218,15 +219,6 @@ class MemberLoop:
         outcome = str(rebalance.outcome)
         self._record(events.Rebalanced(now(), rebalance.generation, rebalance.duration, outcome, owned))
         self.owned = set(owned)  # last, so that whoever waits for it finds the rest as well
-
-    def partitions_assigned(self, partitions: object, seconds: float) -> None:
-        """Do nothing: on_assign was called."""
-
-    def partitions_revoked(self, partitions: object, seconds: float) -> None:
-        """Do nothing: on_revoke was called."""
-
-    def partitions_lost(self, partitions: object, seconds: float) -> None:
-        """Do nothing: on_lost was called."""
 
 
 def _keys(partitions: list[TopicPartition]) -> tuple[Partition, ...]:
