@@ -1,6 +1,5 @@
-"""`groupwright demo`: a consumer group on a real Kafka, whose members join, leave and are killed.
+"""`groupwright demo`: a consumer group on a real Kafka, whose members come, go and are killed.
 
-`scenario` lists the steps. `runner` executes them with a `groupwright.testing.groups.LoadedGroup`, whose
-members use the consumers of `member`. `view_model` and `view` display them, and `summary` reports the result.
-`cluster` starts Kafka, and `interrupts` handles signals.
+`scenario` is what happens, `runner` plays it with a `groupwright.testing.groups.LoadedGroup` whose members' consumers
+`member` makes, `view_model` and `view` show it, and `summary` is its result. `cluster` is Kafka, `interrupts` are signals.
 """

@@ -1,4 +1,4 @@
-"""Exceptions that end the demo early."""
+"""What ends the demo before its time."""
 
 from groupwright.assignors import GroupwrightError
 

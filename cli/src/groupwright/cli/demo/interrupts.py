@@ -1,4 +1,4 @@
-"""Termination signals such as Ctrl-C: recorded at any time, handled at safe points of the demo."""
+"""Ctrl-C and its like, noted at any moment and heeded at moments of the demo's choice."""
 
 import signal
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ class Interrupts:
 
     @property
     def pending(self) -> bool:
-        """Whether an unhandled signal is pending."""
+        """Whether a signal came that nobody has heeded."""
         return len(self._received) > self._heeded
 
     def heed(self) -> None:

@@ -18,7 +18,7 @@ from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Pa
 
 PARTITIONS = 12
 COMMIT_SECONDS = 1
-"""Interval between a member's commits."""
+"""How often a member commits what it has consumed."""
 _DRAIN_SECONDS = 30.0
 _SHOW_SECONDS = 0.1
 

@@ -1,15 +1,15 @@
-"""Scenario of the demo: the steps, in order."""
+"""The scenario: what happens to the group, in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 SESSION_SECONDS = 6
-"""Session timeout after which a killed member is expelled; the brokers' default minimum."""
+"""How long the coordinator waits for a killed member; brokers allow no less by default."""
 
 
 class Director(Protocol):
-    """Operations of the scenario: each call changes the group's members, and returns when done."""
+    """What the scenario needs: each call changes the group's members, and returns when that is done."""
 
     def join(self, *names: str) -> None:
         """Start members."""

@@ -17,7 +17,7 @@ class Change:
     """From the change until then."""
     generation: int
     moved: int
-    """Number of partitions whose owner has changed."""
+    """How many partitions have another owner than before the change."""
 
     def __str__(self) -> str:
         """Say what came of it."""
@@ -41,17 +41,17 @@ class Summary:
     members: int
     generations: int
     revoked: int
-    """Number of partitions revoked in all these rebalances."""
+    """How many partitions the members revoked in all these rebalances."""
     report: Report
 
     @property
     def passed(self) -> bool:
-        """Whether no guarantee was violated, and only messages of the demo were consumed."""
+        """Whether no promise was broken, and only messages of the demo were consumed."""
         return not (self.report.violations or self.report.foreign)
 
     @property
     def moved(self) -> int:
-        """Number of changes of owner, over all steps."""
+        """How many partitions got another owner, over all changes."""
         return sum(change.moved for change in self.changes)
 
     def lines(self) -> list[tuple[str, str]]:

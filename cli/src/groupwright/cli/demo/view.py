@@ -1,4 +1,4 @@
-"""View of the demo: a live table on a terminal, plain lines elsewhere."""
+"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""View model of the demo: one row for each member, derived from the ledger. Pure."""
+"""The state of the demo, as a view shows it: a row for each member, made from the ledger. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from groupwright.testing.groups import (
 
 
 class Status(StrEnum):
-    """State of a member."""
+    """What a member is doing, or what became of it."""
 
     STARTING = "starting"
     JOINING = "joining"
@@ -95,7 +95,7 @@ class MemberRow:
 
 
 class Progress(Enum):
-    """Progress of a step."""
+    """How far an act is."""
 
     TO_COME = "to come"
     NOW = "now"

@@ -1,5 +1,5 @@
-"""`groupwright pipeline demo`: groups that rebalance on a real Kafka, and the pipeline's tables about them.
+"""`groupwright pipeline demo`: groups that rebalance on a real Kafka, and what the tables say of them.
 
-`groups` runs the groups under load, `story` lists the steps, `run` connects Kafka, groups and Spark, and
-`summary` prints the result.
+`groups` are the groups under load, `story` is what happens to them, `run` puts Kafka, groups and Spark together, and
+`summary` is what is printed at the end.
 """

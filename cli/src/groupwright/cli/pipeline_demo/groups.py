@@ -1,4 +1,4 @@
-"""Groups of the demo under load: each member is a thread, and its rebalances are written to a topic."""
+"""The demo's groups, under load: their members are threads, whose rebalances go to a topic as events."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""One run of the demo: Kafka, groups, a stream over their events, a report."""
+"""One run of the demo: Kafka, groups, a stream that follows them, a report."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ _SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the user.
+    """What the user has chosen.
 
     Attributes:
         out: The folder where tables and page go.

@@ -1,4 +1,4 @@
-"""Steps of the demo: members join and leave two groups, one with range and one with cooperative-sticky."""
+"""What happens to the groups: one under range that members come to and go from, and one under cooperative-sticky."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Scene:
     """Members of a group that join or leave.
 
     Attributes:
-        words: Description of the step.
+        words: What happens, in words.
         group: The group's id.
         join: The names of the members that join.
         leave: The names of the members that leave.
@@ -27,10 +27,10 @@ class Scene:
 
 
 def story(flaps: int) -> Iterator[Scene]:
-    """Yield the steps, in order.
+    """Return what happens, one after the other.
 
     Args:
-        flaps: Number of times a member joins and leaves.
+        flaps: How often a member comes and goes.
     """
     yield Scene("billing: 3 members join, with range", BILLING, ("billing-1", "billing-2", "billing-3"))
     yield Scene("shipping: 2 members join, with cooperative-sticky", SHIPPING, ("shipping-1", "shipping-2"))

@@ -1,4 +1,4 @@
-"""Summary of the tables, on the terminal."""
+"""What the tables say, on the terminal."""
 
 from collections.abc import Mapping
 
