@@ -71,7 +71,7 @@ def test_make_help_lists_every_target() -> None:
     assert targets == set(re.findall(r"^  make ([a-z-]+)", listed.stdout, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/file-map.md"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", source.read_text())
