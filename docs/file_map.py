@@ -17,8 +17,9 @@ _HEAD = """\
 # Map of files
 
 Every module with the first sentence of its docstring, by part. A folder that begins with an underscore is
-private to its part. [design.md](design.md) describes the parts and the order of their rooms. `make docs` makes
-this page.
+private to its part. [design.md](design.md) describes the parts and the order of their rooms.
+
+`make docs` makes this page.
 """
 
 
