@@ -16,23 +16,26 @@ from benchmarks.layout import Table, keep_results, markdown, printed
 from rich.console import Console
 
 _ABOUT = """\
-Each contestant does what a leader does between JoinGroup and SyncGroup: from the bytes of all members' subscriptions
-to the bytes of all members' assignments. All read the same bytes, each in a process of its own, and repeat the step;
-the shortest run counts, which for Java is one after its compiler has warmed up. The cluster's metadata is there
-before the clock starts, in the form that each client keeps it in. What members owned before an event comes from no
-contestant, but from the generator of the cells (`benchmarks/assignors/groups.py`), as balanced as the subscriptions allow.
+Each contestant does the leader's work between JoinGroup and SyncGroup: from the bytes of all members'
+subscriptions to the bytes of all members' assignments. All read the same bytes, each in its own process, and
+repeat the step. The shortest run counts; for Java that is a run after its compiler has warmed up. The
+cluster's metadata is ready before the clock starts, in each client's own form. The partitions that members
+owned before an event come from the generator of the cells (`benchmarks/assignors/groups.py`), not from a
+contestant, and are as balanced as the subscriptions allow.
 
-A cell is named by assignor, subscriptions, partitions (p), members (m, before the event), topics (t) and event. `>30 s`
-did not come back; `lacking` has no such assignor, or cannot be given racks from outside; `-` was not asked, since it
-would take minutes. In the column *reached*, ✓ means: no slower than Java and than franz-go where Groupwright takes
-more than 5 ms, every target set for the cell, an assignment that is valid and not worse than any contestant's, and
-for `range` and `roundrobin` the same as Java's.
+A cell is named by assignor, subscriptions, partitions (p), members (m, before the event), topics (t) and
+event. `>30 s`: the contestant did not finish. `lacking`: it has no such assignor, or cannot be given racks
+from outside. `-`: it was not run, because it would take minutes. In the column *reached*, ✓ means that
+Groupwright is no slower than Java and franz-go where it takes more than 5 ms, that it reaches every target
+set for the cell, that the assignment is valid and not worse than any contestant's, and that for `range` and
+`roundrobin` it equals Java's.
 """
 
 _ABOUT_QUALITY = """\
-The first column is Groupwright's sum of the squares of all members' loads, the next ones are what the others' is more
-than that. *Moved* are the partitions that did not stay with an owner who is still there; `cooperative-sticky` withholds
-them for one round, so that the loads of that round say nothing.
+The first column is Groupwright's sum of squares of all members' loads. The next columns are the differences
+of the other contestants' sums to it. *Moved* counts the partitions that did not stay with an owner that is
+still a member. `cooperative-sticky` withholds them for one round, so the loads of that round are not
+comparable.
 """
 
 

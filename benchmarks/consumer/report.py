@@ -19,31 +19,36 @@ from benchmarks.layout import keep_results, markdown, printed
 from rich.console import Console
 
 _LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, seconds in LOAD_INTERVALS.items())
+_TIMINGS = ", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())
 
 _ABOUT = f"""\
-All meet the same broker (one node, Kafka's own jars, on this machine), each in processes of its own, in turns.
+All clients use the same broker (one node, Kafka's own jars, on this machine). Each runs in its own processes,
+in turns.
 
-**Throughput.** A topic of {FILLED_PARTITIONS} partitions holds messages of {MESSAGE_BYTES} bytes. A lone member consumes it and
-reads each message's error and value. The clock runs from the first message (or batch, which does not count) to the
-last; *CPU s* is what the consumer's whole process took. What is slow is given up on after a while, and its rate counts.
-The configuration is everyone's default, with one exception: librdkafka stops fetching for a second whenever its queue
-is full, which hides what the clients do, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} there; the second table is without.
+**Throughput.** A topic of {FILLED_PARTITIONS} partitions holds messages of {MESSAGE_BYTES} bytes. A single
+member consumes it and reads each message's error and value. The clock runs from the first message (or batch,
+which does not count) to the last. *CPU s* is the CPU time of the consumer's whole process. Slow runs are
+stopped after a time limit, and their rate until then counts. Every client has its default configuration, with
+one exception: librdkafka stops fetching for a second whenever its queue is full, which hides the clients' own
+cost, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} in the first table. The second table
+has the default.
 
-**Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every
-{_LOADS}; one more member joins. Times run from its `subscribe`: *settled* is when the last partition changed hands and the loads differ by one at
-most, *all consumed* when each partition has delivered a message, written since the join, to the owner who then
-kept it. A *gap* is the longest time a partition delivered nothing, from the last message before the join on: the median
-over the partitions, and the longest; *gap before* is the same of the second before the join. *Twice* are messages that
-came again, *missing* those that never came. Each is the run in the middle. All members have
-{", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())}; the broker has `group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`.
-Each member in Python is a process, so that none waits for another's lock; in Java all of a group are threads of one JVM. The
-machine's cores serve the broker and all members at once, so that large groups are slower here than on machines of their own.
+**Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every {_LOADS}. One
+more member joins. Times are measured from its `subscribe`. *Settled*: the last partition changed owners, and
+the loads differ by at most one. *All consumed*: each partition has delivered a message, produced after the
+join, to its final owner. A *gap* is the longest time in which a partition delivered nothing, starting with
+the last message before the join: the median over the partitions, and the maximum. *Gap before* is the same
+for the second before the join. *Twice* counts messages that were delivered again, *missing* those that were
+never delivered. Each number is from the median run. All members have {_TIMINGS}; the broker has
+`group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. Each Python member is a process, so that none
+waits for another's lock; all Java members of a group are threads of one JVM. The broker and all members share
+the machine's cores, so large groups are slower here than on separate machines.
 
-**Events.** A lone member waits in `poll(10)` on an empty topic, while another joins and leaves. The time is from the
-event's arrival, off the network thread, until the callback begins.
+**Events.** A single member waits in `poll(10)` on an empty topic, while another joins and leaves. The time
+runs from the event's arrival from the network thread to the start of the callback.
 
-**Idle.** A member with partitions waits in `poll(1)`, and nothing comes. Its process's time counts, native threads
-included.
+**Idle.** A member with partitions waits in `poll(1)` and gets no messages. The CPU time is that of its
+process, including native threads.
 """
 
 

@@ -31,15 +31,20 @@ MOST_SECONDS = 600
 """For what-if."""
 
 _ABOUT = """\
-Records are committed offsets of key version 1 and value version 3, some of them tombstones, with seven-digit names of
-groups and topics. **One core**: Spark is `local[1]`, and its JVM and its Python worker together may use one core; it
-reads Parquet, decodes, and writes to Spark's `noop` sink. The others decode records that are in memory already:
-`decode_batch` from Arrow arrays into Arrow arrays, and so does the plain loop, by way of named tuples; once more it has
-bytes objects already, and leaves it at named tuples; Kafka's formatter makes JSON that is thrown away, after rounds in
-which the JVM compiles. The best round counts. **Two cores**: `local[2]` on two. **Memory**: records are made as
-they are read, and the resident memory is the most that was seen every 100 ms. **What-if**: from tables in Parquet to a
-table in Parquet, by `range`, `roundrobin`, `sticky` and `cooperative-sticky`; a record is a generation that one of them
-plays. A group has 2 to 16 members and 6 to 192 partitions, and each generation a member comes, goes or is replaced.
+Records are committed offsets of key version 1 and value version 3, including tombstones, with seven-digit
+names of groups and topics. The best round counts.
+
+- **One core**: Spark is `local[1]`. Its JVM and its Python worker share one core. It reads Parquet, decodes,
+  and writes to Spark's `noop` sink. The others decode records that are already in memory. `decode_batch` and
+  the plain loop read Arrow arrays and return Arrow arrays, the loop through named tuples. A second variant of
+  the loop reads bytes objects and returns the named tuples. Kafka's formatter writes JSON that is discarded,
+  after rounds that warm up the JVM's compiler.
+- **Two cores**: `local[2]` on two cores.
+- **Memory**: records are generated while they are read. The number is the largest resident memory, sampled
+  every 100 ms.
+- **What-if**: from tables in Parquet to a table in Parquet, with `range`, `roundrobin`, `sticky` and
+  `cooperative-sticky`. A record is one generation replayed by one assignor. A group has 2 to 16 members and 6
+  to 192 partitions. In each generation a member joins, leaves or is replaced.
 """
 
 
