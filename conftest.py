@@ -10,7 +10,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-_ALONE = "parity"
+_FIRST = "parity"
+_BESIDE = "containers"
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -20,35 +21,37 @@ _REFILLED_AT = 2
 
 
 class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types it as Any
-    """Distributes groups of tests, the largest first, after the group that runs alone."""
+    """Distributes groups of tests, the largest first, after the parity suite."""
 
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return "spark"
         if part == "integration_tests" and rest.startswith("parity/"):
-            return _ALONE
+            return _FIRST
         if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
-            return "containers"
+            return _BESIDE
         return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if _ALONE in self.workqueue:
-            self.workqueue.move_to_end(_ALONE, last=False)
-        elif self._runs_alone():
-            return  # the worker idles until `mark_test_complete`
+        if _FIRST in self.workqueue:
+            self.workqueue.move_to_end(_FIRST, last=False)
+        elif self._runs_first():
+            if _BESIDE not in self.workqueue:
+                return  # the worker idles until `mark_test_complete`
+            self.workqueue.move_to_end(_BESIDE, last=False)
         super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """Record a test's end, and start the other workers after the group that runs alone."""
-        was_alone = self._runs_alone()
+        """Record a test's end, and start the idle workers after the group that runs first."""
+        ran_first = self._runs_first()
         super().mark_test_complete(node, item_index, duration)
-        if was_alone and not self._runs_alone():
+        if ran_first and not self._runs_first():
             for idle in self.nodes:
                 self._reschedule(idle)
 
-    def _runs_alone(self) -> bool:
-        units = [assigned[_ALONE] for assigned in self.assigned_work.values() if _ALONE in assigned]
+    def _runs_first(self) -> bool:
+        units = [assigned[_FIRST] for assigned in self.assigned_work.values() if _FIRST in assigned]
         return any(list(unit.values()).count(False) > _REFILLED_AT for unit in units)
 
 

@@ -359,18 +359,37 @@ def test_waiting_for_the_other_members_is_not_the_applications_silence(stable: "
     assert stable.member.state is State.COMPLETING_REBALANCE
 
 
-def test_a_leader_whose_application_is_silent_gives_up_its_plan(player: "Player") -> None:
-    player.plan()
-    silent(player, player.timing.max_poll_interval)
-    assert isinstance(player.serve(), PollExceeded)
-    assert player.asks(act.SendLeaveGroup)
+def test_a_leader_whose_application_is_silent_gives_up_its_plan(stable: "Player") -> None:
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.serve()
+    stable.answer_join(leads=True)
+    silent(stable, stable.timing.max_poll_interval)
+    assert isinstance(stable.serve(), PollExceeded)
+    assert stable.asks(act.SendLeaveGroup)
 
-    player.feed(
-        player.take(act.PerformAssignment).answered,
-        player.member,
+    stable.feed(
+        stable.take(act.PerformAssignment).answered,
+        stable.member,
         act.GroupAssignment({}, frozenset({"t"}), MetadataResponse()),
     )
-    assert not player.asks(act.SendSyncGroup)
+    assert not stable.asks(act.SendSyncGroup)
+
+
+def test_an_application_may_take_its_time_before_it_applies_its_first_assignment(player: "Player") -> None:
+    """As with librdkafka, whose timer starts with the first assignment: a service that loads its state after `subscribe`
+    is not told off by its first poll."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": [0]})
+    player.answer_offsets()
+    silent(player, 2 * player.timing.max_poll_interval)
+    assert not player.asks(act.SendLeaveGroup)
+
+    assert isinstance(player.serve(), Assign)
+    silent(player, player.timing.max_poll_interval)
+    assert player.asks(act.SendLeaveGroup)
 
 
 def test_a_parked_sync_does_not_hold_back_the_leaving_of_a_silent_member(stable: "Player") -> None:

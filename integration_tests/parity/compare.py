@@ -9,6 +9,8 @@ from parity.table import Row
 from parity.trace import Line, Trace
 
 _CRASH = re.compile("the process died|ends by signal (?!9$)")
+_STORED = "stored"
+"""The timeline of the offsets that are committed in the end."""
 _SLACK = 1.5
 """Seconds that a call may take longer than the original's, beside as long again: machines are busy."""
 
@@ -35,6 +37,11 @@ def differences(original: Trace, ours: Trace) -> list[Difference]:
     for name in sorted(left.keys() | right.keys()):
         found += _of_timeline(name, left.get(name, []), right.get(name, []))
     return found
+
+
+def died(trace: Trace) -> bool:
+    """Return whether the process that ran a scenario crashed."""
+    return any(_CRASH.search(line.text) for line in trace.lines().get("scenario", []))
 
 
 def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Difference]:
@@ -100,12 +107,18 @@ class Comparison:
 
 
 def explain(scenario: str, found: Sequence[Difference], rows: Sequence[Row], runs: int = 1) -> Comparison:
-    """Find the rows that explain differences."""
+    """Find the rows that explain differences.
+
+    What is stored after a random program follows from its calls: a row explains it that has explained another difference.
+    """
     unexplained: list[Difference] = []
     used: list[str] = []
-    for difference in found:
+    for difference in sorted(found, key=lambda each: each.timeline == _STORED):
+        follows = scenario.startswith("program") and difference.timeline == _STORED
+        candidates = [row for row in rows if row.name in used] if follows else rows
         row = next(
-            (row for row in rows if row.explains(scenario, difference.original, difference.ours)), None
+            (each for each in candidates if each.explains(scenario, difference.original, difference.ours)),
+            None,
         )
         if row is None:
             unexplained.append(difference)

@@ -149,6 +149,24 @@ ROWS: tuple[Row, ...] = (
         in_fuzzing=True,
     ),
     Row(
+        name="commit after leaving",
+        subject="commits of partitions assigned by hand, after `unsubscribe`",
+        original="fail with `UNKNOWN_MEMBER_ID`: they carry the generation of the group that the consumer left",
+        ours="are stored, without a generation",
+        reason="a consumer that has left its group commits as one that never was in it",
+        scenarios=("by_hand_committed_after_leaving",),
+        pairs=(
+            (
+                r"commit\(asynchronous=False\) raises KafkaException\(UNKNOWN_MEMBER_ID\)",
+                r"commit\(asynchronous=False\) = \[.*\]",
+            ),
+            (r"on_commit UNKNOWN_MEMBER_ID \[.*\]", r"on_commit None \[.*\]"),
+            (r"stored \[-1001\]", r"stored \[10\]"),
+            ("", r"t\d\[\d\]@\d+"),
+        ),
+        in_fuzzing=True,
+    ),
+    Row(
         name="never works",
         subject="`bootstrap.servers` without a port's number, an empty `partition.assignment.strategy`, a topic's name that is no string",
         original="takes it: the consumer never connects, is in no group, or subscribes to a topic called `b'…'`",

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parity.compare import Comparison
+from parity.compare import Comparison, died
 from parity.fuzz.programs import Program, random_program
 from parity.fuzz.shrink import shrink
 from parity.lanes import Lane, Lanes, Request, shared_broker
@@ -135,8 +135,8 @@ def _examine(lanes: Lanes, seed: int) -> Finding:
     request = request_of(random_program(seed), seed)
     known: list[Trace] = []
     comparison = lanes.compare(request, known)
-    if comparison.good:
-        return Finding(seed, comparison, 0)
+    if comparison.good or (any(map(died, known)) and not comparison.crashed):
+        return Finding(seed, comparison, 0)  # where the original's process dies, ours has to survive
     shown = 1 + sum(not lanes.compare(request, known).good for _ in range(_ROUNDS - 1))
     return Finding(seed, comparison, shown)
 

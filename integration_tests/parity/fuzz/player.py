@@ -313,6 +313,10 @@ class Player:
             return  # a subscription of which no topic exists is the table's
         if "c1" not in self._subscribed and self._owned(self._client):
             self._settle()  # by hand; whether its messages come before the assignment is chance
+            if self._cooperative:
+                self._client.attempt(
+                    "unassign"
+                )  # a cooperative member that keeps what it has by hand is the table's
         self._raises = kind == "raises"
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
@@ -351,14 +355,13 @@ class Player:
 
     def _on_assign_seeks(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._on_assign_assigns_at(client, partitions)
-        for partition in partitions:
+        for partition in _in_order(partitions):
             client.attempt("seek", TopicPartition(partition.topic, partition.partition, 7))
 
     def _on_assign_pauses(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._on_assign_assigns(client, partitions)
         self._paused = True
-        # librdkafka's order is that in which it came to know the topics.
-        client.attempt("pause", sorted(partitions, key=lambda p: (p.topic, p.partition))[:1])
+        client.attempt("pause", _in_order(partitions)[:1])
 
     def _on_assign_raises(self, *_: object) -> None:
         raise ValueError("on_assign fails")
@@ -387,14 +390,14 @@ class Player:
         self._settle()
 
     def _assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
-        self._client.attempt("assign", self._partitions(partitions))
+        self._client.attempt("assign", self._existing(partitions))
         self._settle(count=1)
 
     def _unassign(self) -> None:
         self._client.attempt("unassign")
 
     def _incremental_assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
-        self._client.attempt("incremental_assign", self._partitions(partitions))
+        self._client.attempt("incremental_assign", self._existing(partitions))
         self._settle(count=1)
 
     def _incremental_unassign(self, partitions: tuple[tuple[int, int], ...]) -> None:
@@ -483,8 +486,10 @@ class Player:
         if self._second is None:
             self._settle()
             self._second = self._member("c2", on_commit=record)
-            self._second.subscribe(self._topics)
-            self._subscribed["c2"] = self._topics
+            # Which of several partitions a sticky assignor moves is the table's: here there is one that it may move.
+            topics = self._topics[-1:] if self._cooperative else self._topics
+            self._second.subscribe(topics)
+            self._subscribed["c2"] = topics
             self._hopeless = False
             self._settle()
 
@@ -543,12 +548,21 @@ class Player:
     def _partitions(self, given: tuple[tuple[int, ...], ...]) -> list[TopicPartition]:
         return [self._partition(*each) for each in given]
 
+    def _existing(self, given: tuple[tuple[int, int, int], ...]) -> list[TopicPartition]:
+        """Leave deleted topics out: how long a broker goes on to serve one is chance."""
+        return [p for p in self._partitions(given) if p.topic not in self._deleted]
+
     def _all(self) -> list[TopicPartition]:
         return [
             self._partition(topic, partition)
             for topic, count in enumerate(self._program.partitions)
             for partition in range(count)
         ]
+
+
+def _in_order(partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """Sort partitions: librdkafka's order is that in which it came to know the topics."""
+    return sorted(partitions, key=lambda p: (p.topic, p.partition))
 
 
 def _assigned(member: MemberDescription) -> frozenset[tuple[str, int]]:

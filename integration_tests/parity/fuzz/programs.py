@@ -64,9 +64,10 @@ def random_program(seed: int) -> Program:
         settings.pop("auto_commit_interval_ms")
     if chance.random() < 0.85:
         settings.pop("group_instance_id")
-    writer = _Writer(
-        chance, partitions, cooperative="cooperative" in settings["partition_assignment_strategy"]
-    )
+    cooperative = "cooperative" in settings["partition_assignment_strategy"]
+    if cooperative and partitions == (2,):
+        partitions = (1, 1)  # so that a second member can take one partition alone, see `Player`
+    writer = _Writer(chance, partitions, cooperative=cooperative)
     return Program(settings, partitions, tuple(writer.steps(chance.randint(2, 9))))
 
 

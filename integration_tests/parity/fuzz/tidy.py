@@ -12,7 +12,9 @@ _STORED = "on_commit None "
 _REPEATED = ("error ", "on_assign nothing")
 _ROUND = {"on_assign nothing", "incremental_assign([]) = None", "pause([]) = None"}
 """Lines of a round of a cooperative rebalance that changes nothing."""
-_NO_CALLS = ("on_", "error ", "subscribe(")
+_RAISED = "poll raises ValueError"
+"""What follows them where on_assign raises."""
+_NO_CALLS = ("on_", "error ", "subscribe(", "incremental_assign(")
 
 
 def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
@@ -30,8 +32,19 @@ def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
             trace.timelines[f"{name} on_commit"] = [
                 line for line in commits if not (often and _succeeded(line))
             ]
-        kept = [line for line in lines if not (_is_commit(line) or (cooperative and line.text in _ROUND))]
-        trace.timelines[name] = _joined(_told_once(kept))
+        kept = [line for line in lines if not _is_commit(line)]
+        trace.timelines[name] = _joined(_told_once(_without_rounds(kept) if cooperative else kept))
+
+
+def _without_rounds(lines: list[Line | Block]) -> list[Line | Block]:
+    """Leave rounds out that change nothing, and what on_assign has raised in them."""
+    kept: list[Line | Block] = []
+    in_round = False
+    for line in lines:
+        raised, in_round = in_round and line.text == _RAISED, line.text in _ROUND
+        if not (in_round or raised):
+            kept.append(line)
+    return kept
 
 
 def _is_commit(line: Line | Block) -> bool:

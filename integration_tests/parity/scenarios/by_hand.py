@@ -280,6 +280,23 @@ def subscribed_then_by_hand(lab: Lab) -> None:
 
 
 @scenario()
+def by_hand_committed_after_leaving(lab: Lab) -> None:
+    """After unsubscribe, offsets of partitions that were assigned by hand can be committed."""
+    topic = lab.topic(1, messages=20)
+    consumer = lab.consumer(enable_auto_commit=False, partition_assignment_strategy="range")
+    consumer.subscribe([topic])
+    consumer.read(5)
+    consumer.unsubscribe()
+    consumer.idle(0.3)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.read(10)
+    consumer.attempt("commit", asynchronous=False)
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 1, 3)], asynchronous=False)
+    lab.note(f"stored {lab.stored(topic)}")
+    consumer.close()
+
+
+@scenario()
 def by_hand_while_subscribed(lab: Lab) -> None:
     """In an eager group `assign` outside a callback replaces what the group assigned."""
     topic = lab.topic(2, messages=5)

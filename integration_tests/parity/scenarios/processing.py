@@ -149,6 +149,19 @@ def an_on_assign_beyond_the_poll_interval(lab: Lab) -> None:
     consumer.close()
 
 
+@scenario(seconds=60)
+def the_first_poll_after_max_poll_interval(lab: Lab) -> None:
+    """An application may subscribe, and load its state for longer than max.poll.interval.ms before it polls."""
+    topic = lab.topic(2, messages=10)
+    consumer = lab.consumer(max_poll_interval_ms=int(_INTERVAL * 1000), enable_auto_commit=False)
+    consumer.subscribe([topic], **callbacks())
+    lab.wait(lab.group_is_stable, "the group is stable")
+    time.sleep(_INTERVAL + 1.5)
+    lab.note(f"members {lab.members()}")
+    consumer.read(20)
+    consumer.close()
+
+
 @scenario(seconds=40)
 def an_on_assign_beyond_the_session(lab: Lab) -> None:
     """on_assign takes longer than session.timeout.ms: heartbeats go on, and the member stays."""

@@ -118,3 +118,20 @@ def test_a_crash_of_ours_is_one_whatever_ran_beside_it() -> None:
     assert found("the process died")
     assert not found("child says nothing, ends by signal 9")  # the scenario's watchdog
     assert not found("child reads nothing, ends by exit 0")
+
+
+def test_what_a_program_stores_is_explained_by_a_row_that_explains_a_call() -> None:
+    one, other = Trace(), Trace()
+    one.add("c1", "commit fails")
+    other.add("c1", "commit works")
+    other.add("stored", "t1[0]@5")
+    row = Row("later", "", "", "", "", (), (("commit fails", "commit works"), ("", r"t1.*")), in_fuzzing=True)
+
+    assert explain("program 1", differences(one, other), [row]).good
+    assert not explain("program 1", differences(trace(), _stored("t1[0]@5")), [row]).good
+
+
+def _stored(line: str) -> Trace:
+    found = Trace()
+    found.add("stored", line)
+    return found

@@ -183,6 +183,7 @@ class Membership:
         again = selection == facts.topic_subscription
         if not facts.closing and not (again and facts.cooperative):
             first = facts.subscription is None
+            facts.has_applied = facts.has_applied and not first
             facts.topic_subscription = selection
             facts.subscription = selection.among(self._topic_monitor.seen, facts.subscription or ())
             self._topic_monitor.subscribed(now)
@@ -236,6 +237,7 @@ class Membership:
             phase = Phase.ASSIGN
             if isinstance(facts.event, Assign):
                 facts.owned = facts.event.owned
+                facts.has_applied = True
             elif facts.event is not None:
                 facts.owned = without(facts.owned, facts.event.partitions)
                 phase = Phase.REVOKE
@@ -338,6 +340,7 @@ class Membership:
         if not facts.static and self.coordinator.known:
             self._out.append(act.SendLeaveGroup(0, facts.identity, "the application stopped polling"))
         facts.awaits_poll = True
+        facts.has_applied = False
         self._lose_generation(MemberIdentity(), "the application polls again after max.poll.interval.ms", now)
 
     # --- Inputs: the coordinator --------------------------------------------------------------------

@@ -329,6 +329,8 @@ class MembershipState:
         wants_coordinator: Whether the coordinator is needed for commits alone.
         retry_at: When a request that failed may be sent again, in seconds; 0.0 if none waits.
         last_poll: When the application last polled, in seconds.
+        has_applied: Whether the application has applied an assignment since it subscribed, or since it last
+            exceeded ``max.poll.interval.ms``.
     """
 
     cooperative: bool = False
@@ -367,6 +369,7 @@ class MembershipState:
     wants_coordinator: bool = False
     retry_at: float = 0.0
     last_poll: float = 0.0
+    has_applied: bool = False
 
     # --- Transitions --------------------------------------------------------------------------------
 
@@ -429,10 +432,11 @@ class MembershipState:
     def must_poll(self) -> bool:
         """Whether the application must poll within ``max.poll.interval.ms``.
 
-        Also one that unsubscribed: its partitions are revoked in a poll. `close` applies its events by
-        itself.
+        Not before it has applied an assignment, as in librdkafka: an application may subscribe, and take its
+        time until it polls. Also one that unsubscribed: its partitions are revoked in a poll. `close` applies
+        its events by itself.
         """
-        return self.in_generation and not self.closing
+        return self.in_generation and self.has_applied and not self.closing
 
     @property
     def needs_coordinator(self) -> bool:
