@@ -80,6 +80,15 @@ def test_links_between_pages_resolve(page: str) -> None:
     assert [link for link in links if not (source.parent / link).exists()] == []
 
 
+def test_the_changelog_has_each_section_once() -> None:
+    """Merges keep the lines of both sides of this file, and so may repeat a section."""
+    _, *releases = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    for release in releases:
+        sections = re.findall(r"^### (.+)$", release, re.MULTILINE)
+        assert sections == [name for name in ("Added", "Changed", "Fixed") if name in sections]
+
+
 def dry_run(target: str) -> str:
     """Return the commands that make would run, without the arguments of a make that runs this test."""
     outer = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}
