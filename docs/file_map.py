@@ -1,6 +1,6 @@
-"""Writes the map of all source files into docs/design.md, from the first lines of their docstrings.
+"""Writes docs/file-map.md, a map of all source files, from the first sentences of their docstrings.
 
-Run by ``make docs``; a test holds the map up to date.
+Run by ``make docs``; a test checks that the page is up to date.
 """
 
 import ast
@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-DESIGN = ROOT / "docs" / "design.md"
+PAGE = ROOT / "docs" / "file-map.md"
 PARTS = ("core", "assignors", "consumer", "instrumentation", "pipeline", "testing", "cli")
 
-_BEGIN = "<!-- The map below is made by `make docs`. -->\n"
+_HEAD = """\
+# Map of files
+
+Every module with the first sentence of its docstring, by part. A folder that begins with an underscore is
+private to its part. [design.md](design.md) describes the parts and the order of their rooms.
+
+`make docs` makes this page.
+"""
 
 
 def modules(part: str) -> list[Path]:
@@ -23,20 +30,14 @@ def modules(part: str) -> list[Path]:
 
 
 def file_map() -> str:
-    """Return the map in Markdown: a table a part, a line a module."""
-    return "\n".join(line for part in PARTS for line in _table(part))
-
-
-def mapped(design: str) -> str:
-    """Return the design's text with the present map."""
-    before, _, _ = design.partition(_BEGIN)
-    return before + _BEGIN + "\n" + file_map() + "\n"
+    """Return the page in Markdown: one table per part, one row per module."""
+    return "\n".join([_HEAD, *(line for part in PARTS for line in _table(part))])
 
 
 def _table(part: str) -> Iterator[str]:
     root = ROOT / part / "src" / "groupwright" / part
-    yield f"### {part}/\n"
-    yield "| module | what lives there |"
+    yield f"## {part}/\n"
+    yield "| module | content |"
     yield "|---|---|"
     for module in modules(part):
         yield f"| `{module.relative_to(root).as_posix()}` | {_first_sentence(module)} |"
@@ -50,6 +51,5 @@ def _first_sentence(module: Path) -> str:
 
 
 if __name__ == "__main__":
-    text = DESIGN.read_text(encoding="utf-8")
-    DESIGN.write_text(mapped(text), encoding="utf-8")
-    sys.stdout.write(f"{DESIGN.relative_to(ROOT)} is up to date\n")
+    PAGE.write_text(file_map(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is up to date\n")

@@ -1,6 +1,6 @@
 """Writes the diagrams of a membership's states into docs/membership-states.md, from the table of transitions.
 
-Run by ``make docs``; a test holds the page up to date.
+Run by ``make docs``; a test checks that the page is up to date.
 """
 
 import sys

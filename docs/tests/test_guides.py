@@ -1,4 +1,4 @@
-"""What the guides show, runs: each guide's programs in their order, and then the tests among them."""
+"""The guides' programs run: those of each guide in order, then the tests that they define."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ GUIDES = [guide for guide in sorted(DOCS.glob("*.md")) if "```python\n" in guide
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_the_programs_of_a_guide_run(guide: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What they print stands in the guide too, how long things took apart."""
+    """Their output is in the guide too, except for measured speeds."""
     text = guide.read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The layout's rules, which no type checker sees."""
+"""Rules of the layout that no type checker sees: imports between parts and rooms, and the map of files."""
 
 import ast
 import sys
@@ -11,7 +11,7 @@ import file_map
 ROOT = Path(__file__).parents[2]
 PARTS = file_map.PARTS
 
-# What the design lets each part import of the others.
+# Parts that each part may import, by docs/design.md.
 ALLOWED = {
     "core": set[str](),
     "assignors": {"core"},
@@ -23,7 +23,7 @@ ALLOWED = {
 }
 
 
-# The rooms of each part, from the lowest up: a module imports its own room and those below. "" is the top.
+# The rooms of each part, lowest first: a module imports its own room and those below. "" is the top level.
 ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
     "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
@@ -31,7 +31,7 @@ ROOMS = {
     "testing": ("_java", "_kafka", "_assignors", "_groups", ""),
     "pipeline": ("_decoding", "_tables", "_transforms", "_what_if", "_report", "_jobs", ""),
 }
-# Modules at the top that every room may import: they import no room.
+# Modules at the top level that every room may import. They import no room.
 LEAVES = {
     "assignors": {"errors"},
     "consumer": {"errors", "interceptors"},
@@ -46,7 +46,7 @@ def modules(part: str) -> list[Path]:
 
 
 def imports(module: Path) -> set[str]:
-    """The names of all modules that a module imports; of `from package import module`, the module's."""
+    """Return the names of all modules that a module imports, with `from package import module` resolved."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Import):
@@ -59,13 +59,13 @@ def imports(module: Path) -> set[str]:
 
 
 def is_module(name: str) -> bool:
-    """Whether a name is that of one of our modules, below its part's top."""
+    """Tell whether a name is that of a module of a part."""
     part = name.removeprefix("groupwright.").partition(".")[0]
     return part in PARTS and (ROOT / part / "src" / Path(*name.split("."))).with_suffix(".py").is_file()
 
 
 def test_the_namespace_root_has_no_init() -> None:
-    """An `__init__.py` there would hide all other parts from Python."""
+    """An `__init__.py` in it would hide the other parts from Python."""
     assert list(ROOT.glob("*/src/groupwright/__init__.py")) == []
 
 
@@ -77,7 +77,7 @@ def test_each_part_is_a_room_with_everything_in_it(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_each_part_imports_only_what_the_design_lets_it(part: str) -> None:
+def test_each_part_imports_only_the_parts_in_the_design(part: str) -> None:
     used = {
         name.split(".")[1]
         for module in modules(part)
@@ -89,7 +89,7 @@ def test_each_part_imports_only_what_the_design_lets_it(part: str) -> None:
 
 
 def room_of(part: str, name: str) -> str | None:
-    """The room of an imported module of this part, or None for a leaf and for what is not the part's."""
+    """Return the room of an imported module of this part, or None for leaves and other parts."""
     inside = name.removeprefix(f"groupwright.{part}").removeprefix(".").split(".")
     if not name.startswith(f"groupwright.{part}") or inside[0] in LEAVES[part]:
         return None
@@ -97,7 +97,7 @@ def room_of(part: str, name: str) -> str | None:
 
 
 def own_room(root: Path, module: Path) -> str:
-    """The room that a module is in."""
+    """Return the room that contains a module."""
     folder = module.relative_to(root).parent.as_posix()
     return folder if folder.startswith("_") else ""
 
@@ -147,7 +147,7 @@ def test_the_core_needs_the_standard_library_alone() -> None:
 
 
 def test_the_consumers_protocol_is_pure() -> None:
-    """No network, no librdkafka, no clock of its own: the simulation and the property tests rely on it."""
+    """No network, no librdkafka, no clock: the simulation and the property tests rely on it."""
     room = ROOT / "consumer/src/groupwright/consumer/_protocol"
     foreign = {
         (module.name, name)
@@ -175,7 +175,7 @@ def test_no_part_imports_another_parts_private_modules() -> None:
 
 
 def test_one_module_imports_kafka_python() -> None:
-    """Its inner layers may change; a change must have one place to be met."""
+    """Its inner layers may change in any release, so one module adapts to them."""
     touching = {
         module.relative_to(ROOT).as_posix()
         for part in PARTS
@@ -188,6 +188,4 @@ def test_one_module_imports_kafka_python() -> None:
 
 def test_the_map_of_files_is_up_to_date() -> None:
     """A newcomer finds the room for a change from the map; `make docs` makes it anew."""
-    design = (ROOT / "docs" / "design.md").read_text()
-
-    assert file_map.mapped(design) == design
+    assert file_map.PAGE.read_text(encoding="utf-8") == file_map.file_map()

@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to do, works."""
+"""The README's program and commands work, and links between pages resolve."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def test_the_usage_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_each_command_is_one_that_the_tests_or_ci_run() -> None:
-    """`make demo` is the command that the demo's own tests start; `make test` is what CI calls."""
+    """The demo's own tests start `make demo`; CI calls `make test`."""
     commands = [line.split("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
 
     assert commands == [
@@ -71,8 +71,8 @@ def test_make_help_lists_every_target() -> None:
     assert targets == set(re.findall(r"^  make ([a-z-]+)", listed.stdout, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
-def test_links_between_pages_lead_somewhere(page: str) -> None:
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/file-map.md"])
+def test_links_between_pages_resolve(page: str) -> None:
     source = ROOT / page
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", source.read_text())
 
@@ -80,8 +80,17 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     assert [link for link in links if not (source.parent / link).exists()] == []
 
 
+def test_the_changelog_has_each_section_once() -> None:
+    """Merges keep the lines of both sides of this file, and so may repeat a section."""
+    _, *releases = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    for release in releases:
+        sections = re.findall(r"^### (.+)$", release, re.MULTILINE)
+        assert sections == [name for name in ("Added", "Changed", "Fixed") if name in sections]
+
+
 def dry_run(target: str) -> str:
-    """What make would do, apart from what the make that runs this test was told."""
+    """Return the commands that make would run, without the arguments of a make that runs this test."""
     outer = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}
     return subprocess.run(
         ["make", "--dry-run", "--no-print-directory", target],
