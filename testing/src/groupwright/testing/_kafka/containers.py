@@ -87,7 +87,7 @@ class KafkaContainers(Kafka):
             disk: The size of each node's data directory, as in ``256m``, which is in memory then, and lost when the
                 node stops; `fill_disk` fills it.
             startup_timeout: Seconds until the cluster must serve clients and groups, the image's download apart.
-            heap: Maximum heap of each JVM, as in `-Xmx`.
+            heap: Each JVM's largest heap, in the form of its `-Xmx`.
 
         Raises:
             ValueError: `nodes` is less than 1.
