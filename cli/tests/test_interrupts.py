@@ -65,7 +65,7 @@ def test_a_signal_that_came_before_raises_first() -> None:
 def test_a_signal_that_was_heeded_is_over() -> None:
     with Interrupts() as interrupts:
         interrupt()
-        interrupts.heed()
+        interrupts.acknowledge()
         assert not interrupts.pending
         interrupts.check()
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view import LiveView, PlainView, view_for
-from groupwright.cli.demo.view_model import ActState, MemberRow, Progress, Status, ViewModel
+from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
 from groupwright.testing.groups import Rebalanced, Report, Started
 
 SUMMARY = Summary(
@@ -41,10 +41,10 @@ def model() -> ViewModel:
     found = ViewModel(
         title="the demo",
         kafka="127.0.0.1:9092",
-        acts=[
-            ActState("two join", "one owner each", Progress.DONE),
-            ActState("one is killed", "Kafka notices", Progress.NOW),
-            ActState("one leaves"),
+        steps=[
+            StepState("two join", "one owner each", Progress.DONE),
+            StepState("one is killed", "Kafka notices", Progress.NOW),
+            StepState("one leaves"),
         ],
         produced=1234,
         consumed=1200,
@@ -63,11 +63,11 @@ def test_without_a_terminal_there_are_lines_with_their_time() -> None:
     plain, file = console(terminal=False)
     times = iter([100.0, 100.0, 101.5, 102.0, 103.25])
     with PlainView(plain, clock=lambda: next(times)) as view:
-        view.prepare("starting Kafka")
-        view.prepare("starting Kafka", "again, with a detail")
-        view.tell("member-4 joins")
-        view.tell("every partition has exactly one owner", good=True)
-        view.note("member-1 rebalanced")
+        view.show_activity("starting Kafka")
+        view.show_activity("starting Kafka", "again, with a detail")
+        view.announce("member-4 joins")
+        view.announce("every partition has exactly one owner", passed=True)
+        view.report("member-1 rebalanced")
         view.show(model())
     assert shown(file).splitlines() == [
         "   0.0 s  starting Kafka",
@@ -79,13 +79,13 @@ def test_without_a_terminal_there_are_lines_with_their_time() -> None:
 
 def test_a_terminal_that_knows_ascii_alone_gets_a_word_for_the_check_mark() -> None:
     plain, file = console(terminal=False, encoding="ascii")
-    PlainView(plain).tell("settled", good=True)
+    PlainView(plain).announce("settled", passed=True)
     assert "ok settled" in shown(file)
 
 
 def test_a_long_line_stays_one_line_without_a_terminal() -> None:
     plain, file = console(terminal=False, width=40)
-    PlainView(plain).tell("word " * 30)
+    PlainView(plain).announce("word " * 30)
     assert len(shown(file).splitlines()) == 1
 
 
@@ -125,7 +125,7 @@ def test_no_line_of_the_table_is_wider_than_eighty_columns_allow() -> None:
 def test_a_step_before_the_story_has_its_detail_on_a_terminal() -> None:
     live, file = console(terminal=True)
     with LiveView(live) as view:
-        view.prepare("downloading Kafka", "kafka-clients.jar")
+        view.show_activity("downloading Kafka", "kafka-clients.jar")
     assert re.search("downloading Kafka +kafka-clients.jar", shown(file))
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from groupwright.assignors import Assignor
-from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
+from groupwright.pipeline._what_if.history import TopicMetadata
 from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
-from groupwright.pipeline._what_if.plan_cache import PlanCache
 from groupwright.pipeline._what_if.replay import replay_group
 
 _TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
@@ -76,7 +76,7 @@ class Past:
         return pa.Table.from_pylist(self.rows, _ROWS)
 
     def play(
-        self, *assignors: str | type[Assignor], topics: Mapping[str, KnownTopic] | None = None
+        self, *assignors: str | type[Assignor], topics: Mapping[str, TopicMetadata] | None = None
     ) -> dict[str, list[dict[str, Any]]]:
         """Return by assignor the rows of its generations."""
         loaded = [
@@ -85,7 +85,7 @@ class Past:
             else LoadedAssignor(each.name, each, is_builtin=False)
             for each in assignors
         ]
-        table = replay_group("billing", self.table(), loaded, topics or {}, PlanCache())
+        table = replay_group("billing", self.table(), loaded, topics or {}, AssignmentCache())
         played: dict[str, list[dict[str, Any]]] = {}
         for row in table.to_pylist():
             played.setdefault(row["assignor"], []).append(row)

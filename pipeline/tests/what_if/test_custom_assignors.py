@@ -158,7 +158,7 @@ def test_a_cooperative_one_may_not_give_what_somebody_still_owns(joined: Any, co
 def test_a_cooperative_one_that_never_settles_is_told(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"orders": [0, 1, 2, 3]}}).generation(2, {"a": {"orders": [0, 1, 2, 3]}})
     errors = column(past.play(Withholds)["withholds"], "error")
-    assert errors == [None, "NotSettledError: the assignor still withholds partitions after 8 rebalances"]
+    assert errors == [None, "NotConvergedError: the assignor still withholds partitions after 8 rebalances"]
 
 
 def test_every_member_has_an_instance_that_hears_of_what_it_got(joined: Any, column: Any) -> None:

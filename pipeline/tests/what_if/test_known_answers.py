@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.history import TopicMetadata
 
 
 def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(past: Any, column: Any) -> None:
@@ -51,13 +51,13 @@ def test_a_topic_has_the_partitions_that_were_seen_until_then(past: Any, column:
 
 def test_a_table_of_topics_wins_over_what_was_seen(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"orders": [0]}})
-    assert column(past.play("range", topics={"orders": KnownTopic(8)})["range"], "partitions") == [8]
+    assert column(past.play("range", topics={"orders": TopicMetadata(8)})["range"], "partitions") == [8]
 
 
 def test_partitions_with_no_replica_in_their_consumers_rack_are_far(past: Any, column: Any) -> None:
     # The even partitions are in r1, the odd ones in r2. In fact a (r1) had 0 1, b (r2) had 2 3: 1 and 2 were
     # far.
-    topics = {"orders": KnownTopic(4, (("r1",), ("r2",), ("r1",), ("r2",)))}
+    topics = {"orders": TopicMetadata(4, (("r1",), ("r2",), ("r1",), ("r2",)))}
     past.generation(1, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
     past.generation(2, {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}, racks={"a": "r1", "b": "r2"})
     played = past.play("range", "roundrobin", "sticky", topics=topics)

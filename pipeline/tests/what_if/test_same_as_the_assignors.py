@@ -21,7 +21,7 @@ from groupwright.assignors import (
     assign,
     evaluate,
 )
-from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.history import TopicMetadata
 
 OURS = (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 MEASURES = (
@@ -40,10 +40,10 @@ RACKS = ("r1", "r2", "r3")
 
 def some_history(past: Any, random: np.random.Generator, *, mixed: bool, racks: bool) -> Any:
     """Make a random history in which members come and go; return what is known of its topics."""
-    topics = {f"topic-{n}": KnownTopic(int(size)) for n, size in enumerate(random.integers(1, 9, 3))}
+    topics = {f"topic-{n}": TopicMetadata(int(size)) for n, size in enumerate(random.integers(1, 9, 3))}
     if racks:
         topics = {
-            name: KnownTopic(
+            name: TopicMetadata(
                 known.partitions, tuple((RACKS[(n + p) % 3], RACKS[p % 3]) for p in range(known.partitions))
             )
             for n, (name, known) in enumerate(topics.items())

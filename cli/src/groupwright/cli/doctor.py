@@ -25,7 +25,7 @@ from groupwright.instrumentation.advice.configuration import Measured
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-_OF_CONSUMERS = (
+_CONSUMER_PREFIXES = (
     "group.",
     "session.",
     "heartbeat.",
@@ -35,7 +35,7 @@ _OF_CONSUMERS = (
     "enable.auto.",
     "isolation.",
 )
-"""Prefixes of consumer settings, for which AdminClient would log warnings."""
+"""Prefixes of consumer settings, which AdminClient would warn about."""
 
 
 def doctor(
@@ -84,7 +84,7 @@ def doctor(
         raise typer.BadParameter("no settings are given: pass KEY=VALUE, or a file with --config")
     findings = on_configuration(given, Measured(longest_processing, restarts_often))
     if given.get("bootstrap.servers") and not offline:
-        findings += _ask(given, timeout)
+        findings += _query_broker(given, timeout)
     _print(findings, as_json=as_json)
     raise typer.Exit(int(any(finding.severity is Severity.WARNING for finding in findings)))
 
@@ -127,11 +127,11 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _ask(given: Mapping[str, Any], timeout: float) -> list[Finding]:
+def _query_broker(given: Mapping[str, Any], timeout: float) -> list[Finding]:
     from confluent_kafka import KafkaException  # noqa: PLC0415 - `groupwright --help` needs none of these
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - as above
 
-    connection = {key: value for key, value in given.items() if not key.startswith(_OF_CONSUMERS)}
+    connection = {key: value for key, value in given.items() if not key.startswith(_CONSUMER_PREFIXES)}
     try:
         admin = AdminClient({**connection, "log_level": 0})
         settings = _broker_settings(admin, timeout)

@@ -45,8 +45,8 @@ def stream(values: Values = None, *, config: Config = None) -> None:
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
     with _pipeline("stream", values, config) as (spark, settings):
-        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - as above
-        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - as above
 
         run_stream(spark, settings, stop_on_signals(), typer.echo)
 

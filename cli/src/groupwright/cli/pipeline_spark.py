@@ -43,5 +43,5 @@ def _missing(jars: tuple[Path, ...]) -> list[Path]:
     """Return the jars that Spark does not include, in any version."""
     import pyspark  # noqa: PLC0415 - may be missing
 
-    there = {_VERSION.sub("", jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
-    return [jar for jar in jars if _VERSION.sub("", jar.name) not in there]
+    included = {_VERSION.sub("", jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    return [jar for jar in jars if _VERSION.sub("", jar.name) not in included]

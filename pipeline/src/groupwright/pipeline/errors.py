@@ -1,4 +1,4 @@
-"""Exceptions of the pipeline, and Spark's exceptions in one line."""
+"""Exceptions of the pipeline, and one-line summaries of Spark's exceptions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +20,11 @@ class TablesError(GroupwrightError):
 
 
 @contextmanager
-def spark_errors(what: str) -> Iterator[None]:
+def spark_errors(subject: str) -> Iterator[None]:
     """Convert Spark's exceptions, which can run to pages, to a `PipelineError` of one line.
 
     Args:
-        what: The subject of the message, such as ``the batch``.
+        subject: Subject of the message, such as ``the batch``.
 
     Raises:
         PipelineError: Spark raised; its exception is the cause.
@@ -32,7 +32,7 @@ def spark_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise PipelineError(f"{what} failed: {summarize_error(error)}") from error
+        raise PipelineError(f"{subject} failed: {summarize_error(error)}") from error
 
 
 def summarize_error(error: BaseException) -> str:

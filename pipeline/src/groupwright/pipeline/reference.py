@@ -1,4 +1,4 @@
-"""Generated reference pages: ``python -m groupwright.pipeline.reference`` prints TABLES.md.
+"""Generator of reference pages: ``python -m groupwright.pipeline.reference`` prints TABLES.md.
 
 With the argument `settings` it prints the README's table of settings.
 """

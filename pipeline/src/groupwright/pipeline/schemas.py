@@ -41,7 +41,7 @@ TRIGGERS = (
     "epoch",
     "unknown",
 )
-"""Why a group rebalanced; `_transforms.generations` derives it from two consecutive generations."""
+"""Reasons for rebalances, derived from two consecutive generations (`_transforms.generations`)."""
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -169,7 +169,7 @@ GROUP_MEMBERS = _base(
 )
 CONSUMER_GROUP_RECORDS = _base(
     "consumer_group_records",
-    "An undecorated record of a KIP-848 group. The struct of its kind is set; the others are null.",
+    "A decoded record of a KIP-848 group. The struct of its kind is set; the others are null.",
     _GROUP,
     _column(
         "record_kind",

@@ -98,8 +98,8 @@ def check(
     - the result is the same when it is called again, and when members, topics and subscriptions are
       reordered;
     - if it is cooperative (KIP-429), no partition is assigned to a member while another claims it, unless the
-      member claims it in a later generation; and it converges: when all members have revoked what they are no
-      longer assigned, and have joined again, at last nothing moves.
+      member claims it in a later generation; and it converges: members revoke the partitions that they are no
+      longer assigned, and join again, until no partition moves.
 
     Every member has its own deep copy of the assignor. As in a group, `on_assignment` is called with the
     member's assignment, and `user_data` before it joins. Members whose user data is part of the group keep

@@ -1,4 +1,4 @@
-"""The errors of `groupwright.testing`."""
+"""Exceptions of `groupwright.testing`."""
 
 from groupwright.assignors.errors import GroupwrightError
 
@@ -8,45 +8,45 @@ class JavaNotFoundError(GroupwrightError):
 
 
 class JarResolutionError(GroupwrightError):
-    """The jars of a Maven artifact are neither in the local cache nor to be had from a repository."""
+    """The jars of a Maven artifact are not in the local cache, and cannot be downloaded."""
 
 
 class JavaCompilationError(GroupwrightError):
-    """Java sources do not compile; the message ends with what the compiler says."""
+    """Java sources do not compile; the message ends with the compiler's errors."""
 
 
 class LocalKafkaError(GroupwrightError):
-    """A local broker could not be started, or was asked for what its state does not allow.
+    """A local broker could not be started, or a call is not valid in its state.
 
     Attributes:
         log_tail: The last lines that the broker logged; empty if it had not been started.
     """
 
     def __init__(self, message: str, *, log_tail: str = "") -> None:
-        """Keep the tail of the log beside the message, which ends with it."""
+        """Store the tail of the log, and append it to the message."""
         super().__init__(f"{message}\n{log_tail}" if log_tail else message)
         self.log_tail = log_tail
 
 
 class KafkaNotReadyError(GroupwrightError):
-    """A Kafka did not come into a state in time, or was asked for what its state does not have."""
+    """A Kafka was not ready in time, or a call needs something that it does not have in its state."""
 
 
 class KafkaContainersError(GroupwrightError):
-    """A cluster in containers could not be started, or was asked for what its state does not allow."""
+    """A cluster in containers could not be started, or a call is not valid in its state."""
 
 
 class ContainersUnavailableError(KafkaContainersError):
-    """No container engine answers, or it neither has the image nor gets it from a registry."""
+    """No container engine responds, or the image is neither present nor available from a registry."""
 
 
 class SecurityError(GroupwrightError):
-    """A Kafka was asked for secured listeners that it does not have, or not yet."""
+    """A Kafka has no secured listeners, or has not been started."""
 
 
 class LoadedGroupError(GroupwrightError):
-    """A group under load did not come into a state in time, or one of its members ended by itself."""
+    """A condition of a group under load did not hold in time, or a member ended unexpectedly."""
 
 
 class PromiseBrokenError(LoadedGroupError, AssertionError):
-    """A consumer group did not keep a promise; the message says which, for what, and when."""
+    """A consumer group violated a guarantee; the message names the guarantee, the partition and the time."""

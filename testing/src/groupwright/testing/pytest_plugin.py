@@ -1,6 +1,6 @@
-"""Fixtures that hand tests a real Kafka: `local_kafka` and what belongs to it.
+"""pytest plugin: the fixtures `local_kafka`, `local_kafka_config` and `new_kafka_topic`.
 
-pytest loads this module in each run of each user of Groupwright, so it imports only pytest; the rest comes
+pytest loads this module wherever Groupwright is installed, so it imports only pytest; other imports follow
 with the first fixture.
 """
 
@@ -21,10 +21,10 @@ _VERSION_INI = "groupwright_kafka_version"
 
 
 class NewKafkaTopic(Protocol):
-    """Creates a topic of its own for a test, and returns its name."""
+    """Creates a topic for one test, and returns its name."""
 
     def __call__(self, partitions: int = 1, config: "Mapping[str, Setting] | None" = None) -> str:
-        """Create the topic with so many partitions and these topic settings."""
+        """Create the topic with this number of partitions and these topic settings."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,7 +68,7 @@ def new_kafka_topic(local_kafka: "LocalKafka", request: pytest.FixtureRequest) -
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the brokers' logs beside a failed test that used them, by whatever fixture."""
+    """Add the end of the brokers' logs to the report of a failed test that used them, from any fixture."""
     report = yield
     if report.failed and "groupwright.testing._kafka.kafka" in sys.modules:
         from groupwright.assignors.errors import GroupwrightError  # noqa: PLC0415 - see the module

@@ -1,5 +1,7 @@
-"""`groupwright demo`: a consumer group on a real Kafka, whose members come, go and are killed.
+"""`groupwright demo`: a consumer group on a real Kafka, whose members join, leave and are killed.
 
-`scenario` is what happens, `runner` plays it with a `groupwright.testing.groups.LoadedGroup` whose members' consumers
-`member` makes, `view_model` and `view` show it, and `summary` is its result. `cluster` is Kafka, `interrupts` are signals.
+- `scenario`: the steps of the demo. `runner` performs them with a `groupwright.testing.groups.LoadedGroup`.
+- `member`: the consumer of a member's process.
+- `view_model`, `view`, `summary`: the output.
+- `cluster`: the topic and the group in Kafka. `interrupts`: signals.
 """

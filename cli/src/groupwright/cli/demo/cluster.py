@@ -11,9 +11,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from groupwright.cli.demo.errors import DemoError
 
-_ANSWER_SECONDS = 10.0
+_REQUEST_SECONDS = 10.0
 _TOPIC_SECONDS = 30.0
-_SLICE = 0.5
+_POLL_SECONDS = 0.5
 
 _ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's public code
 
@@ -24,37 +24,37 @@ class Cluster:
     """The cluster at an address."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        """Connect to nothing yet."""
+        """Create an admin client; `wait_until_ready` waits for the connection."""
         self.bootstrap_servers = bootstrap_servers
         self._connection_error = ""
         configuration: dict[str, Any] = {
             "bootstrap.servers": bootstrap_servers,
             "client.id": "groupwright-demo",
             "log_level": 0,  # the terminal is the demo's
-            "error_cb": self._note_error,
+            "error_cb": self._on_error,
         }
         self._admin = AdminClient(configuration)
 
-    def require(self) -> None:
-        """Return as soon as the cluster answers.
+    def wait_until_ready(self) -> None:
+        """Wait until the cluster responds.
 
         Raises:
-            DemoError: It does not.
+            DemoError: The cluster does not respond within 10 s.
         """
-        deadline = time.monotonic() + _ANSWER_SECONDS
+        deadline = time.monotonic() + _REQUEST_SECONDS
         while time.monotonic() < deadline:
             with suppress(KafkaException):
-                self._admin.list_topics(timeout=_SLICE)
+                self._admin.list_topics(timeout=_POLL_SECONDS)
                 return
             self._admin.poll(0)
         reason = f": {self._connection_error}" if self._connection_error else ""
-        raise DemoError(f"no Kafka answers at {self.bootstrap_servers} within {_ANSWER_SECONDS:g} s{reason}")
+        raise DemoError(f"no Kafka answers at {self.bootstrap_servers} within {_REQUEST_SECONDS:g} s{reason}")
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic, with the cluster's own replication, and wait until all its partitions have leaders.
+        """Create a topic with the cluster's default replication factor, and wait until all partitions have leaders.
 
         Raises:
-            DemoError: The cluster refuses it, or does not provide it in time.
+            DemoError: The cluster rejects the request, or partitions have no leaders after 30 s.
         """
         topic = NewTopic(name, num_partitions=partitions)
         created = self._admin.create_topics([topic], request_timeout=_TOPIC_SECONDS)[name]
@@ -62,7 +62,7 @@ class Cluster:
         deadline = time.monotonic() + _TOPIC_SECONDS
         while time.monotonic() < deadline:
             with suppress(KafkaException):
-                found = self._admin.list_topics(name, timeout=_SLICE).topics[name].partitions
+                found = self._admin.list_topics(name, timeout=_POLL_SECONDS).topics[name].partitions
                 if len(found) == partitions and all(each.leader >= 0 for each in found.values()):
                     return
         raise DemoError(f"the topic {name} has partitions without a leader after {_TOPIC_SECONDS:g} s")
@@ -71,24 +71,24 @@ class Cluster:
         """Delete a topic.
 
         Raises:
-            DemoError: The cluster refuses it.
+            DemoError: The cluster rejects the request.
         """
-        deleted = self._admin.delete_topics([name], request_timeout=_ANSWER_SECONDS)[name]
+        deleted = self._admin.delete_topics([name], request_timeout=_REQUEST_SECONDS)[name]
         _result(deleted, f"the topic {name} could not be deleted; delete it yourself")
 
     def delete_group(self, name: str) -> None:
-        """Delete a group's committed offsets. A group that has members stays until its offsets expire."""
+        """Delete a group and its committed offsets. A group with members is not deleted; its offsets expire."""
         with suppress(DemoError):
-            _result(self._admin.delete_consumer_groups([name], request_timeout=_ANSWER_SECONDS)[name], "")
+            _result(self._admin.delete_consumer_groups([name], request_timeout=_REQUEST_SECONDS)[name], "")
 
-    def _note_error(self, error: KafkaError) -> None:
-        if error.code() != _ALL_BROKERS_DOWN:  # which says less than the errors before it
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() != _ALL_BROKERS_DOWN:  # it hides the error before it, which names the cause
             self._connection_error = error.str()
 
 
 def _result(future: Future[T], failure: str) -> T:
-    """Return an admin request's result, which librdkafka gives, or refuses, within the request's time-out."""
+    """Return the result of an admin request; librdkafka ends it within its `request_timeout`."""
     try:
-        return future.result(_TOPIC_SECONDS + _ANSWER_SECONDS)
+        return future.result(_TOPIC_SECONDS + _REQUEST_SECONDS)
     except KafkaException as error:
         raise DemoError(f"{failure}: {error.args[0].str()}") from error

@@ -27,25 +27,27 @@ def demo(
         str | None,
         typer.Option(
             metavar="HOST:PORT,...",
-            help="A Kafka of your own, in place of a local one. The demo's topic is deleted afterwards.",
+            help="Your own Kafka instead of a local one. The demo's topic is deleted afterwards.",
             show_default=False,
         ),
     ] = None,
     messages_per_second: Annotated[
-        int, typer.Option(min=1, max=20_000, metavar="N", help="How fast to produce, over all partitions.")
+        int, typer.Option(min=1, max=20_000, metavar="N", help="Messages per second, over all partitions.")
     ] = 300,
-    keep: Annotated[bool, typer.Option("--keep", help="Go on after the story, until Ctrl-C.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep running after the last step, until Ctrl-C.")
+    ] = False,
     pause: Annotated[float, typer.Option(hidden=True, min=0)] = 9.0,
 ) -> None:
-    """Watch a consumer group rebalance on a real Kafka: about a minute, nothing to set up.
+    """Watch a consumer group rebalance on a real Kafka (about a minute, without setup).
 
-    Three consumers share 12 partitions of a topic that is produced to all the time. A fourth joins, one is
-    killed, one leaves. Every partition must have exactly one owner after each change, no message may be
-    lost, and none may come twice except those that the killed member had not committed yet; else the exit
-    status is 1.
+    Three consumers share the 12 partitions of a topic, while messages are produced to it. A fourth consumer
+    joins, one is killed, one leaves. After each change, every partition must have exactly one owner. No
+    message may be lost, and only messages that the killed member had not committed may be consumed twice.
+    Otherwise the exit status is 1.
 
-    Kafka runs on this machine, without containers and without an installed Java; the first time, it is
-    downloaded (50 MB). Each consumer serves its metrics on 127.0.0.1.
+    Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
+    Each consumer serves its metrics on 127.0.0.1.
     """
     from rich.console import Console  # noqa: PLC0415 - `groupwright --help` needs none of these
 

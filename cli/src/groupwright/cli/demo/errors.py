@@ -1,7 +1,7 @@
-"""What ends the demo before its time."""
+"""Exception of the demo."""
 
 from groupwright.assignors import GroupwrightError
 
 
 class DemoError(GroupwrightError):
-    """The demo cannot start or go on; the message is for the user, and complete."""
+    """The demo cannot start or continue. The message names the reason and the remedy."""

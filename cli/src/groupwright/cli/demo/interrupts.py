@@ -1,4 +1,4 @@
-"""Ctrl-C and its like, noted at any moment and heeded at moments of the demo's choice."""
+"""Deferred handling of SIGINT, SIGTERM and SIGHUP: they raise at defined points of the demo."""
 
 import signal
 from collections.abc import Iterator
@@ -11,51 +11,51 @@ _ALWAYS = (signal.SIGINT, signal.SIGTERM)
 
 
 class InterruptedDemo(BaseException):
-    """The user, or the system, wants the demo to end."""
+    """A signal asked the demo to end."""
 
     def __init__(self, signal_number: int) -> None:
-        """Keep the signal."""
+        """Derive the exit status from the signal: 128 + its number, as in shells."""
         super().__init__(signal_number)
         self.exit_status = 128 + signal_number
 
 
 class Interrupts:
-    """Counts the signals that ask for an end while it is entered. For the main thread.
+    """Context manager that records signals, in the main thread.
 
-    The first raises `InterruptedDemo`: at the next `check`, or at once inside `at_once`. The cleanup after
-    that runs undisturbed, and can ask whether another signal is `pending`.
+    The first signal raises `InterruptedDemo`: at the next `check`, or immediately inside `at_once`. Signals
+    during the cleanup that follows do not raise; `pending` tells whether there was one.
     """
 
     def __init__(self) -> None:
-        """Count none yet."""
+        """Start with no signals."""
         self._received: list[int] = []
-        self._heeded = 0
+        self._acknowledged = 0
         self._immediate = False
-        self._former: dict[int, Any] = {}
+        self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take over the signals."""
+        """Install the handlers."""
         for number in _SIGNALS:
             if number not in _ALWAYS and signal.getsignal(number) is signal.SIG_IGN:
-                continue  # nohup wants it ignored
-            self._former[number] = signal.signal(number, self._note)
+                continue  # nohup ignores SIGHUP
+            self._previous_handlers[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Give the signals back."""
-        for number, handler in self._former.items():
+        """Restore the previous handlers."""
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
     @property
     def pending(self) -> bool:
-        """Whether a signal came that nobody has heeded."""
-        return len(self._received) > self._heeded
+        """Whether a signal has arrived that was not acknowledged."""
+        return len(self._received) > self._acknowledged
 
-    def heed(self) -> None:
-        """Take note of the signals so far: they raise no more."""
-        self._heeded = len(self._received)
+    def acknowledge(self) -> None:
+        """Acknowledge the signals so far: they no longer raise."""
+        self._acknowledged = len(self._received)
 
     def check(self) -> None:
         """Raise if a signal is pending.
@@ -64,12 +64,12 @@ class Interrupts:
             InterruptedDemo: One is.
         """
         if self.pending:
-            self.heed()
+            self.acknowledge()
             raise InterruptedDemo(self._received[-1])
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Raise as soon as a signal comes: for code that waits long, knows no `check`, and cleans up."""
+        """Raise as soon as a signal arrives: for code that blocks without `check` and cleans up after itself."""
         self.check()
         self._immediate = True
         try:
@@ -78,8 +78,8 @@ class Interrupts:
             self._immediate = False
         self.check()
 
-    def _note(self, number: int, _: FrameType | None) -> None:
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
         self._received.append(number)
         if self._immediate:
-            self._immediate = False  # its cleanup shall not be interrupted
+            self._immediate = False  # the cleanup must not be interrupted
             self.check()

@@ -1,4 +1,4 @@
-"""A member of the demo: Groupwright's consumer, instrumented, in a process of its own that serves its metrics."""
+"""A member of the demo: an instrumented consumer in its own process, which serves the metrics."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from groupwright.testing.groups import WithDetails
 
 
 def make_consumer(config: dict[str, Any]) -> WithDetails:
-    """Return a consumer, and the address of its metrics."""
+    """Return a consumer, with the URL of its metrics as a detail."""
     registry = CollectorRegistry()
     consumer = Consumer(config)
     instrument(consumer, registry=registry)

@@ -9,16 +9,16 @@ from groupwright.cli.demo.cluster import Cluster
 from groupwright.cli.demo.errors import DemoError
 from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts
 from groupwright.cli.demo.member import make_consumer
-from groupwright.cli.demo.scenario import ACTS, SESSION_SECONDS, Act
+from groupwright.cli.demo.scenario import SESSION_SECONDS, STEPS, Step
 from groupwright.cli.demo.summary import Change, Summary, summarize
 from groupwright.cli.demo.view import View
-from groupwright.cli.demo.view_model import ActState, MemberRow, Progress, Status, ViewModel
+from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
 from groupwright.testing import LocalKafka
 from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Partition
 
 PARTITIONS = 12
 COMMIT_SECONDS = 1
-"""How often a member commits what it has consumed."""
+"""Interval of automatic commits, in seconds."""
 _DRAIN_SECONDS = 30.0
 _SHOW_SECONDS = 0.1
 
@@ -31,8 +31,8 @@ class Options:
         assignor: The members' assignor.
         bootstrap_servers: The user's own Kafka; None for a local one.
         messages_per_second: The producer's rate.
-        keep: Whether to go on after the scenario until the user wants an end.
-        pause: Seconds after each act.
+        keep: Whether to keep running after the last step, until Ctrl-C.
+        pause: Pause after each step, in seconds.
     """
 
     assignor: str
@@ -43,11 +43,11 @@ class Options:
 
 
 def run(options: Options, view: View, interrupts: Interrupts) -> Summary:
-    """Run the demo; nothing of it is left afterwards, however it ends.
+    """Run the demo. All processes and topics are removed, however it ends.
 
     Raises:
-        GroupwrightError: It cannot start, or cannot go on.
-        InterruptedDemo: The user wants an end.
+        GroupwrightError: The demo cannot start or continue.
+        InterruptedDemo: A signal asked the demo to end.
     """
     name = f"groupwright-demo-{uuid.uuid4().hex[:8]}"
     with ExitStack() as cleanup:
@@ -56,28 +56,28 @@ def run(options: Options, view: View, interrupts: Interrupts) -> Summary:
             cluster.create_topic(name, PARTITIONS)
             if options.bootstrap_servers is not None:
                 cleanup.callback(_delete, cluster, name, view)
-            view.tell(f"Kafka is at {cluster.bootstrap_servers}, and the topic is {name}")
+            view.announce(f"Kafka is at {cluster.bootstrap_servers}, and the topic is {name}")
             runner = Runner(options, cluster.bootstrap_servers, name, view, interrupts)
             cleanup.callback(runner.group.close, lambda: interrupts.pending)
-            runner.play(options.pause)
+            runner.perform_steps(options.pause)
             if options.keep:
-                runner.play_on()
+                runner.keep_running()
             return runner.finish()
         except InterruptedDemo:
-            view.prepare("stopping: the members leave, then Kafka stops (again to kill them)")
+            view.show_activity("stopping: the members leave, then Kafka stops (again to kill them)")
             raise
 
 
 class Runner:
-    """Plays the scenario with a group under load, and shows it; in one thread."""
+    """Performs the scenario with a group under load, and updates the view; in one thread."""
 
     def __init__(
         self, options: Options, bootstrap_servers: str, name: str, view: View, interrupts: Interrupts
     ) -> None:
-        """Start to produce to the topic `name`."""
+        """Start producing to the topic `name`, which is also the group's id."""
         rate = options.messages_per_second
         title = f"Groupwright demo: {options.assignor}, {PARTITIONS} partitions, {rate:,} messages/s"
-        self.model = ViewModel(title, bootstrap_servers, [ActState(act.title) for act in ACTS])
+        self.model = ViewModel(title, bootstrap_servers, [StepState(step.title) for step in STEPS])
         self._view = view
         self._interrupts = interrupts
         self._members: dict[str, Member] = {}
@@ -105,63 +105,63 @@ class Runner:
 
     # --- The course of the demo
 
-    def play(self, pause: float) -> None:
-        """Play the acts, with so many seconds after each.
+    def perform_steps(self, pause: float) -> None:
+        """Perform the steps, with a pause of so many seconds after each.
 
         Raises:
             GroupwrightError: A member or Kafka failed, or the group does not settle in time.
             InterruptedDemo: The user wants an end.
         """
-        for act, state in zip(ACTS, self.model.acts, strict=True):
-            self._play(act, state)
+        for step, state in zip(STEPS, self.model.steps, strict=True):
+            self._perform_step(step, state)
             self._pause(pause)
 
-    def play_on(self) -> None:
-        """Go on until the user wants an end."""
-        self._start_act(ActState("everything goes on", "Ctrl-C ends it, with a summary"))
+    def keep_running(self) -> None:
+        """Keep the group running until a signal arrives."""
+        self._start_step(StepState("everything goes on", "Ctrl-C ends it, with a summary"))
         try:
             self._pause(float("inf"))
         except InterruptedDemo:
-            self._end_act("")
+            self._end_step("")
 
     def finish(self) -> Summary:
-        """Produce no more, have everything consumed and all members leave, and return the result.
+        """Stop producing, wait until all messages are consumed and all members have left, and return the result.
 
         Raises:
             GroupwrightError: A member or Kafka failed.
             InterruptedDemo: The user wants an end.
         """
-        self._start_act(ActState("the end", "the producer stops, and what it produced is consumed"))
+        self._start_step(StepState("the end", "the producer stops, and what it produced is consumed"))
         self.group.stop_producing()
-        with suppress(LoadedGroupError):  # what is not consumed by then is lost, and reported
+        with suppress(LoadedGroupError):  # messages not consumed by then are reported as lost
             self.group.wait_until_consumed(_DRAIN_SECONDS)
         self._leave(*(member.name for member in self.group.members))
-        self._end_act("all members have left")
+        self._end_step("all members have left")
         self._show()
         return summarize(self.model.rows, self._changes, self.group.ledger.check())
 
-    def _play(self, act: Act, state: ActState) -> None:
+    def _perform_step(self, step: Step, state: StepState) -> None:
         before = self._owners()
-        state.progress, state.note = Progress.NOW, act.what
-        self._view.tell(f"{act.title}: {act.what}")
-        act.perform(self)
+        state.progress, state.note = Progress.NOW, step.what
+        self._view.announce(f"{step.title}: {step.what}")
+        step.perform(self)
         self.group.wait_until_settled()
         after = self._owners()
         change = Change(
-            title=act.title,
+            title=step.title,
             seconds=time.monotonic() - self._changed_at,
             generation=max(self.group.ledger.generations.values()),
             moved=sum(before.get(partition, owner) != owner for partition, owner in after.items()),
         )
         self._changes.append(change)
         self._show()
-        state.progress, state.note = Progress.DONE, change.in_short()
-        self._view.tell(str(change), good=True)
+        state.progress, state.note = Progress.DONE, change.short_text()
+        self._view.announce(str(change), passed=True)
 
-    # --- What the scenario asks for
+    # --- GroupControl
 
     def join(self, *names: str) -> None:
-        """Start members, and return when their processes are up, just before they join."""
+        """Start members, and return when their processes are up, just before they join the group."""
         for name in names:
             self.model.members[name] = MemberRow(name)
             self._members[name] = self.group.start_member(name)
@@ -171,7 +171,7 @@ class Runner:
         self._changed_at = time.monotonic()
 
     def kill(self, name: str) -> None:
-        """Kill a member halfway between two commits, so that something comes twice."""
+        """Kill a member halfway between two commits, so that some messages are consumed twice."""
         commits = self.group.ledger.commits[name]
         self.group.wait_until(lambda: self.group.ledger.commits[name] > commits, f"a commit of {name}")
         self._pause(COMMIT_SECONDS / 2)
@@ -181,7 +181,7 @@ class Runner:
         self.model.end(name, Status.KILLED)
 
     def leave(self, name: str) -> None:
-        """Have a member leave, and return when its process has ended."""
+        """Make a member leave, and return when its process has ended."""
         self._changed_at = time.monotonic()
         self._leave(name)
 
@@ -210,36 +210,36 @@ class Runner:
     def _show(self) -> None:
         self._next_show = time.monotonic() + _SHOW_SECONDS
         for line in self.model.update(self.group.ledger):
-            self._view.note(line)
+            self._view.report(line)
         self._view.show(self.model)
 
-    def _start_act(self, state: ActState) -> None:
+    def _start_step(self, state: StepState) -> None:
         state.progress = Progress.NOW
-        self.model.acts.append(state)
-        self._view.tell(f"{state.title}: {state.note}")
+        self.model.steps.append(state)
+        self._view.announce(f"{state.title}: {state.note}")
 
-    def _end_act(self, note: str) -> None:
-        self.model.acts[-1].progress, self.model.acts[-1].note = Progress.DONE, note
+    def _end_step(self, note: str) -> None:
+        self.model.steps[-1].progress, self.model.steps[-1].note = Progress.DONE, note
 
 
 def _cluster(options: Options, view: View, interrupts: Interrupts, cleanup: ExitStack) -> Cluster:
     servers = options.bootstrap_servers
     with interrupts.at_once():
         if servers is None:
-            view.prepare("starting Kafka")
+            view.show_activity("starting Kafka")
             kafka = LocalKafka(
-                on_download=lambda file: view.prepare("downloading Kafka, the first time only", file)
+                on_download=lambda file: view.show_activity("downloading Kafka, the first time only", file)
             )
             servers = cleanup.enter_context(kafka).bootstrap_servers
         else:
-            view.prepare(f"connecting to Kafka at {servers}")
+            view.show_activity(f"connecting to Kafka at {servers}")
         cluster = Cluster(servers)
-        cluster.require()
+        cluster.wait_until_ready()
     return cluster
 
 
 def _delete(cluster: Cluster, name: str, view: View) -> None:
-    view.prepare(f"deleting the topic {name}")
+    view.show_activity(f"deleting the topic {name}")
     cluster.delete_group(name)
     try:
         cluster.delete_topic(name)

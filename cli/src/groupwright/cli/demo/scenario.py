@@ -1,15 +1,15 @@
-"""The scenario: what happens to the group, in order."""
+"""Scenario of the demo: changes of the group's members, in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 SESSION_SECONDS = 6
-"""How long the coordinator waits for a killed member; brokers allow no less by default."""
+"""`session.timeout.ms` in seconds: the default minimum of brokers (`group.min.session.timeout.ms`)."""
 
 
-class Director(Protocol):
-    """What the scenario needs: each call changes the group's members, and returns when that is done."""
+class GroupControl(Protocol):
+    """Interface for changes of the group's members. Calls return when the change is made."""
 
     def join(self, *names: str) -> None:
         """Start members."""
@@ -18,44 +18,44 @@ class Director(Protocol):
         """Kill a member's process."""
 
     def leave(self, name: str) -> None:
-        """Have a member leave."""
+        """Make a member leave."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Step:
     """One change of the group's membership, after which every partition must again have one owner.
 
     Attributes:
-        title: Its name.
-        what: What happens, while it does.
+        title: The change, in a few words.
+        what: An explanation, shown during the change.
         perform: Makes the change.
     """
 
     title: str
     what: str
-    perform: Callable[[Director], None]
+    perform: Callable[[GroupControl], None]
 
 
-ACTS = (
-    Act(
+STEPS = (
+    Step(
         "member-1, member-2 and member-3 join",
         "three consumers start, each in a process of its own",
         lambda group: group.join("member-1", "member-2", "member-3"),
     ),
-    Act(
+    Step(
         "member-4 joins",
         "a fourth consumer starts, and partitions move to it",
         lambda group: group.join("member-4"),
     ),
-    Act(
+    Step(
         "member-2 is killed",
         f"SIGKILL: Kafka notices when its session ends, within {SESSION_SECONDS} s",
         lambda group: group.kill("member-2"),
     ),
-    Act(
+    Step(
         "member-3 leaves",
         "it commits, revokes its partitions, and leaves the group",
         lambda group: group.leave("member-3"),
     ),
 )
-"""The first member lives through all of it."""
+"""The steps; member-1 runs from the first to the last."""

@@ -1,4 +1,4 @@
-"""The result of the demo, in numbers and in words. Pure."""
+"""Result of the demo, in numbers and in words. Pure: no I/O."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -14,19 +14,19 @@ class Change:
 
     title: str
     seconds: float
-    """From the change until then."""
+    """Seconds from the change until every partition had one owner."""
     generation: int
     moved: int
-    """How many partitions have another owner than before the change."""
+    """Number of partitions whose owner has changed."""
 
     def __str__(self) -> str:
-        """Say what came of it."""
+        """Describe the result in a sentence."""
         moves = f", {self.moved} moved" if self.moved else ""
         owners = f"every partition has exactly one owner after {self.seconds:.1f} s"
         return f"{owners} (generation {self.generation}{moves})"
 
-    def in_short(self) -> str:
-        """Say the same in a few words."""
+    def short_text(self) -> str:
+        """Describe the result in a few words."""
         moves = f", {self.moved} partitions moved" if self.moved else ""
         return f"one owner each after {self.seconds:.1f} s{moves}"
 
@@ -37,25 +37,25 @@ class Summary:
 
     changes: Sequence[Change]
     seconds: Sequence[float]
-    """The duration of every rebalance of every member."""
+    """Duration of each rebalance of each member, in seconds."""
     members: int
     generations: int
     revoked: int
-    """How many partitions the members revoked in all these rebalances."""
+    """Number of partitions that members revoked in these rebalances."""
     report: Report
 
     @property
     def passed(self) -> bool:
-        """Whether no promise was broken, and only messages of the demo were consumed."""
+        """Whether no guarantee was violated, and only messages of the demo were consumed."""
         return not (self.report.violations or self.report.foreign)
 
     @property
     def moved(self) -> int:
-        """How many partitions got another owner, over all changes."""
+        """Number of partitions that moved, over all changes."""
         return sum(change.moved for change in self.changes)
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the summary in words: a heading and a text, each."""
+        """Return the lines of the summary, each a heading and a text."""
         report = self.report
         return [
             ("rebalances", self._rebalances()),
@@ -76,11 +76,11 @@ class Summary:
             ),
         ]
 
-    def verdict(self) -> str:
-        """Return the one sentence that remains."""
+    def conclusion(self) -> str:
+        """Return the conclusion, in one sentence."""
         if self.passed:
-            return "Every message that was produced has been consumed, and every duplicate has its reason."
-        return "The books do not balance: see what is lost, unexplained, foreign or in conflict above."
+            return "Every message was consumed, and every duplicate is explained."
+        return "The check failed: see the messages and partitions listed above."
 
     def _rebalances(self) -> str:
         counts = f"{len(self.seconds)} by {self.members} members, in {self.generations} generations"
@@ -102,7 +102,7 @@ class Summary:
 
 
 def summarize(members: Iterable[MemberRow], changes: Sequence[Change], report: Report) -> Summary:
-    """Return the summary of all that the members reported."""
+    """Return the summary of the members' events."""
     members = list(members)
     return Summary(
         changes=changes,

@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
+"""Output of the demo: a live table on a terminal, plain lines elsewhere."""
 
 import os
 import time
@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from groupwright.cli.demo.summary import Summary
-from groupwright.cli.demo.view_model import GONE, ActState, MemberRow, Progress, Status, ViewModel, compact
+from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel, compact
 
 _WIDE = 100
-"""Columns of a terminal that holds the table's full headings."""
+"""Minimum width of a terminal for full headings, in columns."""
 
 _STYLES = {
     Status.STARTING: "dim",
@@ -31,50 +31,50 @@ _STYLES = {
 
 
 class View(Protocol):
-    """Shows the demo."""
+    """Output of the demo."""
 
     def __enter__(self) -> Self:
-        """Take the terminal."""
+        """Start the output."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Give it back."""
+        """End the output; only `conclude` may follow."""
 
-    def prepare(self, step: str, detail: str = "") -> None:
-        """Show what is done before the story begins, or after it has ended."""
+    def show_activity(self, text: str, detail: str = "") -> None:
+        """Show what is done before the first step or after the last."""
 
-    def tell(self, text: str, *, good: bool = False) -> None:
-        """Say what happens in the story; `good` is a check that passed."""
+    def announce(self, text: str, *, passed: bool = False) -> None:
+        """Announce a step; `passed` marks a check that passed."""
 
-    def note(self, text: str) -> None:
-        """Say what a member reports."""
+    def report(self, text: str) -> None:
+        """Show an event of a member."""
 
     def warn(self, text: str) -> None:
-        """Say what the user has to know, story or not."""
+        """Show a warning."""
 
     def show(self, model: ViewModel) -> None:
-        """Show the state of things."""
+        """Show the state of the demo."""
 
     def conclude(self, summary: Summary) -> None:
-        """Show the result; the terminal has been given back."""
+        """Show the result, after the context has ended."""
 
 
 def view_for(console: Console) -> View:
-    """Return a live table where there is a terminal that can show one, and plain lines elsewhere."""
+    """Return a live table if the console is a capable terminal outside CI, else plain lines."""
     live = console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
     return LiveView(console) if live else PlainView(console)
 
 
 class PlainView:
-    """Prints lines: the seconds since the start, and what happens."""
+    """Prints lines, each with the seconds since the start."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         """Print to the console."""
         self._console = console
         self._clock = clock
         self._started = clock()
-        self._step = ""
+        self._activity = ""
 
     def __enter__(self) -> Self:
         """Return the view itself."""
@@ -83,28 +83,28 @@ class PlainView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do nothing: lines are complete as they are printed."""
+        """Do nothing: lines need no cleanup."""
 
-    def prepare(self, step: str, detail: str = "") -> None:  # noqa: ARG002 - a View's; details are for a terminal
-        """Print the step, once."""
-        if step != self._step:
-            self._step = step
-            self._line(step)
+    def show_activity(self, text: str, detail: str = "") -> None:  # noqa: ARG002 - View's; plain lines omit it
+        """Print the activity, once."""
+        if text != self._activity:
+            self._activity = text
+            self._line(text)
 
-    def tell(self, text: str, *, good: bool = False) -> None:
-        """Print what happens."""
-        self._line(f"{_mark(self._console)} {text}" if good else text)
+    def announce(self, text: str, *, passed: bool = False) -> None:
+        """Print the step."""
+        self._line(f"{_mark(self._console)} {text}" if passed else text)
 
-    def note(self, text: str) -> None:
-        """Print what a member reports, indented."""
+    def report(self, text: str) -> None:
+        """Print the event, indented."""
         self._line(f"  {text}")
 
     def warn(self, text: str) -> None:
-        """Print it."""
+        """Print the warning."""
         self._line(text)
 
     def show(self, model: ViewModel) -> None:
-        """Show nothing: every change has its line."""
+        """Do nothing: every change has its own line."""
 
     def conclude(self, summary: Summary) -> None:
         """Print the summary."""
@@ -116,7 +116,7 @@ class PlainView:
 
 
 class LiveView:
-    """Keeps a table up to date in place."""
+    """Updates a table in place."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         """Draw on the console."""
@@ -126,7 +126,7 @@ class LiveView:
         self._live = Live(console=console, refresh_per_second=8)
         self._spinner = Spinner("dots", style="cyan")
         self._model: ViewModel | None = None
-        self._step: Text | None = None
+        self._activity: Text | None = None
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -136,31 +136,31 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave the last table standing."""
-        self._step = None
+        """Leave the last table on the terminal."""
+        self._activity = None
         self._draw()
         self._live.stop()
 
-    def prepare(self, step: str, detail: str = "") -> None:
-        """Show a spinner beside the step."""
-        self._step = Text.assemble(step, (f"  {detail}" if detail else "", "dim"))
+    def show_activity(self, text: str, detail: str = "") -> None:
+        """Show a spinner beside the activity."""
+        self._activity = Text.assemble(text, (f"  {detail}" if detail else "", "dim"))
         self._draw()
         self._live.refresh()
 
-    def tell(self, text: str, *, good: bool = False) -> None:
+    def announce(self, text: str, *, passed: bool = False) -> None:
         """Show nothing: the table has it."""
 
-    def note(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Show nothing: the table has it."""
 
     def warn(self, text: str) -> None:
-        """Print it above the table."""
+        """Print the warning above the table."""
         self._console.print(Text(text, "yellow"))
 
     def show(self, model: ViewModel) -> None:
         """Draw the model."""
         self._model = model
-        self._step = None
+        self._activity = None
         self._draw()
 
     def conclude(self, summary: Summary) -> None:
@@ -171,8 +171,8 @@ class LiveView:
         parts: list[RenderableType] = []
         if self._model is not None:
             parts += self._of(self._model)
-        if self._step is not None:
-            parts.append(self._with_spinner(self._step))
+        if self._activity is not None:
+            parts.append(self._with_spinner(self._activity))
         self._live.update(Padding(Group(*parts), (1, 1, 0, 1)))
 
     def _of(self, model: ViewModel) -> list[RenderableType]:
@@ -180,21 +180,21 @@ class LiveView:
         title = Text.assemble((model.title, "bold"), (f"   {minutes}:{seconds:02d}", "dim"))
         wide = self._console.width >= _WIDE
         members = _table(model.rows, wide=wide)
-        return [title, "", self._story(model.acts), "", members, "", *_footer(model)]
+        return [title, "", self._steps_table(model.steps), "", members, "", *_footer(model)]
 
-    def _story(self, acts: Sequence[ActState]) -> RenderableType:
+    def _steps_table(self, steps: Sequence[StepState]) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=1)
         table.add_column(no_wrap=True)
         table.add_column()
-        for act in acts:
-            match act.progress:
+        for step in steps:
+            match step.progress:
                 case Progress.TO_COME:
-                    table.add_row(Text("·", "dim"), Text(act.title, "dim"), "")
+                    table.add_row(Text("·", "dim"), Text(step.title, "dim"), "")
                 case Progress.NOW:
-                    table.add_row(self._spinner, Text(act.title, "bold"), Text(act.note, "cyan"))
+                    table.add_row(self._spinner, Text(step.title, "bold"), Text(step.note, "cyan"))
                 case Progress.DONE:
-                    table.add_row(Text(_mark(self._console), "green"), act.title, Text(act.note, "green"))
+                    table.add_row(Text(_mark(self._console), "green"), step.title, Text(step.note, "green"))
         return table
 
     def _with_spinner(self, text: Text) -> RenderableType:
@@ -250,7 +250,7 @@ def _print_summary(console: Console, summary: Summary) -> None:
         console.print(line, soft_wrap=soft_wrap)
     console.print()
     console.print(
-        Text(summary.verdict(), "bold green" if summary.passed else "bold red"), soft_wrap=soft_wrap
+        Text(summary.conclusion(), "bold green" if summary.passed else "bold red"), soft_wrap=soft_wrap
     )
 
 

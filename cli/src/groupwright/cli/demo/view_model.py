@@ -1,4 +1,4 @@
-"""The state of the demo, as a view shows it: a row for each member, made from the ledger. Pure."""
+"""State of the demo as a view shows it: a row per member, derived from the ledger. Pure: no I/O."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from groupwright.testing.groups import (
 
 
 class Status(StrEnum):
-    """What a member is doing, or what became of it."""
+    """State of a member."""
 
     STARTING = "starting"
     JOINING = "joining"
@@ -36,15 +36,15 @@ class MemberRow:
     """A member, as its events describe it.
 
     Attributes:
-        name: Its name.
-        status: What it is doing.
-        metrics: The address of its metrics; empty until it is up.
-        owned: The partitions that it owns.
+        name: The member's name, which is its `client.id`.
+        status: Its state.
+        metrics: URL of its metrics; empty until the process is up.
+        owned: The numbers of the partitions it owns.
         generations: The generation of each of its rebalances.
-        consumed: How many messages it has consumed.
-        seconds: The duration of each of its rebalances.
-        revoked: How many partitions it revoked or lost in all.
-        last_revoked: How many of these for its last rebalance.
+        consumed: Number of messages it has consumed.
+        seconds: Duration of each of its rebalances, in seconds.
+        revoked: Number of partitions it has revoked or lost.
+        last_revoked: The same, in its last rebalance.
     """
 
     name: str
@@ -59,7 +59,7 @@ class MemberRow:
     _revoked_before: int = 0
 
     def apply(self, event: Event) -> str | None:
-        """Take an event in; return it in words if it is worth a line."""
+        """Apply an event, and return a line of text for events that are shown."""
         match event:
             case Started(details=details):
                 self.metrics = details.get("metrics", "")
@@ -95,7 +95,7 @@ class MemberRow:
 
 
 class Progress(Enum):
-    """How far an act is."""
+    """Progress of a step."""
 
     TO_COME = "to come"
     NOW = "now"
@@ -103,8 +103,8 @@ class Progress(Enum):
 
 
 @dataclass(slots=True)
-class ActState:
-    """An act of the scenario, as it is shown."""
+class StepState:
+    """A step of the scenario, as shown."""
 
     title: str
     note: str = ""
@@ -113,22 +113,22 @@ class ActState:
 
 @dataclass(slots=True)
 class ViewModel:
-    """All that a view shows.
+    """State of the demo.
 
     Attributes:
         title: The headline.
         kafka: Kafka's address.
-        acts: The scenario.
-        members: The members by name, in the order in which they came.
-        produced: How many messages were produced.
-        consumed: How many deliveries there were.
-        redelivered: How many of them were of messages that had been consumed before.
-        waiting: How many messages are not consumed yet.
+        steps: The steps of the scenario.
+        members: The members by name, in the order in which they were started.
+        produced: Number of messages produced.
+        consumed: Number of deliveries.
+        redelivered: Number of deliveries of messages that had been consumed before.
+        waiting: Number of messages not consumed yet.
     """
 
     title: str
     kafka: str
-    acts: list[ActState]
+    steps: list[StepState]
     members: dict[str, MemberRow] = field(default_factory=dict)
     produced: int = 0
     consumed: int = 0
@@ -137,7 +137,7 @@ class ViewModel:
     _taken: dict[str, int] = field(default_factory=dict)
 
     def update(self, ledger: Ledger) -> Iterator[str]:
-        """Take in what is new in the ledger; yield what is worth a line."""
+        """Apply new events of the ledger; yield lines of text for those that are shown."""
         for name, row in self.members.items():
             history = ledger.histories[name]
             events, self._taken[name] = history[self._taken.get(name, 0) :], len(history)
@@ -146,17 +146,17 @@ class ViewModel:
         self.redelivered, self.waiting = ledger.redelivered_count, ledger.unconsumed_count
 
     def end(self, name: str, status: Status) -> None:
-        """Show that a member has left or was killed: it owns nothing any more."""
+        """Set the final status of a member that has left or was killed; it owns no partitions."""
         self.members[name].status, self.members[name].owned = status, ()
 
     @property
     def rows(self) -> Sequence[MemberRow]:
-        """The members, in the order in which they came."""
+        """The members, in the order in which they were started."""
         return list(self.members.values())
 
 
 def compact(partitions: Iterable[int]) -> str:
-    """Write partition numbers in short: `0-3 8`; a dash for none."""
+    """Format partition numbers as ranges, such as `0-3 8`; `-` for none."""
     runs = []
     for _, group in groupby(enumerate(sorted(partitions)), key=lambda pair: pair[1] - pair[0]):
         run = [partition for _, partition in group]

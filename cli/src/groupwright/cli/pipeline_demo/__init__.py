@@ -1,5 +1,5 @@
-"""`groupwright pipeline demo`: groups that rebalance on a real Kafka, and what the tables say of them.
+"""`groupwright pipeline demo`: groups that rebalance on a real Kafka, and their tables and report.
 
-`groups` are the groups under load, `story` is what happens to them, `run` puts Kafka, groups and Spark together, and
-`summary` is what is printed at the end.
+`groups` has the groups under load, `scenario` the changes of their members, `run` connects Kafka, groups and
+Spark, and `summary` prints the result.
 """

@@ -1,4 +1,4 @@
-"""The demo's groups, under load: their members are threads, whose rebalances go to a topic as events."""
+"""The demo's groups under load. Members are threads, and send their rebalances to a topic as events."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from groupwright.cli.pipeline_demo.story import ASSIGNORS, TOPICS, Scene
+from groupwright.cli.pipeline_demo.scenario import ASSIGNORS, TOPICS, Step
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import instrument, to_kafka
 from groupwright.testing.groups import LoadedGroup
@@ -16,11 +16,11 @@ from groupwright.testing.groups import LoadedGroup
 def groups_under_load(
     bootstrap_servers: str, messages_per_second: int
 ) -> Iterator[Mapping[str, LoadedGroup]]:
-    """Produce to all topics, and yield the groups, whose members leave at the end.
+    """Produce to all topics, and yield the groups by id. All members leave at the end of the context.
 
     Args:
-        bootstrap_servers: Where Kafka is.
-        messages_per_second: How many messages a second, to each topic.
+        bootstrap_servers: The brokers, `host:port,...`.
+        messages_per_second: Rate per topic.
     """
     events = to_kafka({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
@@ -53,18 +53,18 @@ def groups_under_load(
         }
 
 
-def play(scene: Scene, groups: Mapping[str, LoadedGroup]) -> None:
-    """Let a scene's members join and leave; return when those that join have consumed something.
+def perform(step: Step, groups: Mapping[str, LoadedGroup]) -> None:
+    """Start and stop the step's members; return when those that joined have consumed messages.
 
     Raises:
-        GroupwrightError: One cannot.
+        GroupwrightError: A member failed, or did not consume or leave in time.
     """
-    group = groups[scene.group]
-    before = {name: group.ledger.consumed_by(name) for name in scene.join}
-    for name in scene.join:
+    group = groups[step.group]
+    before = {name: group.ledger.consumed_by(name) for name in step.join}
+    for name in step.join:
         group.start_member(name)
     group.wait_until(
         lambda: all(group.ledger.consumed_by(name) > count for name, count in before.items()),
-        f"messages for {', '.join(scene.join)}",
+        f"messages for {', '.join(step.join)}",
     )
-    group.leave(*(member for member in group.members if member.name in scene.leave))
+    group.leave(*(member for member in group.members if member.name in step.leave))

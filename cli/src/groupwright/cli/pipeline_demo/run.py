@@ -1,4 +1,4 @@
-"""One run of the demo: Kafka, groups, a stream that follows them, a report."""
+"""One run of the demo: Kafka, groups, the streaming job, the batch job and the report."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from groupwright.assignors import GroupwrightError
-from groupwright.cli.pipeline_demo.groups import groups_under_load, play
-from groupwright.cli.pipeline_demo.story import TOPICS, story
+from groupwright.cli.pipeline_demo.groups import groups_under_load, perform
+from groupwright.cli.pipeline_demo.scenario import TOPICS, scenario
 from groupwright.cli.pipeline_demo.summary import show
 from groupwright.cli.pipeline_reading import ASSIGNORS, read_all
 from groupwright.cli.pipeline_spark import local_spark
@@ -26,7 +26,7 @@ from groupwright.testing.groups import LoadedGroup
 _EVENTS = "groupwright.rebalances"
 _STOP_SECONDS = 120.0
 _SPARK = {
-    # A short life: the compiler's first tier is enough, and fills more of its cache than one has by default.
+    # The JVM lives for a minute, so the C1 compiler suffices; its code needs more than the default 48 MB.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -34,12 +34,12 @@ _SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user has chosen.
+    """The user's choices.
 
     Attributes:
-        out: The folder where tables and page go.
-        flaps: How often a member comes and goes.
-        messages_per_second: To each topic.
+        out: Folder for the tables and the page.
+        flaps: Number of times a member joins and leaves.
+        messages_per_second: Rate per topic.
     """
 
     out: Path
@@ -48,13 +48,13 @@ class Options:
 
 
 def run(options: Options, console: Console) -> int:
-    """Run it, and return how many rebalances the tables have.
+    """Run the demo, and return the number of rebalances in the tables.
 
     Raises:
-        GroupwrightError: Something cannot start or go on; the message says what.
+        GroupwrightError: The demo cannot start or continue.
     """
     console.print("starting Kafka and Spark on 127.0.0.1")
-    # One offsets partition is one task of Spark's: this machine has few cores.
+    # Spark runs one task per partition of the offsets topic, and a laptop has few cores.
     kafka = LocalKafka(
         config={"offsets.topic.num.partitions": 2},
         on_download=lambda name: console.print(f"  downloading {name}"),
@@ -67,28 +67,28 @@ def run(options: Options, console: Console) -> int:
             tables=str(options.out / "tables"),
             trigger_seconds=2.0,
             end_offsets_seconds=4.0,
-            derive_seconds=3600.0,  # once, at the end
+            derive_seconds=3600.0,  # longer than the demo: derived tables are computed once, at the end
         )
         with groups_under_load(kafka.bootstrap_servers, options.messages_per_second) as groups:
-            _tell(options, console, groups, spark, settings)
+            _perform_scenario(options, console, groups, spark, settings)
         return _conclude(options, console, spark, settings)
 
 
-def _tell(
+def _perform_scenario(
     options: Options,
     console: Console,
     groups: Mapping[str, LoadedGroup],
     spark: SparkSession,
     settings: Settings,
 ) -> None:
-    """Play the story, with a stream that follows it from its first scene on."""
-    first, *others = story(options.flaps)
+    """Perform the scenario. The streaming job starts after the first step."""
+    first, *others = scenario(options.flaps)
     console.print(f"  {first.words}")
-    play(first, groups)  # now there is something to read
+    perform(first, groups)  # the job needs an offsets topic, which the first group creates
     with _following(spark, settings, console):
-        for scene in others:
-            console.print(f"  {scene.words}")
-            play(scene, groups)
+        for step in others:
+            console.print(f"  {step.words}")
+            perform(step, groups)
 
 
 @contextmanager
@@ -116,12 +116,12 @@ def _following(spark: SparkSession, settings: Settings, console: Console) -> Ite
 
 
 def _conclude(options: Options, console: Console, spark: SparkSession, settings: Settings) -> int:
-    """Take in what is still in the log, play the history, write the page, and print what was found."""
+    """Ingest the remaining records, replay the history, write the page, and print the findings."""
     with console.status("the last records, and what other assignors would have done"):
         _catch_up(spark, settings)
         tables = dict(read_all(spark, settings))
-        played = run_what_if(tables["group_generations"], tables["group_members"], ASSIGNORS)
-        tables["what_if"] = compare(played).persist()
+        replayed = run_what_if(tables["group_generations"], tables["group_members"], ASSIGNORS)
+        tables["what_if"] = compare(replayed).persist()
         page = write_report(
             tables, options.out / "report.html", made_at=datetime.now(UTC), source=settings.tables
         )
@@ -129,12 +129,10 @@ def _conclude(options: Options, console: Console, spark: SparkSession, settings:
     console.print()
     for sentence in findings(tables["what_if"]):
         console.print(sentence, soft_wrap=True)
-    console.print(
-        f"\n[bold]{page}[/bold] has it as a page; the tables are in {settings.tables}", soft_wrap=True
-    )
+    console.print(f"\nreport: [bold]{page}[/bold]; tables: {settings.tables}", soft_wrap=True)
     return rebalances
 
 
 def _catch_up(spark: SparkSession, settings: Settings) -> None:
-    """Read what came after the stream's last batch: each job goes on where the other ended."""
+    """Ingest the records after the stream's last batch: the batch job starts where the tables end."""
     run_batch(spark, settings, lambda _: None)

@@ -1,4 +1,4 @@
-"""What the tables say, on the terminal."""
+"""Summary of the tables, on the terminal."""
 
 from collections.abc import Mapping
 
@@ -20,8 +20,8 @@ _COLUMNS = {
 
 
 def show(console: Console, tables: Mapping[str, DataFrame]) -> int:
-    """Print a line for each group, and return how many rebalances there were."""
-    shown = Table(title="What the tables say", title_justify="left", box=None, pad_edge=False)
+    """Print a line for each group, and return the number of rebalances."""
+    shown = Table(title="Summary of the tables", title_justify="left", box=None, pad_edge=False)
     for name, side in _COLUMNS.items():
         shown.add_column(name, justify="right" if side == "right" else "left")
     total = 0

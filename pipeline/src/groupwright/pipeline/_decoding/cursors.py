@@ -1,4 +1,4 @@
-"""Positions in the bytes of many records, for reading a value of each of them at once.
+"""Cursor over the bytes of many records: reads one field of all records at once.
 
 A cursor holds one position per row, in a buffer that all rows share. Reading a field reads it in every row
 and advances every position, so a batch costs a few dozen array operations and no Python object per record.
@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 MARGIN = 16
-"""Zero bytes after the last row, so that a number can be read at any position without a bounds check."""
+"""Zero bytes after the last row: numbers can be read at any position before the bounds are checked."""
 
 _VARINT_BYTES = 5
 _VARINT_BITS = 7
@@ -33,25 +33,25 @@ class BatchCursor:
         buffer: The bytes of all rows, followed by `MARGIN` zeros.
         at: `(rows,) int64`, the current position of each row in the buffer, ascending, at most the row's end.
         ends: `(rows,) int64`, the end of each row in the buffer.
-        good: `(rows,) bool`, whether the row has been valid so far.
+        valid: `(rows,) bool`, whether all bytes read so far were valid.
         reasons: The reasons for rejected rows; shared with all cursors derived from this one.
-        why: `(rows,) int64`, index of the reason, for rejected rows.
-        where: `(rows,) int64`, the position in the buffer, for rejected rows.
+        reason_of: `(rows,) int64`, index into `reasons`; undefined for valid rows.
+        error_at: `(rows,) int64`, position of the error in the buffer; undefined for valid rows.
     """
 
     buffer: Bytes
     at: Numbers
     ends: Numbers
     reasons: list[str] = field(default_factory=list)
-    good: Flags = field(init=False)
-    why: Numbers = field(init=False)
-    where: Numbers = field(init=False)
+    valid: Flags = field(init=False)
+    reason_of: Numbers = field(init=False)
+    error_at: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with all rows valid."""
-        self.good = np.ones(self.at.size, np.bool_)
-        self.why = np.zeros(self.at.size, np.int64)
-        self.where = np.zeros(self.at.size, np.int64)
+        self.valid = np.ones(self.at.size, np.bool_)
+        self.reason_of = np.zeros(self.at.size, np.int64)
+        self.error_at = np.zeros(self.at.size, np.int64)
 
     @classmethod
     def over(cls, column: pa.Array) -> "BatchCursor":
@@ -65,7 +65,7 @@ class BatchCursor:
         if data is not None:
             buffer[: last - first] = np.frombuffer(data, np.uint8, last - first, first)
         starts, ends = places[:-1] - first, places[1:] - first
-        if column.null_count:  # whose slots may have bytes all the same
+        if column.null_count:  # Arrow allows bytes in the slots of nulls
             ends = np.where(column.is_null().to_numpy(zero_copy_only=False), starts, ends)
         return cls(buffer, starts, ends)
 
@@ -75,34 +75,34 @@ class BatchCursor:
 
     def take(self, rows: Numbers) -> "BatchCursor":
         """Return an independent cursor over some of the rows, all valid, at their current positions."""
-        return self.within(self.at[rows], self.ends[rows])
+        return self.sub_cursor(self.at[rows], self.ends[rows])
 
-    def within(self, at: Numbers, ends: Numbers) -> "BatchCursor":
+    def sub_cursor(self, at: Numbers, ends: Numbers) -> "BatchCursor":
         """Return a cursor over other ranges of the same buffer."""
         return BatchCursor(self.buffer, at, ends, self.reasons)
 
-    def refuse(self, bad: Flags, reason: str) -> None:
+    def reject(self, bad: Flags, reason: str) -> None:
         """Reject rows; the first reason is kept."""
-        bad = bad & self.good
+        bad = bad & self.valid
         if bad.any():
-            self.why[bad] = self._number_of(reason)
-            self.where[bad] = self.at[bad]
-            self.good &= ~bad
+            self.reason_of[bad] = self._number_of(reason)
+            self.error_at[bad] = self.at[bad]
+            self.valid &= ~bad
 
-    def refuse_with(self, inner: "BatchCursor", rows: Numbers) -> None:
-        """Refuse the rows of which a part was refused.
+    def merge_rejections(self, inner: "BatchCursor", rows: Numbers) -> None:
+        """Reject the rows of which `inner` has rejected a part, with the reason for the first one.
 
         Args:
-            inner: The cursor over the parts.
-            rows: For each part, its row here.
+            inner: A cursor over parts of this cursor's rows.
+            rows: `(parts,) int64`, the row of each part.
         """
-        if inner.good.all():
+        if inner.valid.all():
             return
-        bad = np.flatnonzero(~inner.good)[::-1]  # of several parts the first counts, which is written last
-        bad = bad[self.good[rows[bad]]]
-        self.why[rows[bad]] = inner.why[bad]
-        self.where[rows[bad]] = inner.where[bad]
-        self.good[rows[bad]] = False
+        bad = np.flatnonzero(~inner.valid)[::-1]  # the first part is written last, so its reason is kept
+        bad = bad[self.valid[rows[bad]]]
+        self.reason_of[rows[bad]] = inner.reason_of[bad]
+        self.error_at[rows[bad]] = inner.error_at[bad]
+        self.valid[rows[bad]] = False
 
     def _number_of(self, reason: str) -> int:
         if reason not in self.reasons:
@@ -112,59 +112,65 @@ class BatchCursor:
     def errors(self, starts: Numbers) -> list[str | None]:
         """Return the reason for each rejected row, with the byte offset in the row; None for valid rows."""
         errors: list[str | None] = [None] * len(self)
-        bad = np.flatnonzero(~self.good)
-        places = (self.where - starts)[bad]
-        for row, why, place in zip(bad.tolist(), self.why[bad].tolist(), places.tolist(), strict=True):
-            errors[row] = f"{self.reasons[why]}, at byte {place}"
+        bad = np.flatnonzero(~self.valid)
+        offsets = (self.error_at - starts)[bad]
+        reasons = [self.reasons[index] for index in self.reason_of[bad].tolist()]
+        for row, reason, offset in zip(bad.tolist(), reasons, offsets.tolist(), strict=True):
+            errors[row] = f"{reason}, at byte {offset}"
         return errors
 
-    def number(self, kind: str, what: str) -> Numbers:
-        """Read a number of a NumPy type, such as `>i4`."""
-        view = self.view(kind)
+    def integer(self, dtype: str, path: str) -> Numbers:
+        """Read an integer of each row.
+
+        Args:
+            dtype: NumPy's name of the encoding, such as `>i4` for INT32.
+            path: The field, such as `key.group_id`, for the reason if a row is rejected.
+        """
+        view = self.view(dtype)
         numbers = view[self.at].astype(np.int64)
-        self.go_on(view.itemsize, what)
+        self.skip(view.itemsize, path)
         return numbers
 
-    def view(self, kind: str) -> npt.NDArray[Any]:
+    def view(self, dtype: str) -> npt.NDArray[Any]:
         """Return the buffer as overlapping numbers: element i starts at byte i."""
-        dtype = np.dtype(kind)
-        return np.ndarray(self.buffer.size - dtype.itemsize + 1, dtype, self.buffer, strides=(1,))
+        type_ = np.dtype(dtype)
+        return np.ndarray(self.buffer.size - type_.itemsize + 1, type_, self.buffer, strides=(1,))
 
-    def varint(self, what: str) -> Numbers:
+    def varint(self, path: str) -> Numbers:
         """Read an UNSIGNED_VARINT of at most 5 bytes."""
         byte = self.buffer[self.at].astype(np.int64)
         if not (byte >= _MORE).any():
-            self.go_on(1, what)
+            self.skip(1, path)
             return byte
         numbers, sizes = byte & ~_MORE, np.ones(self.at.size, np.int64)
         more = byte >= _MORE
-        for turn in range(1, _VARINT_BYTES):
-            byte = self.buffer[np.minimum(self.at + turn, self.buffer.size - 1)].astype(np.int64)
-            numbers += np.where(more, (byte & ~_MORE) << (_VARINT_BITS * turn), 0)
+        for index in range(1, _VARINT_BYTES):
+            byte = self.buffer[np.minimum(self.at + index, self.buffer.size - 1)].astype(np.int64)
+            numbers += np.where(more, (byte & ~_MORE) << (_VARINT_BITS * index), 0)
             sizes += more
             more &= byte >= _MORE
-        self.refuse(more, f"{what}: a varint of more than {_VARINT_BYTES} bytes")
-        self.go_on(sizes, what)
+        self.reject(more, f"{path}: a varint of more than {_VARINT_BYTES} bytes")
+        self.skip(sizes, path)
         return numbers
 
-    def go_on(self, sizes: Numbers | int, what: str) -> None:
-        """Skip bytes of each row; rows with too few bytes are rejected, and keep their position."""
+    def skip(self, sizes: Numbers | int, path: str) -> None:
+        """Skip `sizes` bytes of each row; rows with too few bytes are rejected, and keep their position."""
         at = self.at + sizes
         beyond = at > self.ends
         if beyond.any():
-            self.refuse(beyond, f"{what}: it goes beyond the end")
+            self.reject(beyond, f"{path}: it goes beyond the end")
             at = np.where(beyond, self.at, at)
         self.at = at
 
-    def span(self, sizes: Numbers, what: str) -> tuple[Numbers, Numbers]:
-        """Skip bytes of each row, and return their ranges, which are empty for rejected rows."""
+    def span(self, sizes: Numbers, path: str) -> tuple[Numbers, Numbers]:
+        """Skip `sizes` bytes of each row; return their starts and ends, which are equal for rejected rows."""
         starts = self.at
-        self.refuse(sizes < 0, f"{what}: a negative length")
-        self.go_on(np.maximum(sizes, 0), what)
+        self.reject(sizes < 0, f"{path}: a negative length")
+        self.skip(np.maximum(sizes, 0), path)
         return starts, self.at
 
-    def counts(self, counts: Numbers, least: int, what: str) -> Numbers:
-        """Return list lengths, or 0 for rows too short for that many elements of the given minimum size."""
-        self.refuse(counts < 0, f"{what}: a negative count")
-        self.refuse(counts * least > self.ends - self.at, f"{what}: a count beyond the end")
-        return np.where(self.good, counts, 0)
+    def checked_counts(self, counts: Numbers, min_size: int, path: str) -> Numbers:
+        """Return the counts, 0 for rejected rows: those too short for elements of `min_size` bytes."""
+        self.reject(counts < 0, f"{path}: a negative count")
+        self.reject(counts * min_size > self.ends - self.at, f"{path}: a count beyond the end")
+        return np.where(self.valid, counts, 0)

@@ -13,12 +13,12 @@ from groupwright.pipeline._decoding.schema import COMMITS, DECODED, RAW
 def decode(records: DataFrame) -> DataFrame:
     """Decode records of `__consumer_offsets`: one row per record, in any order.
 
-    Works on streams as on tables. See the README of this package for the columns, and `decode_batch` for what
-    becomes of records that cannot be decoded.
+    Works on batch and streaming DataFrames. A record that cannot be decoded has a row with `error`, `raw_key`
+    and `raw_value`. This package's README describes the columns.
 
     Args:
-        records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp`, as
-            Spark's Kafka source has them; other columns are not looked at.
+        records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp` of
+            Spark's Kafka source; other columns are ignored.
     """
     return _decoded(records, decode_batch, DECODED)
 
@@ -26,7 +26,7 @@ def decode(records: DataFrame) -> DataFrame:
 def decode_offset_commits(records: DataFrame) -> DataFrame:
     """Decode only committed offsets and their tombstones, which is faster than `decode`.
 
-    For who wants nothing else: malformed records are among what is left out.
+    All other records are dropped, including malformed ones.
 
     Args:
         records: As in `decode`.

@@ -14,13 +14,13 @@ _CONSUMER = "consumer"
 
 
 def with_consumer_protocol(generations: Mapping[str, pa.Array]) -> pa.Array:
-    """Return the members of generations with subscription and assignment decoded.
+    """Return the column `members` with decoded subscriptions and assignments.
 
-    They are null where the group's protocol type is not `consumer` (as that of Kafka Connect's workers),
-    since their bytes are then something else.
+    Both are null if the protocol type is not `consumer`: Kafka Connect's workers, for example, have another
+    format.
 
     Args:
-        generations: The columns of generations as they were read; members have bytes.
+        generations: The columns of GroupMetadataValue, with subscriptions and assignments as bytes.
     """
     members = generations["members"]
     counts = members.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -29,9 +29,9 @@ def with_consumer_protocol(generations: Mapping[str, pa.Array]) -> pa.Array:
     columns = {child.name: pc.struct_field(flat, child.name) for child in flat.type}
     is_consumer = pc.equal(generations["protocol_type"], _CONSUMER).take(generation_of)
     protocols = generations["protocol"].take(generation_of)
-    none = pa.scalar(None, pa.binary())
-    subscriptions = pc.if_else(is_consumer, columns["subscription"], none)
-    assignments = pc.if_else(is_consumer, columns["assignment"], none)
+    null = pa.scalar(None, pa.binary())
+    subscriptions = pc.if_else(is_consumer, columns["subscription"], null)
+    assignments = pc.if_else(is_consumer, columns["assignment"], null)
     columns["subscription"] = decode_subscriptions(subscriptions, protocols)
     columns["assignment"] = decode_assignments(assignments)
     return arrays.lists(counts.astype(np.int64), arrays.structs(columns, CLASSIC_MEMBER, len(flat)))

@@ -1,6 +1,6 @@
 """Kafka's message definitions for `__consumer_offsets` (of 4.3.1, and of 3.9 where they differ).
 
-Fields have the names of the decoded columns; those that no column has begin with `_`. Sources: Kafka's
+Fields have the names of the decoded columns; fields that are not decoded begin with `_`. Source: Kafka's
 `group-coordinator/src/main/resources/common/message/*.json`.
 """
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from groupwright.pipeline._decoding.structs import Array, Fields, Nullable, Picked, Struct
-from groupwright.pipeline._decoding.types import Int, Sized, Time, Type, Uuid
+from groupwright.pipeline._decoding.structs import Array, FieldOf, Fields, Nullable, Struct
+from groupwright.pipeline._decoding.types import Int, LengthPrefixed, Time, Type, Uuid
 
 OFFSET_COMMIT, GROUP_METADATA = "offset_commit", "group_metadata"
 SHARE_GROUP, STREAMS_GROUP = "share_group", "streams_group"
@@ -21,9 +21,9 @@ class RecordKind:
     """A kind of record of `__consumer_offsets`.
 
     Attributes:
-        name: What decoded rows call it.
-        key: What its key has behind the group's id.
-        values: Its value by version; nothing if values are not looked at.
+        name: The `record_kind` of decoded rows.
+        key: Fields of the key after the group id.
+        values: The value by version; None if keys and values of this kind are not decoded.
     """
 
     name: str
@@ -36,12 +36,13 @@ class RecordKind:
         return max(self.values or (0,))
 
 
-# --- Types of the two encodings, and those that fields share
+# --- Types of non-flexible and flexible versions (KIP-482), and types shared by several messages
 
-STRING, NULLABLE_STRING, BYTES = Sized(2), Sized(2, nullable=True), Sized(4, is_text=False)
-COMPACT, NULLABLE_COMPACT, COMPACT_BYTES = Sized(0), Sized(0, nullable=True), Sized(0, is_text=False)
+STRING, NULLABLE_STRING = LengthPrefixed(2), LengthPrefixed(2, nullable=True)
+COMPACT_STRING, COMPACT_NULLABLE_STRING = LengthPrefixed(0), LengthPrefixed(0, nullable=True)
+BYTES, COMPACT_BYTES = LengthPrefixed(4, is_text=False), LengthPrefixed(0, is_text=False)
 INT32, INT64 = Int(4), Int(8)
-INT32_OR_NONE = Int(4, none=-1)
+INT32_NULLABLE = Int(4, null_value=-1)
 
 _TOPIC_ID_PARTITIONS = Array(Struct((("topic_id", Uuid()), ("partitions", Array(INT32, 0))), tags={}), 0)
 
@@ -52,17 +53,17 @@ def _offset_commit(version: int) -> Struct:
     flexible = version >= 4  # noqa: PLR2004 - the version
     fields: list[tuple[str, Type]] = [("committed_offset", INT64)]
     if version >= 3:  # noqa: PLR2004 - the version
-        fields.append(("leader_epoch", INT32_OR_NONE))
-    fields += [("metadata", COMPACT if flexible else STRING), ("commit_time", Time())]
+        fields.append(("leader_epoch", INT32_NULLABLE))
+    fields += [("metadata", COMPACT_STRING if flexible else STRING), ("commit_time", Time())]
     if version == 1:
         fields.append(("expire_time", Time()))
-    return Struct(tuple(fields), tags={0: ("topic_id", Uuid(none_if_zero=True))} if flexible else None)
+    return Struct(tuple(fields), tags={0: ("topic_id", Uuid(null_if_zero=True))} if flexible else None)
 
 
 def _group_metadata(version: int) -> Struct:
     flexible = version >= 4  # noqa: PLR2004 - the version
-    string = COMPACT if flexible else STRING
-    nullable = NULLABLE_COMPACT if flexible else NULLABLE_STRING
+    string = COMPACT_STRING if flexible else STRING
+    nullable = COMPACT_NULLABLE_STRING if flexible else NULLABLE_STRING
     fields: list[tuple[str, Type]] = [
         ("protocol_type", string),
         ("generation", INT32),
@@ -91,15 +92,15 @@ CLASSIC_MEMBER = pa.struct(
 
 def _classic_member(version: int) -> Struct:
     flexible = version >= 4  # noqa: PLR2004 - the version
-    string, data = (COMPACT, COMPACT_BYTES) if flexible else (STRING, BYTES)
+    string, data = (COMPACT_STRING, COMPACT_BYTES) if flexible else (STRING, BYTES)
     fields: list[tuple[str, Type]] = [("member_id", string)]
     if version >= 3:  # noqa: PLR2004 - the version
-        fields.append(("instance_id", NULLABLE_COMPACT if flexible else NULLABLE_STRING))
+        fields.append(("instance_id", COMPACT_NULLABLE_STRING if flexible else NULLABLE_STRING))
     fields += [("client_id", string), ("client_host", string)]
     if version >= 1:
-        fields.append(("rebalance_timeout_ms", INT32_OR_NONE))
+        fields.append(("rebalance_timeout_ms", INT32_NULLABLE))
     fields += [("session_timeout_ms", INT32), ("subscription", data), ("assignment", data)]
-    return Struct(tuple(fields), tags={} if flexible else None, looks=CLASSIC_MEMBER)
+    return Struct(tuple(fields), tags={} if flexible else None, arrow_struct=CLASSIC_MEMBER)
 
 
 # --- Groups of KIP-848
@@ -107,11 +108,11 @@ def _classic_member(version: int) -> Struct:
 
 _CONSUMER_GROUP = Struct((("epoch", INT32),), tags={0: ("metadata_hash", INT64)})
 
-_PARTITION_RACKS = Struct((("_partition", INT32), ("_racks", Array(COMPACT, 0))), tags={})
+_PARTITION_RACKS = Struct((("_partition", INT32), ("_racks", Array(COMPACT_STRING, 0))), tags={})
 _TOPIC_METADATA = Struct(
     (
         ("topic_id", Uuid()),
-        ("topic", COMPACT),
+        ("topic", COMPACT_STRING),
         ("partitions", INT32),
         ("_partition_metadata", Array(_PARTITION_RACKS, 0)),
     ),
@@ -119,23 +120,23 @@ _TOPIC_METADATA = Struct(
 )
 _CONSUMER_PARTITION_METADATA = Struct((("topics", Array(_TOPIC_METADATA, 0)),), tags={})
 
-_CLASSIC_PROTOCOL = Struct((("name", COMPACT), ("_metadata", COMPACT_BYTES)), tags={})
+_CLASSIC_PROTOCOL = Struct((("name", COMPACT_STRING), ("_metadata", COMPACT_BYTES)), tags={})
 _CLASSIC_METADATA = Struct(
-    (("_session_timeout_ms", INT32), ("classic_protocols", Array(Picked("name", _CLASSIC_PROTOCOL), 0))),
+    (("_session_timeout_ms", INT32), ("classic_protocols", Array(FieldOf("name", _CLASSIC_PROTOCOL), 0))),
     tags={},
 )
 _CONSUMER_MEMBER = Struct(
     (
-        ("instance_id", NULLABLE_COMPACT),
-        ("rack", NULLABLE_COMPACT),
-        ("client_id", COMPACT),
-        ("client_host", COMPACT),
-        ("topics", Array(COMPACT, 0)),
-        ("regex", NULLABLE_COMPACT),
-        ("rebalance_timeout_ms", INT32_OR_NONE),
-        ("server_assignor", NULLABLE_COMPACT),
+        ("instance_id", COMPACT_NULLABLE_STRING),
+        ("rack", COMPACT_NULLABLE_STRING),
+        ("client_id", COMPACT_STRING),
+        ("client_host", COMPACT_STRING),
+        ("topics", Array(COMPACT_STRING, 0)),
+        ("regex", COMPACT_NULLABLE_STRING),
+        ("rebalance_timeout_ms", INT32_NULLABLE),
+        ("server_assignor", COMPACT_NULLABLE_STRING),
     ),
-    tags={0: ("classic_protocols", Nullable(Picked("classic_protocols", _CLASSIC_METADATA)))},
+    tags={0: ("classic_protocols", Nullable(FieldOf("classic_protocols", _CLASSIC_METADATA)))},
 )
 _TARGET_ASSIGNMENT = Struct((("epoch", INT32),), tags={0: ("time", Time())})
 _TARGET_MEMBER = Struct((("partitions", _TOPIC_ID_PARTITIONS),), tags={})
@@ -149,7 +150,9 @@ _CURRENT_MEMBER = Struct(
     ),
     tags={},
 )
-_REGULAR_EXPRESSION = Struct((("topics", Array(COMPACT, 0)), ("version", INT64), ("time", Time())), tags={})
+_REGULAR_EXPRESSION = Struct(
+    (("topics", Array(COMPACT_STRING, 0)), ("version", INT64), ("time", Time())), tags={}
+)
 
 # --- All kinds
 

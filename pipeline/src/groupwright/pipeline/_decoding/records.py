@@ -30,16 +30,16 @@ _NO_KIND = -1
 
 @dataclass
 class _Records:
-    """A batch that is being decoded.
+    """A batch during decoding, one row per record.
 
     Attributes:
-        keys: Over the keys.
-        values: Over the values; of a tombstone nothing is read.
-        tombstones: Which values are null.
-        unknown: Which records are refused because they are of a kind or version that is not known here.
-        kinds: For each record its kind's place among the names, as far as its key's version and group could
-            be read.
-        versions: For each record that is no tombstone its value's version, if that could be read.
+        keys: Cursor over the keys.
+        values: Cursor over the values; nothing is read from tombstones.
+        tombstones: `(rows,) bool`, whether the value is null.
+        unknown: `(rows,) bool`, whether the record was rejected for an unknown kind or version.
+        kinds: `(rows,) int64`, index of the kind in `_NAMES`; `_NO_KIND` if the key's version or group id is
+            invalid.
+        versions: `(rows,) int64`, the value's version; 0 if there is no valid one.
     """
 
     keys: BatchCursor
@@ -50,42 +50,42 @@ class _Records:
     versions: Numbers
 
     @property
-    def good(self) -> Flags:
-        return self.keys.good & self.values.good
+    def valid(self) -> Flags:
+        return self.keys.valid & self.values.valid
 
     @property
-    def is_valued(self) -> Flags:
+    def has_value(self) -> Flags:
         """Whether each record has a value to decode."""
-        return self.good & ~self.tombstones & ~self.unknown
+        return self.valid & ~self.tombstones & ~self.unknown
 
 
 def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Decode raw records; `schema` has the columns of input and output.
 
-    A record that cannot be decoded, or that nobody knows, has a row with the reason and its bytes. Nothing
-    that bytes say raises, and the damage of one record changes no other row.
+    A record that is malformed or of an unknown kind has a row with the reason and its bytes. Invalid bytes
+    never raise, and never affect other rows.
 
     Args:
-        batch: Rows of `RAW`; other columns are not looked at.
+        batch: Rows of `RAW`; other columns are ignored.
 
     Returns:
         Rows of `DECODED`, in the same order.
     """
-    records = _begin(batch)
+    records = _start(batch)
     starts = records.keys.at, records.values.at
-    named = _where(batch) | _read_heads(records)
+    columns = _where(batch) | _read_headers(records)
     structs = _read_structs(records)
-    good = records.good
+    valid = records.valid
     unusable = np.where(records.unknown, _NAMES.index(UNKNOWN), _NAMES.index(MALFORMED))
-    named["record_kind"] = pa.array(_NAMES).take(pa.array(np.where(good, records.kinds, unusable)))
-    named["tombstone"] = pa.array(records.tombstones)
-    named["error"] = _errors(records, *starts)
-    named["raw_key"] = arrays.only(batch.column("key"), ~good)
-    named["raw_value"] = arrays.only(batch.column("value"), ~good)
-    for name, shape in COLUMNS.items():
+    columns["record_kind"] = pa.array(_NAMES).take(pa.array(np.where(valid, records.kinds, unusable)))
+    columns["tombstone"] = pa.array(records.tombstones)
+    columns["error"] = _errors(records, *starts)
+    columns["raw_key"] = arrays.null_unless(batch.column("key"), ~valid)
+    columns["raw_value"] = arrays.null_unless(batch.column("value"), ~valid)
+    for name, arrow_type in COLUMNS.items():
         parts = [structs[name]] if name in structs else []
-        named[name] = arrays.scatter(parts, batch.num_rows, shape, good)
-    return pa.RecordBatch.from_arrays([named[field.name] for field in DECODED], schema=DECODED)
+        columns[name] = arrays.scatter(parts, batch.num_rows, arrow_type, valid)
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in DECODED], schema=DECODED)
 
 
 def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -97,25 +97,25 @@ def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     Returns:
         Rows of `COMMITS`, in the same order.
     """
-    records = _begin(batch)
-    named = _where(batch) | _read_heads(records)
+    records = _start(batch)
+    columns = _where(batch) | _read_headers(records)
     is_commit = records.kinds == _NAMES.index(OFFSET_COMMIT)
     rows = np.flatnonzero(is_commit)
     structs = _read_structs(records, only=OFFSET_COMMIT)
-    named["tombstone"] = pa.array(records.tombstones)
+    columns["tombstone"] = pa.array(records.tombstones)
     if rows.size < len(is_commit):
-        named = {name: column.take(pa.array(rows)) for name, column in named.items()}
+        columns = {name: column.take(pa.array(rows)) for name, column in columns.items()}
     if structs:
         _, commits = structs[OFFSET_COMMIT]
-        named |= dict(zip(COLUMNS[OFFSET_COMMIT].names, commits.flatten(), strict=True))
+        columns |= dict(zip(COLUMNS[OFFSET_COMMIT].names, commits.flatten(), strict=True))
     else:
-        named |= {field.name: pa.nulls(0, field.type) for field in COLUMNS[OFFSET_COMMIT]}
-    made = pa.RecordBatch.from_arrays([named[field.name] for field in COMMITS], schema=COMMITS)
-    good = records.good[rows]
-    return made if good.all() else made.filter(pa.array(good))
+        columns |= {field.name: pa.nulls(0, field.type) for field in COLUMNS[OFFSET_COMMIT]}
+    made = pa.RecordBatch.from_arrays([columns[field.name] for field in COMMITS], schema=COMMITS)
+    valid = records.valid[rows]
+    return made if valid.all() else made.filter(pa.array(valid))
 
 
-def _begin(batch: pa.RecordBatch) -> _Records:
+def _start(batch: pa.RecordBatch) -> _Records:
     key, value = batch.column("key"), batch.column("value")
     records = _Records(
         keys=BatchCursor.over(key),
@@ -125,7 +125,7 @@ def _begin(batch: pa.RecordBatch) -> _Records:
         kinds=np.full(batch.num_rows, _NO_KIND),
         versions=np.zeros(batch.num_rows, np.int64),
     )
-    records.keys.refuse(_nulls(key), "key: it is null")
+    records.keys.reject(_nulls(key), "key: it is null")
     return records
 
 
@@ -137,25 +137,25 @@ def _where(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
-def _read_heads(records: _Records) -> dict[str, pa.Array]:
-    """Read the common start of all records: the key's version, the group, and the value's version."""
+def _read_headers(records: _Records) -> dict[str, pa.Array]:
+    """Read what all records begin with: the version and group id of the key, and the version of the value."""
     keys, values = records.keys, records.values
-    key_versions = keys.number(">i2", "key.version")
-    has_version = keys.good.copy()
+    key_versions = keys.integer(">i2", "key.version")
+    has_version = keys.valid.copy()
     kinds = _kinds_of(key_versions)
-    _refuse_unknown(records, keys, kinds == _NO_KIND, "key.version: no kind of record that is known")
+    _reject_unknown(records, keys, kinds == _NO_KIND, "key.version: no kind of record that is known")
     groups = STRING.read(keys, "key.group_id")
-    records.kinds = np.where(keys.good, kinds, _NO_KIND)
-    rows = np.flatnonzero(keys.good & ~records.tombstones)
-    valued = values.take(rows)
-    records.versions[rows] = valued.number(">i2", "value.version")
-    _put_back(values, valued, rows)
+    records.kinds = np.where(keys.valid, kinds, _NO_KIND)
+    rows = np.flatnonzero(keys.valid & ~records.tombstones)
+    with_value = values.take(rows)
+    records.versions[rows] = with_value.integer(">i2", "value.version")
+    _advance(values, with_value, rows)
     has_value_version = np.zeros(len(keys), np.bool_)
-    has_value_version[rows] = valued.good
+    has_value_version[rows] = with_value.valid
     return {
         "key_version": pa.array(key_versions.astype(np.int32), mask=~has_version),
         "value_version": pa.array(records.versions.astype(np.int32), mask=~has_value_version),
-        "group_id": arrays.only(groups, keys.good.copy()),
+        "group_id": arrays.null_unless(groups, keys.valid.copy()),
     }
 
 
@@ -175,7 +175,7 @@ def _read_structs(records: _Records, only: str | None = None) -> dict[str, tuple
 
     Args:
         records: The records.
-        only: The one kind to read, if it is not all.
+        only: The only kind to read; None for all.
     """
     structs = {}
     present = np.bincount(records.kinds - _NO_KIND)[1:]
@@ -192,45 +192,45 @@ def _read_struct(
 ) -> pa.Array:
     keys = records.keys.take(rows)
     columns = Struct(kind.key).columns(keys, "key")
-    _put_back(records.keys, keys, rows)
+    _advance(records.keys, keys, rows)
     is_known = (records.versions[rows] >= 0) & (records.versions[rows] <= max(values))
-    is_strange = np.zeros(len(records.keys), np.bool_)
-    is_strange[rows] = records.is_valued[rows] & ~is_known
+    has_unknown_version = np.zeros(len(records.keys), np.bool_)
+    has_unknown_version[rows] = records.has_value[rows] & ~is_known
     reason = f"value.version: not one of {kind.name}'s, 0 to {max(values)}, that are known"
-    _refuse_unknown(records, records.values, is_strange, reason)
-    valued = records.is_valued[rows]
+    _reject_unknown(records, records.values, has_unknown_version, reason)
+    with_value = records.has_value[rows]
     parts = []
     for version, struct in values.items():
-        chosen = np.flatnonzero(valued & (records.versions[rows] == version))
+        chosen = np.flatnonzero(with_value & (records.versions[rows] == version))
         if chosen.size:
             cursor = records.values.take(rows[chosen])
             of_value = struct.columns(cursor, "value")
             if kind.name == GROUP_METADATA:
                 of_value["members"] = with_consumer_protocol(of_value)
-            _put_back(records.values, cursor, rows[chosen])
+            _advance(records.values, cursor, rows[chosen])
             parts.append((chosen, of_value))
-    shape = COLUMNS[kind.name]
-    for child in shape:
+    arrow_type = COLUMNS[kind.name]
+    for child in arrow_type:
         if child.name not in columns:
             of_field = [(chosen, part[child.name]) for chosen, part in parts if child.name in part]
             columns[child.name] = arrays.scatter(of_field, rows.size, child.type)
-    return arrays.structs(columns, shape, rows.size)
+    return arrays.structs(columns, arrow_type, rows.size)
 
 
-def _put_back(cursor: BatchCursor, part: BatchCursor, rows: Numbers) -> None:
-    """Advance the cursor to the positions of one over some of its rows."""
-    cursor.refuse_with(part, rows)
+def _advance(cursor: BatchCursor, part: BatchCursor, rows: Numbers) -> None:
+    """Advance some rows of the cursor to the positions of `part`, a cursor over these rows."""
+    cursor.merge_rejections(part, rows)
     cursor.at = cursor.at.copy()
     cursor.at[rows] = part.at
 
 
-def _refuse_unknown(records: _Records, cursor: BatchCursor, strange: Flags, reason: str) -> None:
-    records.unknown |= strange & cursor.good
-    cursor.refuse(strange, reason)
+def _reject_unknown(records: _Records, cursor: BatchCursor, is_unknown: Flags, reason: str) -> None:
+    records.unknown |= is_unknown & cursor.valid
+    cursor.reject(is_unknown, reason)
 
 
 def _errors(records: _Records, key_starts: Numbers, value_starts: Numbers) -> pa.Array:
-    if records.good.all():
+    if records.valid.all():
         return pa.nulls(len(records.keys), pa.string())
     of_keys, of_values = records.keys.errors(key_starts), records.values.errors(value_starts)
     return pa.array([key or value for key, value in zip(of_keys, of_values, strict=True)], pa.string())

@@ -7,7 +7,7 @@ from groupwright.pipeline._decoding.types import TIMESTAMP
 _STRING, _INT, _LONG, _BINARY = pa.string(), pa.int32(), pa.int64(), pa.binary()
 
 TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", _STRING), ("partitions", pa.list_(_INT))]))
-"""Partitions by the names of their topics."""
+"""Partitions by topic name."""
 
 _TOPIC_ID_PARTITIONS = pa.list_(pa.struct([("topic_id", _STRING), ("partitions", pa.list_(_INT))]))
 
@@ -101,7 +101,7 @@ COLUMNS = {
         [("regex", _STRING), ("topics", pa.list_(_STRING)), ("version", _LONG), ("time", TIMESTAMP)]
     ),
 }
-"""The structs of the kinds of records, by the names of the kinds."""
+"""The struct of each kind of record, by `record_kind`."""
 
 RAW = pa.schema(
     [

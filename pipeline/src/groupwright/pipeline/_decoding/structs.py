@@ -1,8 +1,7 @@
-"""Arrays and structs of Kafka's messages, read off many rows at once.
+"""Arrays and structs of Kafka's messages: vectorized readers and skippers over many rows.
 
-What an array's elements are is found in two steps: where each begins, one after the other since each tells
-where the next one is, but for all rows together; then all elements of all rows are read as rows of their own.
-Flexible messages end their structs with tagged fields (KIP-482).
+The elements of arrays are read in two steps. `list_offsets` locates them; then all elements of all rows are
+read at once, each as a row of its own. In flexible versions, structs end with tagged fields (KIP-482).
 """
 
 from collections.abc import Mapping
@@ -14,23 +13,23 @@ import pyarrow as pa
 from groupwright.pipeline._decoding import arrays
 from groupwright.pipeline._decoding.cursors import BatchCursor, Numbers
 from groupwright.pipeline._decoding.list_offsets import (
-    ShortError,
+    MalformedError,
+    checked_end,
     length_at,
     locate_elements,
     varint_at,
-    within,
 )
 from groupwright.pipeline._decoding.types import Int, Type
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array of other values.
+    """ARRAY or COMPACT_ARRAY.
 
     Attributes:
-        element: What they are.
-        width: How many bytes the count has; 0 if it is a varint, and one more than the count.
-        nullable: Whether a count of -1 stands for none, which is then read as empty.
+        element: Type of the elements.
+        width: Size of the count in bytes; 0 for an UNSIGNED_VARINT of the count + 1 (COMPACT_ARRAY).
+        nullable: Whether a count of -1 is valid; it is read as an empty array.
     """
 
     element: Type
@@ -38,58 +37,58 @@ class Array:
     nullable: bool = False
 
     @property
-    def shape(self) -> pa.DataType:
-        """A list."""
-        return pa.list_(self.element.shape)
+    def arrow_type(self) -> pa.DataType:
+        """A list of the element's type."""
+        return pa.list_(self.element.arrow_type)
 
     @property
-    def least(self) -> int:
-        """The bytes of the count."""
+    def min_size(self) -> int:
+        """Size of the count, in bytes."""
         return self.width or 1
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        counts = self._counts(cursor, what)
+        counts = self._counts(cursor, path)
         if isinstance(self.element, Int):
-            return arrays.lists(counts, self._integers(cursor, counts, what))
-        rows, starts = locate_elements(cursor, counts, self.element, what)
-        elements = cursor.within(starts, cursor.ends[rows])
-        values = self.element.read(elements, what)
-        cursor.refuse_with(elements, rows)
+            return arrays.lists(counts, self._integers(cursor, counts, path))
+        rows, starts = locate_elements(cursor, counts, self.element, path)
+        elements = cursor.sub_cursor(starts, cursor.ends[rows])
+        values = self.element.read(elements, path)
+        cursor.merge_rejections(elements, rows)
         return arrays.lists(np.bincount(rows, minlength=len(cursor)), values)
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        counts = self._counts(cursor, what)
+        counts = self._counts(cursor, path)
         if isinstance(self.element, Int):
-            cursor.go_on(counts * self.element.size, what)
+            cursor.skip(counts * self.element.size, path)
         else:
-            locate_elements(cursor, counts, self.element, what)
+            locate_elements(cursor, counts, self.element, path)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
         count, at = length_at(data, at, end, self.width)
         if count < (-1 if self.nullable else 0):
-            raise ShortError("a negative count")
-        within(at + count * self.element.least, end)
+            raise MalformedError("a negative count")
+        checked_end(at + count * self.element.min_size, end)
         if isinstance(self.element, Int):
             return at + max(count, 0) * self.element.size
         for _ in range(count):
             at = self.element.skip_one(data, at, end)
         return at
 
-    def _counts(self, cursor: BatchCursor, what: str) -> Numbers:
-        counts = cursor.number(f">i{self.width}", what) if self.width else cursor.varint(what) - 1
+    def _counts(self, cursor: BatchCursor, path: str) -> Numbers:
+        counts = cursor.integer(f">i{self.width}", path) if self.width else cursor.varint(path) - 1
         if self.nullable:
             counts = np.where(counts == -1, 0, counts)
-        return cursor.counts(counts, self.element.least, what)
+        return cursor.checked_counts(counts, self.element.min_size, path)
 
-    def _integers(self, cursor: BatchCursor, counts: Numbers, what: str) -> pa.Array:
-        size = self.element.least
+    def _integers(self, cursor: BatchCursor, counts: Numbers, path: str) -> pa.Array:
+        size = self.element.min_size
         before = np.cumsum(counts) - counts
         places = np.repeat(cursor.at - size * before, counts) + size * np.arange(counts.sum())
-        cursor.go_on(counts * size, what)
-        return arrays.integers(cursor.view(f">i{size}")[places].astype(np.int64), self.element.shape)
+        cursor.skip(counts * size, path)
+        return arrays.integers(cursor.view(f">i{size}")[places].astype(np.int64), self.element.arrow_type)
 
 
 Fields = tuple[tuple[str, Type], ...]
@@ -102,83 +101,84 @@ class Struct:
 
     Attributes:
         fields: The fields.
-        tags: The tagged fields that are known, by tag; None if the struct is not flexible. Others are gone
-            past.
-        looks: What it is in Arrow, if it has not just its fields.
+        tags: The tagged fields to read, by tag; others are skipped. None for non-flexible versions.
+        arrow_struct: Arrow type, if it has more fields than this version of the struct.
     """
 
     fields: Fields
     tags: Mapping[int, tuple[str, Type]] | None = None
-    looks: pa.StructType | None = None
+    arrow_struct: pa.StructType | None = None
 
     @property
-    def shape(self) -> pa.DataType:
-        """A struct."""
-        if self.looks is not None:
-            return self.looks
+    def arrow_type(self) -> pa.DataType:
+        """A struct of the fields that are read."""
+        if self.arrow_struct is not None:
+            return self.arrow_struct
         tagged = () if self.tags is None else tuple(self.tags.values())
-        return pa.struct([(name, kind.shape) for name, kind in (*self.fields, *tagged) if name[0] != "_"])
+        return pa.struct(
+            [(name, field_type.arrow_type) for name, field_type in (*self.fields, *tagged) if name[0] != "_"]
+        )
 
     @property
-    def least(self) -> int:
+    def min_size(self) -> int:
         """The minimum size of all fields, in bytes."""
-        return sum(kind.least for _, kind in self.fields) + (self.tags is not None)
+        return sum(field_type.min_size for _, field_type in self.fields) + (self.tags is not None)
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        return arrays.structs(self.columns(cursor, what), self.shape, len(cursor))
+        return arrays.structs(self.columns(cursor, path), self.arrow_type, len(cursor))
 
-    def columns(self, cursor: BatchCursor, what: str = "") -> dict[str, pa.Array]:
-        """Read the fields of each row, each an array by its name."""
+    def columns(self, cursor: BatchCursor, path: str = "") -> dict[str, pa.Array]:
+        """Read the fields of each row, and return an array for each, by name."""
         columns = {}
-        for name, kind in self.fields:
-            path = f"{what}.{name.lstrip('_')}" if what else name.lstrip("_")
+        for name, field_type in self.fields:
+            field_path = f"{path}.{name.lstrip('_')}" if path else name.lstrip("_")
             if name[0] == "_":
-                kind.skip(cursor, path)
+                field_type.skip(cursor, field_path)
             else:
-                columns[name] = kind.read(cursor, path)
+                columns[name] = field_type.read(cursor, field_path)
         if self.tags is not None:
-            columns |= _read_tags(cursor, self.tags, what)
+            columns |= _read_tags(cursor, self.tags, path)
         return columns
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        for name, kind in self.fields:
-            kind.skip(cursor, f"{what}.{name.lstrip('_')}")
+        for name, field_type in self.fields:
+            field_type.skip(cursor, f"{path}.{name.lstrip('_')}")
         if self.tags is not None:
-            _skip_tags(cursor, what)
+            _skip_tags(cursor, path)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        for _, kind in self.fields:
-            at = kind.skip_one(data, at, end)
+        for _, field_type in self.fields:
+            at = field_type.skip_one(data, at, end)
         return at if self.tags is None else _skip_tags_of_one(data, at, end)
 
 
 @dataclass(frozen=True)
-class Picked:
-    """One field of a struct, in place of the struct."""
+class FieldOf:
+    """A struct of which a single field is read."""
 
     name: str
     struct: Struct
 
     @property
-    def shape(self) -> pa.DataType:
-        """The field's."""
-        return dict(self.struct.fields)[self.name].shape
+    def arrow_type(self) -> pa.DataType:
+        """Type of the field."""
+        return dict(self.struct.fields)[self.name].arrow_type
 
     @property
-    def least(self) -> int:
-        """The struct's."""
-        return self.struct.least
+    def min_size(self) -> int:
+        """Minimum size of the struct, in bytes."""
+        return self.struct.min_size
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        return self.struct.columns(cursor, what)[self.name]
+        return self.struct.columns(cursor, path)[self.name]
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        self.struct.skip(cursor, what)
+        self.struct.skip(cursor, path)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
@@ -187,98 +187,98 @@ class Picked:
 
 @dataclass(frozen=True)
 class Nullable:
-    """A nullable struct in a tagged field: a varint, 0 for none, and the struct."""
+    """A nullable struct in a tagged field: an UNSIGNED_VARINT, 0 for null, followed by the struct."""
 
     inner: Type
 
     @property
-    def shape(self) -> pa.DataType:
-        """The struct's."""
-        return self.inner.shape
+    def arrow_type(self) -> pa.DataType:
+        """Type of the struct."""
+        return self.inner.arrow_type
 
     @property
-    def least(self) -> int:
-        """The byte."""
+    def min_size(self) -> int:
+        """Size of the null marker, in bytes."""
         return 1
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        rows = np.flatnonzero(cursor.varint(what) > 0)
+        rows = np.flatnonzero(cursor.varint(path) > 0)
         part = cursor.take(rows)
-        values = self.inner.read(part, what)
-        cursor.refuse_with(part, rows)
+        values = self.inner.read(part, path)
+        cursor.merge_rejections(part, rows)
         cursor.at = _with(cursor.at, rows, part.at)
-        return arrays.scatter([(rows, values)], len(cursor), self.shape)
+        return arrays.scatter([(rows, values)], len(cursor), self.arrow_type)
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        rows = np.flatnonzero(cursor.varint(what) > 0)
+        rows = np.flatnonzero(cursor.varint(path) > 0)
         part = cursor.take(rows)
-        self.inner.skip(part, what)
-        cursor.refuse_with(part, rows)
+        self.inner.skip(part, path)
+        cursor.merge_rejections(part, rows)
         cursor.at = _with(cursor.at, rows, part.at)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        is_there, at = varint_at(data, at, end)
-        return self.inner.skip_one(data, at, end) if is_there else at
+        marker, at = varint_at(data, at, end)
+        return self.inner.skip_one(data, at, end) if marker else at
 
 
-def _with(numbers: Numbers, rows: Numbers, others: Numbers) -> Numbers:
-    changed = numbers.copy()
-    changed[rows] = others
-    return changed
+def _with(numbers: Numbers, rows: Numbers, new_values: Numbers) -> Numbers:
+    updated = numbers.copy()
+    updated[rows] = new_values
+    return updated
 
 
-class _Tag:
+class _TaggedField:
     """A tagged field: tag, size and bytes."""
 
-    least = 2
+    min_size = 2
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
-        cursor.varint(what)
-        cursor.span(cursor.varint(what), what)
+    def skip(self, cursor: BatchCursor, path: str) -> None:
+        cursor.varint(path)
+        cursor.span(cursor.varint(path), path)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         _, at = varint_at(data, at, end)
         size, at = varint_at(data, at, end)
-        return within(at + size, end)
+        return checked_end(at + size, end)
 
 
-_TAG = _Tag()
+_TAGGED_FIELD = _TaggedField()
 
 
 def _skip_tags_of_one(data: bytes, at: int, end: int) -> int:
     count, at = varint_at(data, at, end)
-    within(at + count * _TAG.least, end)
+    checked_end(at + count * _TAGGED_FIELD.min_size, end)
     for _ in range(count):
-        at = _TAG.skip_one(data, at, end)
+        at = _TAGGED_FIELD.skip_one(data, at, end)
     return at
 
 
-def _skip_tags(cursor: BatchCursor, what: str) -> tuple[Numbers, Numbers]:
-    what = f"{what}.tags" if what else "tags"
-    counts = cursor.counts(cursor.varint(what), _TAG.least, what)
-    return locate_elements(cursor, counts, _TAG, what)
+def _skip_tags(cursor: BatchCursor, path: str) -> tuple[Numbers, Numbers]:
+    path = f"{path}.tags" if path else "tags"
+    counts = cursor.checked_counts(cursor.varint(path), _TAGGED_FIELD.min_size, path)
+    return locate_elements(cursor, counts, _TAGGED_FIELD, path)
 
 
-def _read_tags(cursor: BatchCursor, known: Mapping[int, tuple[str, Type]], what: str) -> dict[str, pa.Array]:
+def _read_tags(cursor: BatchCursor, known: Mapping[int, tuple[str, Type]], path: str) -> dict[str, pa.Array]:
     """Read the known tagged fields; missing ones are null."""
-    rows, starts = _skip_tags(cursor, what)
+    rows, starts = _skip_tags(cursor, path)
     if not rows.size:
-        return {name: pa.nulls(len(cursor), kind.shape) for name, kind in known.values()}
-    tagged = cursor.within(starts, cursor.ends[rows])
-    tags = tagged.varint(what)
-    values, ends = tagged.span(tagged.varint(what), what)
+        return {name: pa.nulls(len(cursor), field_type.arrow_type) for name, field_type in known.values()}
+    tagged = cursor.sub_cursor(starts, cursor.ends[rows])
+    tags = tagged.varint(path)
+    values, ends = tagged.span(tagged.varint(path), path)
     columns = {}
-    for tag, (name, kind) in known.items():
+    for tag, (name, field_type) in known.items():
         # Of several fields with the same tag, Kafka uses the last.
         _, last = np.unique(rows[::-1][tags[::-1] == tag], return_index=True)
         chosen = np.flatnonzero(tags == tag)[::-1][last]
-        field = cursor.within(values[chosen], ends[chosen])
-        path = f"{what}.{name}" if what else name
-        read = kind.read(field, path)
-        field.refuse(field.at != field.ends, f"{path}: it does not have the size that its tag says")
-        cursor.refuse_with(field, rows[chosen])
-        columns[name] = arrays.scatter([(rows[chosen], read)], len(cursor), kind.shape)
+        field = cursor.sub_cursor(values[chosen], ends[chosen])
+        field_path = f"{path}.{name}" if path else name
+        read = field_type.read(field, field_path)
+        field.reject(field.at != field.ends, f"{field_path}: it does not have the size that its tag says")
+        cursor.merge_rejections(field, rows[chosen])
+        columns[name] = arrays.scatter([(rows[chosen], read)], len(cursor), field_type.arrow_type)
     return columns

@@ -8,55 +8,55 @@ import pyarrow as pa
 
 from groupwright.pipeline._decoding import arrays
 from groupwright.pipeline._decoding.cursors import BatchCursor, Numbers
-from groupwright.pipeline._decoding.list_offsets import ShortError, length_at, within
+from groupwright.pipeline._decoding.list_offsets import MalformedError, checked_end, length_at
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class Type(Protocol):
-    """A type of field.
+    """Type of a field.
 
     Attributes:
-        shape: What its values are in Arrow.
-        least: The fewest bytes that a value takes.
+        arrow_type: Arrow type of its values.
+        min_size: Minimum size of a value, in bytes.
     """
 
     @property
-    def shape(self) -> pa.DataType: ...
+    def arrow_type(self) -> pa.DataType: ...
 
     @property
-    def least(self) -> int: ...
+    def min_size(self) -> int: ...
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
-        """Read a value of each row; `what` names the field in the reason for rejected rows."""
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
+        """Read a value of each row; `path` names the field in the reason if a row is rejected."""
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """Skip a value of each row."""
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """Return the end of the value at this position.
 
         Raises:
-            ShortError: It goes beyond the end.
+            MalformedError: The value goes beyond the end, or is not valid.
         """
 
 
 @dataclass(frozen=True)
 class Int:
-    """An integer of fixed size.
+    """INT8, INT16, INT32 or INT64.
 
     Attributes:
-        size: 1, 2, 4 or 8.
-        none: The number that stands for none.
-        names: What numbers mean, if they are names; others are refused.
+        size: Size in bytes: 1, 2, 4 or 8.
+        null_value: The number that means null.
+        names: Names of the numbers 0, 1, ... of an enumeration; other numbers are rejected.
     """
 
     size: int
-    none: int | None = None
+    null_value: int | None = None
     names: tuple[str, ...] = ()
 
     @property
-    def shape(self) -> pa.DataType:
+    def arrow_type(self) -> pa.DataType:
         """An integer, or a string if numbers have names."""
         return (
             pa.string()
@@ -65,80 +65,80 @@ class Int:
         )
 
     @property
-    def least(self) -> int:
-        """Its size."""
+    def min_size(self) -> int:
+        """The size, in bytes."""
         return self.size
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        numbers = cursor.number(f">i{self.size}", what)
+        numbers = cursor.integer(f">i{self.size}", path)
         if not self.names:
-            return arrays.integers(numbers, self.shape, self.none)
-        cursor.refuse(
-            (numbers < 0) | (numbers >= len(self.names)), f"{what}: not one of {', '.join(self.names)}"
+            return arrays.integers(numbers, self.arrow_type, self.null_value)
+        cursor.reject(
+            (numbers < 0) | (numbers >= len(self.names)), f"{path}: not one of {', '.join(self.names)}"
         )
         return pa.array(self.names).take(pa.array(np.clip(numbers, 0, len(self.names) - 1)))
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        cursor.go_on(self.size, what)
+        cursor.skip(self.size, path)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        return within(at + self.size, end)
+        return checked_end(at + self.size, end)
 
 
 @dataclass(frozen=True)
 class Time:
-    """Milliseconds since 1970; negative for none."""
+    """INT64: milliseconds since 1970 in UTC; negative numbers mean null."""
 
-    shape: pa.DataType = TIMESTAMP
-    least: int = 8
+    arrow_type: pa.DataType = TIMESTAMP
+    min_size: int = 8
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        return arrays.times(cursor.number(">i8", what), self.shape)
+        return arrays.times(cursor.integer(">i8", path), self.arrow_type)
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        cursor.go_on(self.least, what)
+        cursor.skip(self.min_size, path)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        return within(at + self.least, end)
+        return checked_end(at + self.min_size, end)
 
 
 @dataclass(frozen=True)
 class Uuid:
-    """A UUID; `none_if_zero` if the zero UUID stands for none."""
+    """UUID; with `null_if_zero`, the zero UUID means null."""
 
-    none_if_zero: bool = False
-    shape: pa.DataType = pa.string()  # noqa: RUF009 - Arrow's types are values
-    least: int = 16
+    null_if_zero: bool = False
+    arrow_type: pa.DataType = pa.string()  # noqa: RUF009 - Arrow's types are values
+    min_size: int = 16
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
         starts = cursor.at
-        cursor.go_on(self.least, what)
-        return arrays.uuids(cursor, starts, none_if_zero=self.none_if_zero)
+        cursor.skip(self.min_size, path)
+        return arrays.uuids(cursor, starts, null_if_zero=self.null_if_zero)
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        cursor.go_on(self.least, what)
+        cursor.skip(self.min_size, path)
 
     def skip_one(self, _data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        return within(at + self.least, end)
+        return checked_end(at + self.min_size, end)
 
 
 @dataclass(frozen=True)
-class Sized:
-    """STRING or BYTES: a length and as many bytes.
+class LengthPrefixed:
+    """STRING, BYTES, and their compact and nullable variants: a length, and as many bytes.
 
     Attributes:
-        width: How many bytes the length has; 0 if it is a varint, and one more than the length (COMPACT_…).
-        nullable: Whether a length of -1 stands for none.
-        is_text: Whether it is a string.
+        width: Size of the length in bytes; 0 for an UNSIGNED_VARINT of the length + 1 (COMPACT_STRING).
+        nullable: Whether a length of -1 is valid, and means null.
+        is_text: Whether the value is a string rather than bytes.
     """
 
     width: int
@@ -146,36 +146,36 @@ class Sized:
     is_text: bool = True
 
     @property
-    def shape(self) -> pa.DataType:
+    def arrow_type(self) -> pa.DataType:
         """A string, or bytes."""
         return pa.string() if self.is_text else pa.binary()
 
     @property
-    def least(self) -> int:
-        """The bytes of the length."""
+    def min_size(self) -> int:
+        """Size of the length, in bytes."""
         return self.width or 1
 
-    def read(self, cursor: BatchCursor, what: str) -> pa.Array:
+    def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        sizes, starts, ends = self._span(cursor, what)
+        sizes, starts, ends = self._span(cursor, path)
         null = sizes < 0 if self.nullable else None
         if self.is_text:
-            return arrays.strings(cursor, starts, ends, null, what)
+            return arrays.strings(cursor, starts, ends, null, path)
         return arrays.byte_strings(cursor.buffer, starts, ends, null)
 
-    def skip(self, cursor: BatchCursor, what: str) -> None:
+    def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        self._span(cursor, what)
+        self._span(cursor, path)
 
-    def _span(self, cursor: BatchCursor, what: str) -> tuple[Numbers, Numbers, Numbers]:
-        sizes = cursor.number(f">i{self.width}", what) if self.width else cursor.varint(what) - 1
+    def _span(self, cursor: BatchCursor, path: str) -> tuple[Numbers, Numbers, Numbers]:
+        sizes = cursor.integer(f">i{self.width}", path) if self.width else cursor.varint(path) - 1
         is_null = sizes == -1
-        starts, ends = cursor.span(np.where(is_null, 0, sizes) if self.nullable else sizes, what)
+        starts, ends = cursor.span(np.where(is_null, 0, sizes) if self.nullable else sizes, path)
         return sizes, starts, ends
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
         size, at = length_at(data, at, end, self.width)
         if size < (-1 if self.nullable else 0):
-            raise ShortError("a negative length")
-        return within(at + max(size, 0), end)
+            raise MalformedError("a negative length")
+        return checked_end(at + max(size, 0), end)

@@ -1,7 +1,8 @@
 """The batch job: brings the tables up to a time or to offsets.
 
-It starts where the tables end, so it can be run at any interval. A long range is read in parts. A part that
-an earlier run left unfinished is repeated first, with the same offsets.
+It starts where the tables end, so it can be run at any interval. A long range is read in parts of at most
+`max_offsets_per_trigger` offsets. A part that an earlier run left unfinished is repeated first, with the same
+offsets.
 """
 
 import hashlib
@@ -67,28 +68,29 @@ def run_batch(
 
 def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
     added, topics = 0, set[str]()
-    begun = context.state.pending()
-    start = begun.start if begun else context.start()
+    unfinished = context.state.pending()
+    start = unfinished.start if unfinished else context.start()
     end = _end(context)
-    total, done = _size(start, end), 0
+    total, done = _count_offsets(start, end), 0
     on_progress(Progress(0, total))
-    while begun or _size(start, end):
-        part = begun or _part(start, end, context.settings.max_offsets_per_trigger)
-        begun = None
+    while unfinished or _count_offsets(start, end):
+        part = unfinished or _part(start, end, context.settings.max_offsets_per_trigger)
+        unfinished = None
         context.state.begin(part)
         records = source.batch(context.spark, context.settings, part.start, part.end)
-        contents = context.ingest.add(records, part.batch)
-        context.state.hold(part.end)
-        context.state.end()
-        added += contents.records.total()
-        topics |= contents.topics
-        done += _size(part.start, part.end)
-        # A repeated part may have had other partitions.
+        summary = context.ingest.add(records, part.batch)
+        context.state.record_ingested(part.end)
+        context.state.finish()
+        added += summary.records.total()
+        topics |= summary.topics
+        done += _count_offsets(part.start, part.end)
+        # A repeated part need not have all partitions: the offsets topic may have more of them now.
         start = {
             topic: {
-                number: part.end.get(topic, {}).get(number, offset) for number, offset in of_topic.items()
+                partition: part.end.get(topic, {}).get(partition, offset)
+                for partition, offset in by_partition.items()
             }
-            for topic, of_topic in start.items()
+            for topic, by_partition in start.items()
         }
         on_progress(Progress(min(done, total), total))
     return added, topics
@@ -99,44 +101,46 @@ def _end(context: JobContext) -> Offsets:
     if not end.startswith("{"):
         return context.cluster.offsets(context.topics, end)
     try:
-        given = {
-            topic: {int(number): int(offset) for number, offset in of_topic.items()}
-            for topic, of_topic in json.loads(end).items()
+        offsets = {
+            topic: {int(partition): int(offset) for partition, offset in by_partition.items()}
+            for topic, by_partition in json.loads(end).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
         raise PipelineError(f'end={end} must have the form {{"topic": {{"0": 123}}}}: {error}') from None
-    if unknown := given.keys() - context.topics.keys():
+    if unknown := offsets.keys() - context.topics.keys():
         raise PipelineError(
             f"end names {', '.join(sorted(unknown))}, but the job reads only {', '.join(context.topics)}"
         )
-    return given
+    return offsets
 
 
-def _part(start: Offsets, end: Offsets, most: int) -> Pending:
-    """Return the next part: the same fraction of each partition's range, at most `most` offsets in total."""
-    total = _size(start, end)
-    until = {
+def _part(start: Offsets, end: Offsets, max_offsets: int) -> Pending:
+    """Return the next part, at most `max_offsets` offsets: the same fraction of each partition's range."""
+    total = _count_offsets(start, end)
+    part_end = {
         topic: {
-            number: _on_the_way(offset, end, (topic, number), total, most)
-            for number, offset in of_topic.items()
+            partition: _next_offset(offset, end, (topic, partition), total, max_offsets)
+            for partition, offset in by_partition.items()
         }
-        for topic, of_topic in start.items()
+        for topic, by_partition in start.items()
     }
-    return Pending(Batch(f"batch-{_digest([start, until])}", 0), start, until)
+    return Pending(Batch(f"batch-{_digest([start, part_end])}", 0), start, part_end)
 
 
-def _on_the_way(offset: int, end: Offsets, place: tuple[str, int], total: int, most: int) -> int:
-    topic, number = place
-    way = max(0, end.get(topic, {}).get(number, offset) - offset)
-    return offset + (way if total <= most else -(-way * most // total))
+def _next_offset(
+    offset: int, end: Offsets, topic_partition: tuple[str, int], total: int, max_offsets: int
+) -> int:
+    topic, partition = topic_partition
+    remaining = max(0, end.get(topic, {}).get(partition, offset) - offset)
+    return offset + (remaining if total <= max_offsets else -(-remaining * max_offsets // total))
 
 
-def _size(start: Offsets, end: Offsets) -> int:
+def _count_offsets(start: Offsets, end: Offsets) -> int:
     """Return the number of offsets between start and end."""
     return sum(
-        max(0, end.get(topic, {}).get(number, offset) - offset)
-        for topic, of_topic in start.items()
-        for number, offset in of_topic.items()
+        max(0, end.get(topic, {}).get(partition, offset) - offset)
+        for topic, by_partition in start.items()
+        for partition, offset in by_partition.items()
     )
 
 

@@ -27,6 +27,12 @@ class JobContext:
     """Connections and settings of a running job.
 
     Attributes:
+        spark: The session.
+        settings: The job's settings.
+        tables: The tables to write.
+        state: The job's persistent state.
+        cluster: Admin client of the cluster to read.
+        ingest: Adds batches to the base tables.
         topics: The topics to read: the offsets topic, and the events' topic if it exists.
     """
 
@@ -39,23 +45,26 @@ class JobContext:
     topics: dict[str, KafkaTopic]
 
     def start(self) -> Offsets:
-        """Return the start offsets: where the tables end, else as the settings say."""
-        held = self.state.held()
+        """Return the start offsets: where the tables end, or the setting `start` for new partitions."""
+        ingested = self.state.ingested()
         return {
-            topic: {number: held.get(topic, {}).get(number, offset) for number, offset in of_topic.items()}
-            for topic, of_topic in self.cluster.offsets(self.topics, self.settings.start).items()
+            topic: {
+                partition: ingested.get(topic, {}).get(partition, offset)
+                for partition, offset in by_partition.items()
+            }
+            for topic, by_partition in self.cluster.offsets(self.topics, self.settings.start).items()
         }
 
     def sample_ends(self, topics: Collection[str], batch: Batch) -> None:
         """Add a sample of the topics' log-end offsets. Topics that no longer exist are skipped."""
-        found = self.cluster.topics(topics)
-        if not found:
+        existing = self.cluster.topics(topics)
+        if not existing:
             return
         time = datetime.now(UTC)
         rows = [
-            (topic, number, offset, time, found[topic].id, time.date())
-            for topic, of_topic in self.cluster.offsets(found, "latest").items()
-            for number, offset in of_topic.items()
+            (topic, partition, offset, time, existing[topic].id, time.date())
+            for topic, by_partition in self.cluster.offsets(existing, "latest").items()
+            for partition, offset in by_partition.items()
         ]
         self.ingest.sample(self.spark, rows, time, batch)
 
@@ -73,7 +82,7 @@ def job_context(spark: SparkSession, settings: Settings) -> Iterator[JobContext]
         PipelineError: The cluster does not respond, has no groups yet, or is not the tables' cluster.
         TablesError: The tables cannot be opened.
     """
-    spark.conf.set("spark.sql.session.timeZone", "UTC")  # dates are UTC's
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # so that dates are in UTC
     tables = open_tables(spark, settings.tables, settings.format)
     state = State(Folder(spark, settings.state_folder))
     with connected(spark, settings.client) as cluster:
@@ -89,17 +98,15 @@ def _require_same_cluster(
 ) -> None:
     if OFFSETS_TOPIC not in topics:
         raise PipelineError(
-            f"{settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has "
-            "committed yet, or the "
-            "job's principal needs the permission Describe on it"
+            f"{settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has committed "
+            "yet, or the job's principal needs the permission Describe on it"
         )
     now: dict[str, Any] = {"id": cluster.id(), "partitions": topics[OFFSETS_TOPIC].partitions}
     before = state.cluster()
     if before and before["id"] != now["id"]:
         raise PipelineError(
-            f"{settings.tables} has tables of cluster {before['id']}, but "
-            f"{settings.bootstrap_servers} is cluster "
-            f"{now['id']}: use separate tables for each cluster"
+            f"{settings.tables} has tables of cluster {before['id']}, but {settings.bootstrap_servers} is "
+            f"cluster {now['id']}: use separate tables for each cluster"
         )
     log_if_repartitioned(before["partitions"] if before else None, now["partitions"])
     if before != now:
@@ -111,9 +118,8 @@ def log_if_repartitioned(before: int | None, now: int) -> bool:
     if before is None or before == now:
         return False
     _log.error(
-        "%s has %d partitions and had %d before: groups now map to other partitions. Offsets "
-        "committed before are not "
-        "found, so consumers start from auto.offset.reset",
+        "%s has %d partitions and had %d before: groups now map to other partitions. Offsets committed "
+        "before are not found, so consumers start from auto.offset.reset",
         OFFSETS_TOPIC,
         now,
         before,

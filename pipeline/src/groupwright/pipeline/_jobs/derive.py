@@ -13,7 +13,7 @@ from groupwright.pipeline._transforms import churn, lag, rebalances
 from groupwright.pipeline.schemas import Table
 
 _DAY = timedelta(days=1)
-_PLACE = ("log_partition", "log_offset", "log_time")
+_LOG_POSITION = ("log_partition", "log_offset", "log_time")
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -40,19 +40,20 @@ def with_consumer_members(
 ) -> DataFrame:
     """Return `group_members`, including the members of KIP-848 groups.
 
-    The latter have one row per member and stable epoch, with the log position of the epoch's record.
+    KIP-848 members have one row per stable epoch, with the log position of the epoch's record.
     """
     records = tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until)
-    found = rebalances.consumer_members(records, _names(tables, records, since)).drop(*_PLACE, "date")
+    names = _names(tables, records, since)
+    consumer = rebalances.consumer_members(records, names).drop(*_LOG_POSITION, "date")
     epochs = (
         tables.read(schemas.GROUP_GENERATIONS, since=since, until=until)
         .where("group_type = 'consumer'")
         .groupBy("group_id", "generation")
-        .agg(F.max_by(F.struct(*_PLACE, "date"), "log_time").alias("epoch"))
+        .agg(F.max_by(F.struct(*_LOG_POSITION, "date"), "log_time").alias("epoch"))
         .select("group_id", "generation", "epoch.*")
     )
-    own = tables.read(schemas.GROUP_MEMBERS, since=since, until=until)
-    return own.unionByName(found.join(epochs, ["group_id", "generation"]))
+    classic = tables.read(schemas.GROUP_MEMBERS, since=since, until=until)
+    return classic.unionByName(consumer.join(epochs, ["group_id", "generation"]))
 
 
 def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: int) -> None:
@@ -61,7 +62,7 @@ def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: i
     def read(table: Table, since: date | None) -> DataFrame:
         return tables.read(table, since=since, until=last)
 
-    # The last record of a KIP-848 member may be older than the lookback.
+    # All of them, because a KIP-848 member's last record may be older than the lookback.
     records = read(schemas.CONSUMER_GROUP_RECORDS, None)
     histories = rebalances.histories(
         read(schemas.GROUP_GENERATIONS, since),
@@ -75,12 +76,15 @@ def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: i
 
 
 def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
-    """Start from the last commits of the day before: a group that no longer commits still has lag."""
+    """Derive one day's lag.
+
+    The last commits of the day before are included, because a group that no longer commits still has lag.
+    """
     of_group = Window.partitionBy("group_id", "topic", "partition").orderBy(F.col("time").desc())
     before = (
         tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY)
-        .withColumn("place", F.row_number().over(of_group))
-        .where("place = 1")
+        .withColumn("rank", F.row_number().over(of_group))
+        .where("rank = 1")
         .select("group_id", "topic", "partition", "committed_offset", F.col("time").alias("log_time"))
         .withColumns({"log_offset": F.lit(-1), "tombstone": F.lit(False)})  # noqa: FBT003 - a value of the table
     )

@@ -1,4 +1,4 @@
-"""Cluster metadata and offsets, by Kafka's admin client in Spark's JVM, so one configuration serves both."""
+"""Cluster metadata and offsets, from Kafka's admin client in Spark's JVM, so the source's settings apply."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -18,7 +18,7 @@ Offsets = dict[str, dict[int, int]]
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Maven coordinates of Spark's Kafka source, which includes Kafka's clients."""
 
-_ANSWER_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,53 +54,54 @@ class Cluster:
             PipelineError: The cluster does not respond.
         """
         internal = self._clients.ListTopicsOptions().listInternal(True)  # noqa: FBT003 - Java's
-        there = set(self._result(self._admin.listTopics(internal).names())) & set(names)
-        found = self._result(self._admin.describeTopics(self._java_list(sorted(there))).allTopicNames())
+        existing = set(self._result(self._admin.listTopics(internal).names())) & set(names)
+        found = self._result(self._admin.describeTopics(self._java_list(sorted(existing))).allTopicNames())
         return {
             str(name): KafkaTopic(description.topicId().toString(), len(description.partitions()))
             for name, description in found.items()
         }
 
-    def offsets(self, topics: Mapping[str, KafkaTopic], place: str) -> Offsets:
+    def offsets(self, topics: Mapping[str, KafkaTopic], position: str) -> Offsets:
         """Return the offsets of all partitions under `read_committed`.
 
         Args:
             topics: The topics.
-            place: `earliest`, `latest`, or an ISO 8601 time, which selects the first record at or after it.
+            position: `earliest`, `latest`, or an ISO 8601 time: the first record at or after it.
 
         Raises:
-            PipelineError: `place` is none of these, or the cluster does not respond.
+            PipelineError: `position` is none of these, or the cluster does not respond.
         """
-        spec = self._spec(place)
-        asked = self._jvm.java.util.HashMap()
+        spec = self._spec(position)
+        requests = self._jvm.java.util.HashMap()
         for name, topic in topics.items():
-            for number in range(topic.partitions):
-                asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, number), spec)
+            for partition in range(topic.partitions):
+                requests.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), spec)
         committed = self._jvm.org.apache.kafka.common.IsolationLevel.READ_COMMITTED
         options = self._clients.ListOffsetsOptions(committed)
-        answers = self._result(self._admin.listOffsets(asked, options).all())
+        results = self._result(self._admin.listOffsets(requests, options).all())
         offsets: Offsets = {name: {} for name in topics}
-        for partition, answer in answers.items():
-            offsets[str(partition.topic())][int(partition.partition())] = int(answer.offset())
+        for partition, result in results.items():
+            offsets[str(partition.topic())][int(partition.partition())] = int(result.offset())
         return self._with_ends(topics, offsets)
 
     def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:
-        """Replace missing offsets, where all records are older than the given time, by the log-end offset."""
-        if all(offset >= 0 for of_topic in offsets.values() for offset in of_topic.values()):
+        """Replace -1, which means that all records are older than the given time, by the log-end offset."""
+        if all(offset >= 0 for by_partition in offsets.values() for offset in by_partition.values()):
             return offsets
         ends = self.offsets(topics, "latest")
         return {
             name: {
-                number: ends[name][number] if offset < 0 else offset for number, offset in of_topic.items()
+                partition: ends[name][partition] if offset < 0 else offset
+                for partition, offset in by_partition.items()
             }
-            for name, of_topic in offsets.items()
+            for name, by_partition in offsets.items()
         }
 
-    def _spec(self, place: str) -> Any:
+    def _spec(self, position: str) -> Any:
         specs = self._clients.OffsetSpec
-        if place in {"earliest", "latest"}:
-            return specs.earliest() if place == "earliest" else specs.latest()
-        return specs.forTimestamp(math.ceil(time_of(place).timestamp() * 1000))
+        if position in {"earliest", "latest"}:
+            return specs.earliest() if position == "earliest" else specs.latest()
+        return specs.forTimestamp(math.ceil(time_of(position).timestamp() * 1000))
 
     def _java_list(self, values: Collection[str]) -> Any:
         listed = self._jvm.java.util.ArrayList()
@@ -110,7 +111,7 @@ class Cluster:
 
     def _result(self, future: Any) -> Any:
         try:
-            return future.get(_ANSWER_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+            return future.get(_TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
             raise PipelineError(f"Kafka at {self._address} does not respond: {cause.toString()}") from None
@@ -131,8 +132,8 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
     admin_class = jvm.org.apache.kafka.clients.admin.Admin
     if type(admin_class).__name__ != "JavaClass":
         raise PipelineError(
-            f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}` (in the "
-            "version of your Spark)"
+            f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}`, in the version of "
+            "your Spark"
         )
     configuration = jvm.java.util.HashMap()
     for key, value in client.items():

@@ -36,9 +36,8 @@ def local_session(
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
-    os.environ.setdefault(
-        "PYSPARK_PYTHON", sys.executable
-    )  # the python on the PATH may lack the workers' packages
+    # The python on the PATH, which is Spark's default, may lack the packages that workers need.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {
         "spark.master": "local[*]",
         "spark.driver.bindAddress": _LOOPBACK,

@@ -13,14 +13,14 @@ from typing import Any
 
 from groupwright.pipeline.errors import PipelineError
 
-_SHOWN = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
-"""Kafka client settings that may be logged. Any other may contain a secret."""
-_PASSED_ON = ("kafka", "spark")
+_LOGGABLE = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
+"""Kafka client settings that may be logged; any other may contain a secret."""
+_NESTED = ("kafka", "spark")
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
-def _setting(meaning: str, default: Any = MISSING, *, least: float | None = None) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "least": least})
+def _setting(meaning: str, default: Any = MISSING, *, minimum: float | None = None) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "minimum": minimum})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ class Settings:
         "latest",
     )
     max_offsets_per_trigger: int = _setting(
-        "Maximum number of records in a batch; bounds memory.", 1_000_000, least=1
+        "Maximum number of records in a batch; bounds memory.", 1_000_000, minimum=1
     )
     trigger_seconds: float = _setting(
-        "Interval at which a stream polls for records, in seconds.", 10.0, least=0
+        "Interval at which a stream polls for records, in seconds.", 10.0, minimum=0
     )
     once: bool = _setting(
         "Whether a stream ends when it has read all records present at its start.", default=False
@@ -65,19 +65,21 @@ class Settings:
         "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
         "compacted; later records are still added.",
         3600.0,
-        least=0,
+        minimum=0,
     )
     derive_seconds: float = _setting(
-        "Interval at which a stream recomputes derived tables for changed dates, in seconds.", 300.0, least=0
+        "Interval at which a stream recomputes derived tables for changed dates, in seconds.",
+        300.0,
+        minimum=0,
     )
     lookback_days: int = _setting(
-        "Days to look back for the generation that precedes a date's first one.", 7, least=1
+        "Days to look back for the generation that precedes a date's first one.", 7, minimum=1
     )
     end_offsets_seconds: float = _setting(
         "Interval at which a stream samples log-end offsets for lag, in seconds; 0 disables it. "
         "A batch samples once.",
         60.0,
-        least=0,
+        minimum=0,
     )
     fail_on_data_loss: bool = _setting(
         "Whether a job fails if records were deleted before it read them.", default=True
@@ -86,31 +88,30 @@ class Settings:
         "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch, in seconds; an unfinished "
         "batch is repeated at the next start.",
         60.0,
-        least=0,
+        minimum=0,
     )
     kafka: Mapping[str, str] = field(
         default_factory=dict,
         metadata={
-            "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`. Their "
-            "values are "
-            "not logged, except for a few that cannot be secret.",
-            "least": None,
+            "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`. Their values "
+            "are not logged, except for a few that cannot be secret.",
+            "minimum": None,
         },
     )
     spark: Mapping[str, str] = field(
         default_factory=dict,
         metadata={
             "meaning": "Settings of the Spark that the command starts, such as `spark.driver.memory`.",
-            "least": None,
+            "minimum": None,
         },
     )
 
     def __post_init__(self) -> None:
         """Check ranges."""
         for each in fields(self):
-            least, value = each.metadata["least"], getattr(self, each.name)
-            if least is not None and value < least:
-                raise PipelineError(f"{each.name}={value}: it must be at least {least:g}")
+            minimum, value = each.metadata["minimum"], getattr(self, each.name)
+            if minimum is not None and value < minimum:
+                raise PipelineError(f"{each.name}={value}: it must be at least {minimum:g}")
         if not self.state and self.format == "iceberg":
             raise PipelineError(
                 "state is not set, and Iceberg tables have no folder for it: set state to a folder"
@@ -140,10 +141,10 @@ class Settings:
         own = {
             each.name: str(getattr(self, each.name))
             for each in fields(self)
-            if each.name not in _PASSED_ON and getattr(self, each.name) != each.default
+            if each.name not in _NESTED and getattr(self, each.name) != each.default
         }
         return own | {
-            f"kafka.{key}": value if key in _SHOWN else "[hidden]"
+            f"kafka.{key}": value if key in _LOGGABLE else "[hidden]"
             for key, value in sorted(self.kafka.items())
         }
 
@@ -165,10 +166,10 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
     given: dict[str, Any] = {"kafka": {}, "spark": {}}
     for key, value in [*(_read(config) if config else ()), *map(_pair, values)]:
         family, _, rest = key.partition(".")
-        if rest and family in _PASSED_ON:
+        if rest and family in _NESTED:
             own = rest.removeprefix(f"{family}.")  # the table [spark] may have the whole name
             given[family][own if family == "kafka" else f"spark.{own}"] = str(value)
-        elif key in SETTINGS and key not in _PASSED_ON:
+        elif key in SETTINGS and key not in _NESTED:
             given[key] = _typed(SETTINGS[key], value)
         else:
             raise PipelineError(f"unknown setting {key!r}; known settings: {', '.join(SETTINGS)}")
@@ -210,13 +211,13 @@ def _typed(setting: Field[Any], value: Any) -> Any:
     kind = type(setting.default) if setting.default is not MISSING else str
     try:
         if kind is bool and not isinstance(value, bool):
-            return _truth(str(value))
+            return _parse_bool(str(value))
         return kind(value)
     except ValueError:
         raise PipelineError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text.lower() not in _TRUE | _FALSE:
         raise ValueError(text)
     return text.lower() in _TRUE

@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.settings import Settings
 
-_OLD_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-"""Without this setting Spark silently skips internal topics."""
+_DEPRECATED_OFFSET_FETCHING = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Spark setting without which the Kafka source silently skips internal topics."""
 
 
 def stream(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
     """Return a stream of records from the checkpoint on, or from `start` if there is none."""
-    spark.conf.set(_OLD_OFFSETS, "true")
+    spark.conf.set(_DEPRECATED_OFFSET_FETCHING, "true")
     return (
         spark.readStream.format("kafka")
         .options(**_options(settings, start))
@@ -25,8 +25,8 @@ def stream(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame
 
 
 def batch(spark: SparkSession, settings: Settings, start: Offsets, end: Offsets) -> DataFrame:
-    """Return the records between offsets."""
-    spark.conf.set(_OLD_OFFSETS, "true")
+    """Return the records from `start` (inclusive) to `end` (exclusive)."""
+    spark.conf.set(_DEPRECATED_OFFSET_FETCHING, "true")
     return (
         spark.read.format("kafka")
         .options(**_options(settings, start))
@@ -37,11 +37,11 @@ def batch(spark: SparkSession, settings: Settings, start: Offsets, end: Offsets)
 
 
 def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) -> dict[str, str]:
-    """Return common options. Partitions are assigned: a subscription would create a consumer group."""
+    """Return the common options. Partitions are assigned: subscribing would create a consumer group."""
     return {
         **{f"kafka.{key}": value for key, value in settings.client.items()},
         "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({topic: sorted(numbers) for topic, numbers in partitions.items()}),
+        "assign": json.dumps({topic: sorted(by_partition) for topic, by_partition in partitions.items()}),
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
     }
 
@@ -49,7 +49,7 @@ def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) ->
 def _json(offsets: Offsets) -> str:
     return json.dumps(
         {
-            topic: {str(number): offset for number, offset in of_topic.items()}
-            for topic, of_topic in offsets.items()
+            topic: {str(partition): offset for partition, offset in by_partition.items()}
+            for topic, by_partition in offsets.items()
         }
     )

@@ -1,7 +1,7 @@
 """Persistent state of the jobs, besides Spark's checkpoint, in small JSON files.
 
 - `cluster.json`: the tables' cluster.
-- `held.json`: the end offsets that the tables have.
+- `held.json`: the end offsets up to which the tables have records, exclusive.
 - `stale.json`: the dates whose derived tables are out of date.
 - `pending.json`: the batch that a batch job has begun to add.
 """
@@ -41,18 +41,18 @@ class State:
         """Record `id` and `partitions`."""
         self._write("cluster.json", cluster)
 
-    def held(self) -> Offsets:
-        """Return the end offsets that the tables have, exclusive."""
+    def ingested(self) -> Offsets:
+        """Return the offsets up to which the tables have records, exclusive."""
         return _offsets(self._read("held.json") or {})
 
-    def hold(self, offsets: Offsets) -> None:
-        """Advance the end offsets that the tables have."""
-        held = self.held()
+    def record_ingested(self, offsets: Offsets) -> None:
+        """Record that the tables have all records before these offsets. Offsets never go back."""
+        ingested = self.ingested()
         for topic, of_topic in offsets.items():
-            known = held.setdefault(topic, {})
+            known = ingested.setdefault(topic, {})
             for number, offset in of_topic.items():
                 known[number] = max(offset, known.get(number, 0))
-        self._write("held.json", held)
+        self._write("held.json", ingested)
 
     def stale(self) -> dict[date, int]:
         """Return the dates with outdated derived tables, each with the number of times it was marked."""
@@ -68,7 +68,7 @@ class State:
         self._write_stale({day: count for day, count in self.stale().items() if derived.get(day) != count})
 
     def pending(self) -> Pending | None:
-        """Return the batch that was begun and may be unfinished."""
+        """Return the batch that may be unfinished: `begin` was called for it, and `finish` was not."""
         found = self._read("pending.json")
         if not found:
             return None
@@ -79,7 +79,7 @@ class State:
         batch = {"writer": pending.batch.writer, "number": pending.batch.number}
         self._write("pending.json", {"batch": batch, "start": pending.start, "end": pending.end})
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Record that the batch has been added."""
         self._folder.delete("pending.json")
 

@@ -1,8 +1,8 @@
 """The streaming job: keeps the tables up to date with the cluster.
 
-One query reads all records, decodes them once, and appends them to the base tables batch by batch. Meanwhile
-the job's own thread samples log-end offsets, recomputes derived tables, and compacts dates that the watermark
-has passed.
+One streaming query reads all records, decodes them once, and appends them to the base tables batch by batch.
+Meanwhile the thread of `run_stream` samples log-end offsets, recomputes derived tables, and compacts dates
+that the watermark has passed.
 """
 
 import json
@@ -94,16 +94,16 @@ class _Stream:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{settings.trigger_seconds:g} seconds").start()
 
-    def _add(self, records: DataFrame, number: int) -> None:
-        began = time.monotonic()
-        contents = self._context.ingest.add(records, Batch(self._writer or self._checkpoint_id(), number))
-        self._topics |= contents.topics
-        count, seconds = contents.records.total(), time.monotonic() - began
-        kinds = ", ".join(f"{kind} {of_kind:,}" for kind, of_kind in contents.records.most_common())
-        self._on_progress(f"batch {number}: {count:,} records in {seconds:.1f} s ({kinds or 'none new'})")
+    def _add(self, records: DataFrame, batch_id: int) -> None:
+        started = time.monotonic()
+        summary = self._context.ingest.add(records, Batch(self._writer or self._checkpoint_id(), batch_id))
+        self._topics |= summary.topics
+        count, seconds = summary.records.total(), time.monotonic() - started
+        kinds = ", ".join(f"{kind} {of_kind:,}" for kind, of_kind in summary.records.most_common())
+        self._on_progress(f"batch {batch_id}: {count:,} records in {seconds:.1f} s ({kinds or 'none new'})")
 
     def _checkpoint_id(self) -> str:
-        """Return the checkpoint's id, which scopes batch numbers: a new checkpoint counts from 0 again."""
+        """Return the writer's id, with the checkpoint's in it: a new checkpoint numbers batches from 0."""
         text = Folder(self._context.spark, self._settings.checkpoint).read("metadata")
         if text is None:
             raise PipelineError(
@@ -173,11 +173,11 @@ class _Stream:
         watermark = progress and progress["eventTime"].get("watermark")
         if not watermark:
             return
-        over = datetime.fromisoformat(watermark).date() - timedelta(days=1)
-        if over.year < 2000 or over == self._compacted:  # noqa: PLR2004 - Spark begins at 1970
+        last_date = datetime.fromisoformat(watermark).date() - timedelta(days=1)
+        if last_date.year < 2000 or last_date == self._compacted:  # noqa: PLR2004 - the watermark is 1970 before the first record
             return
-        dates = [over - timedelta(days=number) for number in range(self._settings.lookback_days)]
+        dates = [last_date - timedelta(days=number) for number in range(self._settings.lookback_days)]
         for table in schemas.BASE_TABLES:
             with self._context.ingest.lock:
                 self._context.tables.compact(table, dates)
-        self._compacted = over
+        self._compacted = last_date

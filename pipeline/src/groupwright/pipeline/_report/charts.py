@@ -1,4 +1,4 @@
-"""The page's charts, as drawings."""
+"""Charts of the page, as drawings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from groupwright.pipeline._report.facts import (
     Churn,
     Lag,
     LagSeries,
+    MemberEvent,
     Ownership,
-    Phased,
     Timeline,
 )
 
@@ -34,7 +34,7 @@ _NAME = 24
 
 def draw_timeline(timeline: Timeline, lanes: int) -> Drawing:
     """Draw one panel per rebalance with one lane per member, on a common time scale."""
-    members = _told_apart(_lanes(timeline))
+    members = _with_unique_names(_lanes(timeline))
     shown = members[:lanes]
     head, step = 72.0, 22.0
     foot = head + step * max(1, len(shown))
@@ -86,7 +86,7 @@ def _lanes(timeline: Timeline) -> list[tuple[str, str]]:
     return list(names.items())
 
 
-def _told_apart(members: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _with_unique_names(members: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return ids and names. Equal names, as after a restart, get the end of the member id appended."""
     times = Counter(name for _, name in members)
     return [
@@ -94,12 +94,14 @@ def _told_apart(members: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     ]
 
 
-def _ends(events: Sequence[Phased]) -> float:
+def _ends(events: Sequence[MemberEvent]) -> float:
     begin = min(event.start for event in events)
     return max((event.start - begin).total_seconds() + sum(event.phases.values()) for event in events)
 
 
-def _segments(event: Phased | None, begin: datetime, scale: float) -> list[tuple[float, float, str, str]]:
+def _segments(
+    event: MemberEvent | None, begin: datetime, scale: float
+) -> list[tuple[float, float, str, str]]:
     """Return position, length, name and tooltip of each phase of a member's event."""
     if event is None:
         return []
@@ -127,7 +129,7 @@ def draw_ownership(ownership: Ownership) -> Drawing:
     height = step * len(ownership.members)
     drawing = Drawing(height + 24, f"Partitions owned by the members of {ownership.group}, over generations")
     most = max((n for row in ownership.counts for n in row if n is not None), default=0) or 1
-    members = _told_apart(ownership.members)
+    members = _with_unique_names(ownership.members)
     for place, ((member, name), row) in enumerate(zip(members, ownership.counts, strict=True)):
         drawing.texts.append(
             Text(_LABELS - 12, step * place + 14, short(name, _NAME), "name", "end", f"{name} ({member})")
@@ -142,8 +144,8 @@ def draw_ownership(ownership: Ownership) -> Drawing:
                 Rect(x, step * place + 2, width, step - 4, "cell", title, 0.10 + 0.90 * owned / most)
             )
             if cell >= 22:  # noqa: PLR2004 - wide enough for two digits
-                look = "value deep" if owned / most > 0.55 else "value"  # noqa: PLR2004 - where dark ink is lost
-                drawing.texts.append(Text(x + width / 2, step * place + 14, str(owned), look, "middle"))
+                css_class = "value deep" if owned / most > 0.55 else "value"  # noqa: PLR2004 - where dark ink is lost
+                drawing.texts.append(Text(x + width / 2, step * place + 14, str(owned), css_class, "middle"))
     every = max(1, -(-generations // 8))
     for number in range(0, generations, every):
         generation, time = ownership.generations[number]
@@ -165,11 +167,9 @@ def draw_lag(lag: Lag, series: LagSeries) -> Drawing:
         else (left + width * number / max(1, places - 1), 20 + (height - 20) * (1 - value / peak))
         for number, value in enumerate(series.messages)
     ]
-    for stretch in _stretches(points):
-        drawing.paths.append(
-            Path(f"{line(stretch)}L{stretch[-1][0]:.1f} {height}L{stretch[0][0]:.1f} {height}Z", "area")
-        )
-        drawing.paths.append(Path(line([*stretch] if len(stretch) > 1 else [stretch[0], stretch[0]]), "line"))
+    for run in _runs(points):
+        drawing.paths.append(Path(f"{line(run)}L{run[-1][0]:.1f} {height}L{run[0][0]:.1f} {height}Z", "area"))
+        drawing.paths.append(Path(line([*run] if len(run) > 1 else [run[0], run[0]]), "line"))
     drawing.paths.append(Path(f"M{left} {height}L{left + width} {height}", "axis"))
     drawing.paths.append(Path(f"M{left} 20L{left + width} 20", "grid"))
     drawing.texts.append(Text(left, 14, f"{count(series.peak)} messages", "tick"))
@@ -179,21 +179,21 @@ def draw_lag(lag: Lag, series: LagSeries) -> Drawing:
     return drawing
 
 
-def _stretches(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:
-    stretches: list[list[tuple[float, float]]] = [[]]
+def _runs(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:
+    runs: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if point is not None:
-            stretches[-1].append(point)
-        elif stretches[-1]:
-            stretches.append([])
-    return [stretch for stretch in stretches if stretch]
+            runs[-1].append(point)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
 
 
 def draw_churn(churn: Churn) -> Drawing:
     """Draw one cell per group and interval, shaded by the number of rebalances, with storms marked."""
     step = 22.0
-    stretches = max((len(row) for row in churn.rows.values()), default=1)
-    cell = (WIDTH - _LABELS) / stretches
+    intervals = max((len(row) for row in churn.rows.values()), default=1)
+    cell = (WIDTH - _LABELS) / intervals
     height = step * len(churn.rows)
     drawing = Drawing(height + 24, "Rebalances over time, by group")
     most = max((n for row in churn.rows.values() for n in row), default=0) or 1
@@ -206,10 +206,12 @@ def draw_churn(churn: Churn) -> Drawing:
             storm = number in churn.storms.get(group, frozenset())
             at = churn.since + timedelta(hours=churn.hours * number)
             title = f"{group}: {times} rebalances from {day(at)} {at:%H:%M}{', a storm' if storm else ''}"
-            look, x = "cell storm" if storm else "cell", _LABELS + cell * number
+            css_class, x = "cell storm" if storm else "cell", _LABELS + cell * number
             strength = 0.22 + 0.78 * times / most
-            drawing.rects.append(Rect(x, step * place + 2, max(cell - 1, 1), step - 4, look, title, strength))
-    until = churn.since + timedelta(hours=churn.hours * stretches)
+            drawing.rects.append(
+                Rect(x, step * place + 2, max(cell - 1, 1), step - 4, css_class, title, strength)
+            )
+    until = churn.since + timedelta(hours=churn.hours * intervals)
     for fraction, name in time_ticks(churn.since, until):
         drawing.texts.append(Text(_LABELS + (WIDTH - _LABELS) * fraction, height + 17, name, "tick"))
     return drawing
@@ -224,16 +226,16 @@ def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
     for place, one in enumerate(alternatives):
         top, bar = step * place, width * one.moved / most
         needed = width * min(one.fewest, one.moved) / most
-        look = "bar fact" if one.actual else "bar"
+        css_class = "bar fact" if one.actual else "bar"
         drawing.texts.append(
             Text(_LABELS - 12, top + 21, short(one.assignor, _NAME), "name", "end", one.assignor)
         )
         drawing.rects.append(
-            Rect(_LABELS, top + 6, max(bar, 1.5), step - 12, look, f"{one.moved:,} partitions moved")
+            Rect(_LABELS, top + 6, max(bar, 1.5), step - 12, css_class, f"{one.moved:,} partitions moved")
         )
         drawing.rects.append(
             Rect(_LABELS, top + 6, needed, step - 12, "needed", f"{one.fewest:,} of them needed")
         )
-        said = "no result" if one.errors and one.errors == one.rebalances else f"{one.moved:,}"
-        drawing.texts.append(Text(_LABELS + max(bar, 1.5) + 8, top + 21, said, "strong"))
+        label = "no result" if one.errors and one.errors == one.rebalances else f"{one.moved:,}"
+        drawing.texts.append(Text(_LABELS + max(bar, 1.5) + 8, top + 21, label, "strong"))
     return drawing

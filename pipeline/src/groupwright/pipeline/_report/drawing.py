@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 WIDTH = 1040.0
-"""The width of every drawing, in its own units; the page scales it."""
+"""Width of every drawing, in SVG user units; the page scales it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle. `title` is its tooltip, `strength` its opacity from 0 to 1."""
+    """A rectangle. `title` is its tooltip, `strength` its opacity from 0 to 1, `css_class` its style."""
 
     x: float
     y: float
     width: float
     height: float
-    look: str
+    css_class: str
     title: str = ""
     strength: float = 1.0
 
@@ -29,7 +29,7 @@ class Text:
     x: float
     y: float
     text: str
-    look: str = "label"
+    css_class: str = "label"
     anchor: str = "start"
     title: str = ""
 
@@ -39,7 +39,7 @@ class Path:
     """A path, in SVG's path syntax."""
 
     d: str
-    look: str
+    css_class: str
     title: str = ""
 
 

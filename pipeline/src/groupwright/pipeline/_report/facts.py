@@ -33,12 +33,12 @@ class Offender:
 
     Attributes:
         group: The group.
-        rebalances: How many it had.
-        moved: Partitions moved in them.
-        fewest: The fewest that were needed.
-        seconds: How long they took together; None if nothing shows it.
-        longest: How long the longest took.
-        reprocessed: Messages read again.
+        rebalances: Number of rebalances.
+        moved: Partitions moved in these rebalances.
+        fewest: The minimum of moves for optimally balanced assignments.
+        seconds: Total duration of the rebalances, in seconds; None if unknown.
+        longest: Duration of the longest one, in seconds; None if unknown.
+        reprocessed: Messages by which committed offsets went back.
         trigger: The most frequent trigger.
     """
 
@@ -52,14 +52,25 @@ class Offender:
     trigger: str
 
     @property
-    def needless(self) -> int:
+    def avoidable(self) -> int:
         """Avoidable moves."""
         return max(0, self.moved - self.fewest)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals over all rebalances of all groups."""
+    """Totals over all rebalances of all groups.
+
+    Attributes:
+        rebalances: Number of rebalances.
+        groups: Number of groups.
+        moved: Partitions moved.
+        fewest: The minimum of moves for optimally balanced assignments.
+        seconds: Total duration in seconds, of rebalances with a known duration; None if there are none.
+        timed: Number of rebalances with a known duration.
+        since: Completion of the first rebalance.
+        until: Completion of the last rebalance.
+    """
 
     rebalances: int
     groups: int
@@ -72,16 +83,16 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Phased:
-    """One member's event of a rebalance.
+class MemberEvent:
+    """A member's event of a rebalance.
 
     Attributes:
-        member: The member's id.
-        client: Its `client.id`.
-        start: When it began.
+        member: The member id.
+        client: The member's `client.id`.
+        start: Start of the rebalance.
         phases: Seconds by phase.
         outcome: `completed`, `lost` or `failed`.
-        error: Why it failed.
+        error: The error, if the rebalance failed.
     """
 
     member: str
@@ -103,7 +114,7 @@ class Rebalance:
     moved: int
     joined: Sequence[str]
     left: Sequence[str]
-    events: Sequence[Phased]
+    events: Sequence[MemberEvent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +132,12 @@ class Ownership:
 
     Attributes:
         group: The group.
-        generations: Numbers and times, in order.
-        total: How many generations the group had in all.
-        members: Ids and names, in the order in which they came.
-        counts: By member and generation; None where the member was not in it.
-        last: How many partitions each member of the last generation had, those too that are not shown.
-        left_out: How many members are not shown.
+        generations: Numbers and times of the generations shown, in order.
+        total: Number of all generations.
+        members: Member ids and names, in the order in which they joined.
+        counts: Number of partitions by member and generation; None if the member was not in the generation.
+        last: Number of partitions of all members of the last generation, ascending.
+        left_out: Number of members that are not shown.
     """
 
     group: str
@@ -168,7 +179,7 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Flapper:
+class FlappingClient:
     """A client that joins and leaves repeatedly."""
 
     group: str
@@ -181,12 +192,12 @@ class Churn:
     """Rebalances by group and interval.
 
     Attributes:
-        since: Where the first stretch begins.
-        hours: How long a stretch is.
-        rows: By group the rebalances of each stretch.
-        storms: By group the stretches with a storm.
-        groups: How many groups there were in all.
-        flappers: The clients that flapped the most.
+        since: Start of the first interval.
+        hours: Length of an interval, in hours.
+        rows: Number of rebalances in each interval, by group.
+        storms: Indices of the intervals with a storm, by group.
+        groups: Number of all groups.
+        flapping_clients: The clients that joined and left most often.
     """
 
     since: datetime
@@ -194,7 +205,7 @@ class Churn:
     rows: Mapping[str, Sequence[int]]
     storms: Mapping[str, frozenset[int]]
     groups: int
-    flappers: Sequence[Flapper]
+    flapping_clients: Sequence[FlappingClient]
 
 
 @dataclass(frozen=True, slots=True)

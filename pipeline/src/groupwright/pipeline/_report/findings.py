@@ -1,4 +1,4 @@
-"""Titles of the report's sections, which state the main finding, and reasons for empty sections."""
+"""Titles of the report's sections, which state each section's main result, and reasons for empty sections."""
 
 from groupwright.pipeline._report.drawing import count, legible, seconds
 from groupwright.pipeline._report.facts import Churn, Facts, Lag, LagSeries, Ownership, Timeline, Totals
@@ -9,10 +9,10 @@ _EVEN = 1
 
 def summary(totals: Totals) -> str:
     """Return the page's title: totals over all rebalances."""
-    needless = totals.moved - totals.fewest
+    avoidable = totals.moved - totals.fewest
     if totals.moved == 0:
         return f"{totals.rebalances:,} rebalances moved no partitions"
-    share = max(0, needless) / totals.moved
+    share = max(0, avoidable) / totals.moved
     moves = f"{totals.rebalances:,} rebalances moved {totals.moved:,} partitions"
     return f"{moves}; {share:.0%} of the moves were avoidable"
 
@@ -20,13 +20,13 @@ def summary(totals: Totals) -> str:
 def offenders(facts: Facts) -> str:
     """Return the share of avoidable moves of the group with the most."""
     first = facts.offenders[0]
-    needless = sum(one.needless for one in facts.offenders)
+    avoidable = sum(one.avoidable for one in facts.offenders)
     name = _name(first.group)
-    if not needless:
+    if not avoidable:
         return "No group moved more partitions than necessary"
     if len(facts.offenders) == 1:
-        return f"{name} made {_plural(first.needless, 'avoidable move')}"
-    return f"{name} made {first.needless / needless:.0%} of the avoidable moves"
+        return f"{name} made {_plural(first.avoidable, 'avoidable move')}"
+    return f"{name} made {first.avoidable / avoidable:.0%} of the avoidable moves"
 
 
 def timeline(found: Timeline) -> str:
@@ -152,9 +152,8 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
     if facts.timeline and not any(one.events for one in facts.timeline.rebalances):
         found["phases"] = why(
             "client_events",
-            "The phases are unknown: there are no client events for these rebalances. Members send "
-            "events if they "
-            "use groupwright.instrumentation with to_kafka.",
+            "The phases are unknown: there are no client events for these rebalances. Members send events if "
+            "they use groupwright.instrumentation with to_kafka.",
             "The phases are unknown: the table client_events is missing. Members send events if they use "
             "groupwright.instrumentation with to_kafka.",
         )

@@ -13,13 +13,13 @@ from groupwright.pipeline._report.facts import (
     Alternative,
     Churn,
     Facts,
-    Flapper,
+    FlappingClient,
     Lag,
     LagSeries,
     Limits,
+    MemberEvent,
     Offender,
     Ownership,
-    Phased,
     Rebalance,
     Timeline,
     Totals,
@@ -27,17 +27,17 @@ from groupwright.pipeline._report.facts import (
 from groupwright.pipeline._what_if.replay import ACTUAL
 
 _LAG_SERIES = 6
-_FLAPPERS = 8
+_FLAPPING_CLIENTS = 8
 _HOUR = 3600
-_NOBODY = "(unknown)"
+_UNKNOWN = "(unknown)"
 
 
 def query_facts(tables: Mapping[str, DataFrame], limits: Limits, group: str | None) -> Facts:
     """Return the page's data.
 
     Args:
-        tables: The tables that there are, by name.
-        limits: How much to show.
+        tables: Tables by name; all are optional.
+        limits: Limits of the page's size.
         group: The group of the timeline and the ownership map; by default the one with the most rebalances.
     """
     totals = _totals(tables.get("rebalances"))
@@ -160,7 +160,7 @@ def _timeline(tables: Mapping[str, DataFrame], group: str, limits: Limits) -> Ti
 
 def _events(
     events: DataFrame | None, group: str, generations: list[int], limits: Limits
-) -> dict[int, list[Phased]]:
+) -> dict[int, list[MemberEvent]]:
     if events is None:
         return {}
     of_generations = events.where((F.col("group_id") == group) & F.col("generation").isin(generations))
@@ -172,7 +172,7 @@ def _events(
         .withColumn("end", _micros("ended_at"))
         .collect()
     )
-    by_generation: dict[int, list[Phased]] = {}
+    by_generation: dict[int, list[MemberEvent]] = {}
     for row in rows:
         phases = {
             name: max(0.0, seconds) for name, seconds in (row["phases"] or {}).items() if seconds is not None
@@ -181,9 +181,9 @@ def _events(
             continue
         start = row["start"] if row["start"] is not None else row["end"] - int(sum(phases.values()) * 1e6)
         by_generation.setdefault(row["generation"], []).append(
-            Phased(
-                row["member_id"] or _NOBODY,
-                row["client_id"] or row["member_id"] or _NOBODY,
+            MemberEvent(
+                row["member_id"] or _UNKNOWN,
+                row["client_id"] or row["member_id"] or _UNKNOWN,
                 _time(start),
                 phases,
                 row["outcome"] or "completed",
@@ -215,7 +215,7 @@ def _ownership(members: DataFrame | None, group: str, limits: Limits) -> Ownersh
     numbers = sorted(times)
     seen: dict[str, list[Any]] = {}
     for row in rows:
-        seen.setdefault(row["member_id"] or _NOBODY, []).append(row)
+        seen.setdefault(row["member_id"] or _UNKNOWN, []).append(row)
     most_present = sorted(seen, key=lambda id_: (-len(seen[id_]), id_))[: limits.lanes]
     shown = sorted(most_present, key=lambda id_: (min(row["generation"] for row in seen[id_]), id_))
     counts = {id_: {row["generation"]: row["count"] for row in seen[id_]} for id_ in shown}
@@ -282,7 +282,7 @@ def _churn(churn: DataFrame | None, limits: Limits) -> Churn | None:
     if bounds["since"] is None:
         return None
     hours = ceil(((bounds["until"] - bounds["since"]) // _HOUR + 1) / limits.points)
-    stretches = (bounds["until"] - bounds["since"]) // (_HOUR * hours) + 1
+    intervals = (bounds["until"] - bounds["since"]) // (_HOUR * hours) + 1
     busiest = (
         groups.groupBy("group_id")
         .agg(F.sum("rebalances").alias("total"))
@@ -292,39 +292,39 @@ def _churn(churn: DataFrame | None, limits: Limits) -> Churn | None:
     rows = (
         groups.join(F.broadcast(busiest), "group_id")
         .groupBy(
-            "group_id", "total", F.floor((F.col("at") - bounds["since"]) / (_HOUR * hours)).alias("stretch")
+            "group_id", "total", F.floor((F.col("at") - bounds["since"]) / (_HOUR * hours)).alias("interval")
         )
         .agg(F.sum("rebalances").alias("rebalances"), F.max("storm").alias("storm"))
         .collect()
     )
     order = sorted({(-row["total"], row["group_id"]) for row in rows})
-    cells = {(row["group_id"], row["stretch"]): row for row in rows}
+    cells = {(row["group_id"], row["interval"]): row for row in rows}
     return Churn(
         datetime.fromtimestamp(bounds["since"], UTC),
         hours,
         {
-            group: [cells[group, n]["rebalances"] if (group, n) in cells else 0 for n in range(stretches)]
+            group: [cells[group, n]["rebalances"] if (group, n) in cells else 0 for n in range(intervals)]
             for _, group in order
         },
         {
-            group: frozenset(row["stretch"] for row in rows if row["group_id"] == group and row["storm"])
+            group: frozenset(row["interval"] for row in rows if row["group_id"] == group and row["storm"])
             for _, group in order
         },
         bounds["groups"],
-        _flappers(churn),
+        _flapping_clients(churn),
     )
 
 
-def _flappers(churn: DataFrame) -> list[Flapper]:
+def _flapping_clients(churn: DataFrame) -> list[FlappingClient]:
     rows = (
         churn.where(F.col("member_id").isNotNull() & F.col("flapping"))
         .groupBy("group_id", F.coalesce("client_id", "member_id").alias("client"))
         .agg(F.sum("rebalances").alias("times"))
         .orderBy(F.desc("times"), "group_id", "client")
-        .limit(_FLAPPERS)
+        .limit(_FLAPPING_CLIENTS)
         .collect()
     )
-    return [Flapper(row["group_id"], row["client"], row["times"]) for row in rows]
+    return [FlappingClient(row["group_id"], row["client"], row["times"]) for row in rows]
 
 
 def _alternatives(what_if: DataFrame | None) -> list[Alternative]:

@@ -9,7 +9,7 @@ class Folder:
     """A folder, created by the first write."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        """Refer to a folder, which need not exist.
+        """Name a folder, which need not exist.
 
         Args:
             spark: Session with the file systems' configuration.
@@ -51,20 +51,20 @@ class Folder:
         Returns:
             Whether the file was written: False if it exists and `replace` is False.
         """
-        beside = self._at(f".{name}.writing")
-        stream = self._fs.create(beside, True)  # noqa: FBT003 - Java's overwrite
+        temporary = self._at(f".{name}.writing")
+        stream = self._fs.create(temporary, True)  # noqa: FBT003 - Java's overwrite
         try:
             stream.write(text.encode())
         finally:
             stream.close()
-        # Unlike FileSystem, FileContext can replace the target, and reports one that exists.
+        # FileSystem.rename cannot replace a target; FileContext.rename can, and raises if one exists unasked.
         rename = getattr(self._hadoop, "Options$Rename")
         options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
         options[0] = rename.OVERWRITE if replace else rename.NONE
         if not replace and self._fs.exists(self._at(name)):
             return False
-        self._hadoop.FileContext.getFileContext(beside.toUri(), self._configuration).rename(
-            beside, self._at(name), options
+        self._hadoop.FileContext.getFileContext(temporary.toUri(), self._configuration).rename(
+            temporary, self._at(name), options
         )
         return True
 

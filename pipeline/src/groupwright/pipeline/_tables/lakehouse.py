@@ -35,7 +35,7 @@ class DeltaTables:
         """See `Tables.replace`."""
         writer = rows.write.format("delta").mode("overwrite").partitionBy(PARTITION_COLUMN)
         if self._exists(table):
-            writer = writer.option("replaceWhere", _of(dates))
+            writer = writer.option("replaceWhere", _date_in(dates))
         writer.save(self._path(table))
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
@@ -49,7 +49,7 @@ class DeltaTables:
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
         if dates and self._exists(table):
-            self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_of(dates)}")
+            self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_date_in(dates)}")
 
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
@@ -94,7 +94,7 @@ class IcebergTables:
         """See `Tables.compact`."""
         catalog = self._root.partition(".")[0]
         if dates:
-            arguments = f"table => '{self._name(table)}', where => \"{_of(dates)}\""
+            arguments = f"table => '{self._name(table)}', where => \"{_date_in(dates)}\""
             self._spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})")
 
     def _create(self, table: Table) -> None:
@@ -112,6 +112,6 @@ def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFra
     return rows if until is None else rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
 
 
-def _of(dates: Collection[date]) -> str:
+def _date_in(dates: Collection[date]) -> str:
     days = ", ".join(f"DATE'{day.isoformat()}'" for day in sorted(dates))
     return f"{PARTITION_COLUMN} IN ({days})"

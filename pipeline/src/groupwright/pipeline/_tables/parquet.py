@@ -1,10 +1,10 @@
 """Parquet tables, with a manifest per table that lists the valid files.
 
 Plain Parquet has no commits: a job that dies leaves some of its files behind, and readers see files appear
-and disappear. Therefore each batch is written to a folder of its own (`offset_commits/batch=…/date=…/`),
-which becomes valid when a new version of the manifest (`_manifest/<version>.json`), a small file written
-atomically, lists it. The manifest also has each writer's last batch: a repeated batch changes nothing if it
-is listed, and else overwrites its own files.
+and disappear. Therefore each batch is written to a folder of its own (`offset_commits/batch=…/date=…/`). The
+folder becomes valid when a new version of the manifest (`_manifest/<version>.json`) lists it; a manifest is a
+small file, written atomically. The manifest also records each writer's last batch: a repeated batch changes
+nothing if it is listed, and otherwise overwrites its own files.
 
 Replaced folders are kept for `GRACE_SECONDS`, for readers that have already started; a later change deletes
 them.
@@ -24,6 +24,7 @@ from groupwright.pipeline.errors import TablesError
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 GRACE_SECONDS = 600.0
+"""Time for which replaced folders are kept, in seconds."""
 _KEPT_VERSIONS = 10
 _MANIFEST = "_manifest"
 
@@ -68,7 +69,7 @@ class ParquetTables:
             return
         added = self._write(table, rows, f"{batch.writer}-{batch.number:012d}")
         if not added:
-            return  # a repeated batch would be empty too
+            return  # nothing to record: the batch is empty again if it is repeated
         folders = {day: list(before.folders.get(day, ())) for day in {**before.folders, **added}}
         for day, folder in added.items():
             folders[day].append(folder)
@@ -79,15 +80,15 @@ class ParquetTables:
         """See `Tables.replace`."""
         before = self.manifest(table)
         added = self._write(table, rows, f"version-{before.version + 1:012d}")
-        gone = {day.isoformat() for day in dates}
-        if foreign := added.keys() - gone:
+        replaced = {day.isoformat() for day in dates}
+        if foreign := added.keys() - replaced:
             raise TablesError(
                 f"{table.name}: rows of {', '.join(sorted(foreign))} cannot replace those of "
-                f"{', '.join(sorted(gone))}; nothing was changed"
+                f"{', '.join(sorted(replaced))}; nothing was changed"
             )
-        if not added and not gone & before.folders.keys():
+        if not added and not replaced & before.folders.keys():
             return
-        kept = {day: folders for day, folders in before.folders.items() if day not in gone}
+        kept = {day: folders for day, folders in before.folders.items() if day not in replaced}
         folders = {**kept, **{day: [folder] for day, folder in added.items()}}
         self._publish(table, before, replace(before, folders=folders))
 
@@ -137,24 +138,23 @@ class ParquetTables:
 
     def _publish(self, table: Table, before: Manifest, after: Manifest) -> None:
         now = self._clock()
-        counts = {path for paths in after.folders.values() for path in paths}
-        gone = {path for paths in before.folders.values() for path in paths} - counts
-        replaced = {**before.replaced, **dict.fromkeys(gone, now)}
-        old = {path for path, since in replaced.items() if since + GRACE_SECONDS <= now}
+        valid = {path for paths in after.folders.values() for path in paths}
+        no_longer = {path for paths in before.folders.values() for path in paths} - valid
+        replaced = {**before.replaced, **dict.fromkeys(no_longer, now)}
+        expired = {path for path, since in replaced.items() if since + GRACE_SECONDS <= now}
         manifest = replace(
             after,
             version=before.version + 1,
-            replaced={path: since for path, since in replaced.items() if path not in old},
+            replaced={path: since for path, since in replaced.items() if path not in expired},
         )
         folder = self._root / table.name
         manifests = folder / _MANIFEST
         if not manifests.write(_file(manifest.version), json.dumps(asdict(manifest)), replace=False):
             raise TablesError(
-                f"{folder.path}: another job has just written version {manifest.version}, and only "
-                "one job at a time "
-                "may write. Stop the other job and restart this one; no rows are lost or duplicated"
+                f"{folder.path}: another job has just written version {manifest.version}, and only one job "
+                "at a time may write. Stop the other job and restart this one; no rows are lost or duplicated"
             )
-        for path in old:
+        for path in expired:
             folder.delete(path)
         for version in _versions(manifests.names())[:-_KEPT_VERSIONS]:
             manifests.delete(_file(version))

@@ -44,4 +44,4 @@ class Tables(Protocol):
         """Return a table's current rows between two dates, both inclusive. A missing table is empty."""
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
-        """Rewrite each date's rows into few files."""
+        """Rewrite each date's rows into fewer files. The rows do not change."""

@@ -11,12 +11,12 @@ from groupwright.pipeline import schemas
 from groupwright.pipeline.schemas import Table
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The topic of the group coordinators' state."""
+"""The topic in which group coordinators store offsets and group metadata."""
 
 CLIENT_EVENT = "client_event"
-"""The `record_kind` of records of the events' topic."""
+"""The `record_kind` of records of the events' topic in `quarantine`."""
 
-_UNREADABLE = ("malformed", "unknown")
+_UNDECODABLE = ("malformed", "unknown")
 _KIP_848 = (
     "consumer_group",
     "consumer_partition_metadata",
@@ -29,8 +29,8 @@ _KIP_848 = (
 _NO_GENERATION = -1
 
 
-def shaped(rows: DataFrame, table: Table) -> DataFrame:
-    """Select the table's columns, with its types and comments."""
+def select_columns(rows: DataFrame, table: Table) -> DataFrame:
+    """Select the table's columns, cast to its types, with its comments."""
     return rows.select(
         *(
             F.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata)
@@ -42,7 +42,7 @@ def shaped(rows: DataFrame, table: Table) -> DataFrame:
 def offset_commits(decoded: DataFrame) -> DataFrame:
     """Return the rows of `offset_commits`."""
     rows = _of_kind(decoded, "offset_commit").select("*", "offset_commit.*")
-    return _based(rows, schemas.OFFSET_COMMITS)
+    return _with_date(rows, schemas.OFFSET_COMMITS)
 
 
 def group_generations(decoded: DataFrame) -> DataFrame:
@@ -59,13 +59,14 @@ def group_generations(decoded: DataFrame) -> DataFrame:
         metadata.state_time.alias("state_time"),
         F.when(metadata.members.isNotNull(), F.size(metadata.members)).alias("member_count"),
     )
-    return _based(rows, schemas.GROUP_GENERATIONS)
+    return _with_date(rows, schemas.GROUP_GENERATIONS)
 
 
 def group_members(decoded: DataFrame) -> DataFrame:
     """Return the rows of `group_members`.
 
-    Owned partitions are in the subscription since version 1, and before in sticky's user data.
+    Owned partitions are a field of ConsumerProtocolSubscription from version 1. In version 0 they are in the
+    user data of the sticky assignor.
     """
     rows = _of_kind(decoded, "group_metadata").select(
         "*",
@@ -88,12 +89,12 @@ def group_members(decoded: DataFrame) -> DataFrame:
         F.when(owned_generation > _NO_GENERATION, owned_generation).alias("owned_generation"),
         F.col("member.assignment.partitions").alias("assigned"),
     )
-    return _based(rows, schemas.GROUP_MEMBERS)
+    return _with_date(rows, schemas.GROUP_MEMBERS)
 
 
 def consumer_group_records(decoded: DataFrame) -> DataFrame:
     """Return the rows of `consumer_group_records`."""
-    return _based(_of_kind(decoded, *_KIP_848), schemas.CONSUMER_GROUP_RECORDS)
+    return _with_date(_of_kind(decoded, *_KIP_848), schemas.CONSUMER_GROUP_RECORDS)
 
 
 def client_events(events: DataFrame) -> DataFrame:
@@ -104,13 +105,13 @@ def client_events(events: DataFrame) -> DataFrame:
         event["group"].alias("group_id"),
         *(event[name].alias(name) for name in _EVENT.names if name != "group"),
     )
-    return _based(rows, schemas.CLIENT_EVENTS)
+    return _with_date(rows, schemas.CLIENT_EVENTS)
 
 
 def quarantine(decoded: DataFrame) -> DataFrame:
     """Return the rows of `quarantine` for records that `decode` could not read."""
-    rows = _of_kind(decoded, *_UNREADABLE).withColumn("topic", F.lit(OFFSETS_TOPIC))
-    return _based(rows, schemas.QUARANTINE)
+    rows = _of_kind(decoded, *_UNDECODABLE).withColumn("topic", F.lit(OFFSETS_TOPIC))
+    return _with_date(rows, schemas.QUARANTINE)
 
 
 def event_quarantine(events: DataFrame) -> DataFrame:
@@ -124,7 +125,7 @@ def event_quarantine(events: DataFrame) -> DataFrame:
         F.col("key").alias("raw_key"),
         F.col("value").alias("raw_value"),
     )
-    return _based(rows, schemas.QUARANTINE)
+    return _with_date(rows, schemas.QUARANTINE)
 
 
 def parsed_events(records: DataFrame) -> DataFrame:
@@ -157,7 +158,7 @@ FROM_DECODED = (
     Source(schemas.GROUP_GENERATIONS, frozenset({"group_metadata", "consumer_group"}), group_generations),
     Source(schemas.GROUP_MEMBERS, frozenset({"group_metadata"}), group_members),
     Source(schemas.CONSUMER_GROUP_RECORDS, frozenset(_KIP_848), consumer_group_records),
-    Source(schemas.QUARANTINE, frozenset(_UNREADABLE), quarantine),
+    Source(schemas.QUARANTINE, frozenset(_UNDECODABLE), quarantine),
 )
 """Sources from decoded records."""
 
@@ -172,8 +173,8 @@ def _of_kind(decoded: DataFrame, *kinds: str) -> DataFrame:
     return decoded.where(F.col("record_kind").isin(*kinds))
 
 
-def _based(rows: DataFrame, table: Table) -> DataFrame:
-    return shaped(rows.withColumn(schemas.PARTITION_COLUMN, F.to_date("log_time")), table)
+def _with_date(rows: DataFrame, table: Table) -> DataFrame:
+    return select_columns(rows.withColumn(schemas.PARTITION_COLUMN, F.to_date("log_time")), table)
 
 
 def _is_event() -> Column:
@@ -186,13 +187,13 @@ def _is_event() -> Column:
 
 def _event_schema() -> StructType:
     """Return the schema of the events' JSON, where `group_id` is `group`."""
-    own = [
+    fields = [
         field
         for field in schemas.CLIENT_EVENTS.schema
-        if field.name not in {"group_id", "date"} | _WHERE_NAMES
+        if field.name not in {"group_id", "date"} | _LOG_POSITION
     ]
-    return StructType([StructField("group", StringType()), *own])
+    return StructType([StructField("group", StringType()), *fields])
 
 
-_WHERE_NAMES = {"log_partition", "log_offset", "log_time"}
+_LOG_POSITION = {"log_partition", "log_offset", "log_time"}
 _EVENT = _event_schema()

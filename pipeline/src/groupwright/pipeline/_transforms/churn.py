@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._transforms.base import shaped
+from groupwright.pipeline._transforms.base import select_columns
 
 STORM_REBALANCES = 5
 """This many rebalances within `STORM_SECONDS` are a storm, as in groupwright.instrumentation."""
@@ -39,7 +39,7 @@ def churn(rebalances: DataFrame, events: DataFrame, members: DataFrame) -> DataF
         ),
         F.to_date("hour").alias("date"),
     )
-    return shaped(
+    return select_columns(
         rows.drop("storm", "flapping").withColumnsRenamed({"storm_": "storm", "flapping_": "flapping"}),
         schemas.CHURN,
     )
@@ -69,10 +69,10 @@ def _of_groups(timed: DataFrame) -> DataFrame:
 
 
 def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> DataFrame:
-    """Return members that joined or left, and the duration of rebalances from their own events."""
+    """Return the rows of members: those that joined or left, and those with events, which have durations."""
     clients = members.groupBy("group_id", "member_id").agg(F.max("client_id").alias("client_id"))
-    known = events.where("member_id is not null").dropDuplicates(["id"])
-    waited = known.groupBy(_hour("ended_at").alias("hour"), "group_id", "member_id").agg(
+    attributed = events.where("member_id is not null").dropDuplicates(["id"])
+    durations = attributed.groupBy(_hour("ended_at").alias("hour"), "group_id", "member_id").agg(
         F.sum("duration_seconds").alias("seconds_not_consuming")
     )
     joined_or_left = (
@@ -86,7 +86,7 @@ def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> Data
     )
     of_client = Window.partitionBy(*_HOUR, "client_id")
     return (
-        joined_or_left.join(waited, [*_HOUR, "member_id"], "full")
+        joined_or_left.join(durations, [*_HOUR, "member_id"], "full")
         .join(clients, ["group_id", "member_id"], "left")
         .fillna(0, ["rebalances", "moved", "fewest_moves"])
         .withColumn(

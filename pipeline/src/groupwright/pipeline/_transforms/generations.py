@@ -1,7 +1,7 @@
-"""A group's generations, and the changes between them. Pure: neither Spark nor a clock.
+"""Generations of a group, and the changes between them. Pure: no Spark, no clock.
 
-A classic group's log has each completed generation. The cost of a rebalance is the difference between two of
-them, computed by `groupwright.assignors.evaluate`, which also computes the statistics of a consumer's leader.
+The log has a record for each completed generation of a classic group. The moves of a rebalance are computed
+from two of them by `groupwright.assignors.evaluate`, which also computes the statistics of the group leader.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The changes made by a rebalance, with the columns of the table `rebalances`."""
+    """Changes made by a rebalance; the fields are columns of the table `rebalances`."""
 
     before: Generation | None
     after: Generation
@@ -74,20 +74,20 @@ def changes(generations: Iterable[Generation]) -> Iterator[Change]:
         generations: Generations in log order. If the log has gaps, a change spans the gap.
     """
     before: Generation | None = None
-    known: dict[str, int] = {}
+    partition_counts: dict[str, int] = {}
     for after in generations:
-        yield _change(before, after, known)
-        _learn(known, after)
+        yield _change(before, after, partition_counts)
+        _update_partition_counts(partition_counts, after)
         before = after
 
 
-def _change(before: Generation | None, after: Generation, known: Mapping[str, int]) -> Change:
+def _change(before: Generation | None, after: Generation, partition_counts: Mapping[str, int]) -> Change:
     joined, left = _difference(after, before), _difference(before, after)
-    moved, fewest, error = _moves(before, after, known)
+    moved, fewest, error = _moves(before, after, partition_counts)
     return Change(
         before=before,
         after=after,
-        trigger=after.trigger or _trigger(before, after, known, joined, left),
+        trigger=after.trigger or _trigger(before, after, partition_counts, joined, left),
         joined=joined,
         left=left,
         partitions=sum(member.size for member in after.members.values()),
@@ -105,16 +105,16 @@ def imbalance(generation: Generation) -> int:
     return max(sizes) - min(sizes) if sizes else 0
 
 
-def _difference(these: Generation | None, those: Generation | None) -> tuple[str, ...]:
+def _difference(first: Generation | None, second: Generation | None) -> tuple[str, ...]:
     return tuple(
-        sorted((these.members.keys() if these else set()) - (those.members.keys() if those else set()))
+        sorted((first.members.keys() if first else set()) - (second.members.keys() if second else set()))
     )
 
 
 def _trigger(
     before: Generation | None,
     after: Generation,
-    known: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     joined: tuple[str, ...],
     left: tuple[str, ...],
 ) -> str:
@@ -134,7 +134,7 @@ def _trigger(
     ):
         return "subscription"
     new = _assigned(after) - _assigned(before)
-    if any(number >= known.get(topic, 0) for topic, number in new):
+    if any(number >= partition_counts.get(topic, 0) for topic, number in new):
         return "metadata"
     return "handover" if new else "unknown"
 
@@ -149,26 +149,26 @@ def _assigned(generation: Generation) -> set[tuple[str, int]]:
 
 
 def _moves(
-    before: Generation | None, after: Generation, known: Mapping[str, int]
+    before: Generation | None, after: Generation, partition_counts: Mapping[str, int]
 ) -> tuple[int | None, int | None, str | None]:
     """Return the moves, the minimum of moves, and the error if they cannot be computed."""
     if before is None or not after.members:
         return 0, 0, None
-    topics = dict(known)
-    _learn(topics, after)
-    # Include assigned topics without a subscription: it was unreadable, or has changed since.
-    wanted = {
+    topics = dict(partition_counts)
+    _update_partition_counts(topics, after)
+    # Assigned topics count as subscribed, in case the subscription is malformed or has changed since.
+    topics_of = {
         id_: {*member.subscribed, *member.assigned} & topics.keys() for id_, member in after.members.items()
     }
     owned = {
         id_: PartitionsByTopic(
-            {topic: numbers for topic, numbers in member.assigned.items() if topic in wanted[id_]}
+            {topic: numbers for topic, numbers in member.assigned.items() if topic in topics_of[id_]}
         )
         for id_, member in before.members.items()
-        if id_ in wanted
+        if id_ in topics_of
     }
     try:
-        group = Group([Member(id_, sorted(names)) for id_, names in wanted.items()], topics)
+        group = Group([Member(id_, sorted(names)) for id_, names in topics_of.items()], topics)
         result = evaluate(
             group, {id_: member.assigned for id_, member in after.members.items()}, before=owned
         )
@@ -177,7 +177,7 @@ def _moves(
     return result.moves, result.min_moves, None
 
 
-def _learn(topics: dict[str, int], generation: Generation) -> None:
-    """Update the known minimum number of partitions of each topic."""
+def _update_partition_counts(topics: dict[str, int], generation: Generation) -> None:
+    """Raise the partition counts to the assigned partitions; topics may have more partitions than these."""
     for topic, number in _assigned(generation):
         topics[topic] = max(topics.get(topic, 0), number + 1)

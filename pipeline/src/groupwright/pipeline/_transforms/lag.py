@@ -1,15 +1,15 @@
 """`lag`: committed offsets compared with log-end offsets, in messages and in seconds.
 
-The job samples log-end offsets, and each sample is compared with the group's last commit by then. Lag in
-seconds is the age of the first uncommitted message. Its time of arrival is interpolated linearly between two
-samples: the last one at or below the committed offset, and the next one.
+The jobs sample log-end offsets. Each sample is compared with the group's last commit before it. Lag in
+seconds is the age of the first uncommitted message. Its time of arrival is interpolated linearly between the
+last sample at or below the committed offset and the next sample.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._transforms.base import shaped
+from groupwright.pipeline._transforms.base import select_columns
 
 _PARTITION = ("topic", "partition")
 _GROUP_PARTITION = ("group_id", *_PARTITION)
@@ -25,18 +25,18 @@ def lag(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
     behind = _commits_at_samples(commits, end_offsets)
     arrived = _arrivals(behind, end_offsets)
     caught_up = F.col("committed_offset") >= F.col("end_offset")
-    waiting = _micros("time") - F.col("arrived")
+    age = _micros("time") - F.col("arrived")
     rows = behind.join(arrived, [*_PARTITION, "committed_offset", "time"], "left").select(
         "*",
         F.greatest(F.col("end_offset") - F.col("committed_offset"), F.lit(0)).alias("lag_messages"),
-        F.when(caught_up | (waiting < 0), 0.0).otherwise(waiting / 1e6).alias("lag_seconds"),
+        F.when(caught_up | (age < 0), 0.0).otherwise(age / 1e6).alias("lag_seconds"),
         F.to_date("time").alias("date"),
     )
-    return shaped(rows, schemas.LAG)
+    return select_columns(rows, schemas.LAG)
 
 
 def _commits_at_samples(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Return each sample with each group's last commit by then."""
+    """Return each sample with each group's last commit before it."""
     groups = commits.select(*_GROUP_PARTITION).distinct()
     samples = end_offsets.select(*_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
     events = commits.select(
@@ -66,7 +66,7 @@ def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
 
     It is null if the message was in the log before the first sample.
     """
-    asked = (
+    behind_only = (
         behind.where("committed_offset < end_offset")
         .select(*_PARTITION, "committed_offset", "time")
         .distinct()
@@ -77,13 +77,13 @@ def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
         _micros("time").alias("sampled"),
         F.col("end_offset").alias("end"),
     )
-    offsets = asked.select("*", F.col("committed_offset").alias("at")).unionByName(
+    offsets = behind_only.select("*", F.col("committed_offset").alias("at")).unionByName(
         ends, allowMissingColumns=True
     )
     # An offset sorts after all samples that end at it: its message had not arrived by then.
-    line = Window.partitionBy(*_PARTITION).orderBy("at", F.col("sampled").asc_nulls_last())
-    below = line.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    above = line.rowsBetween(1, Window.unboundedFollowing)
+    by_offset = Window.partitionBy(*_PARTITION).orderBy("at", F.col("sampled").asc_nulls_last())
+    below = by_offset.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    above = by_offset.rowsBetween(1, Window.unboundedFollowing)
     return (
         offsets.select(
             "*",
@@ -99,8 +99,9 @@ def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
 
 def _interpolated() -> Column:
     """Interpolate the arrival time of the message at `committed_offset` between the samples around it."""
-    passed = (F.col("committed_offset") + 1 - F.col("end_below")) / (F.col("end_above") - F.col("end_below"))
-    return F.col("sampled_below") + passed * (F.col("sampled_above") - F.col("sampled_below"))
+    below, above = F.col("end_below"), F.col("end_above")
+    fraction = (F.col("committed_offset") + 1 - below) / (above - below)
+    return F.col("sampled_below") + fraction * (F.col("sampled_above") - F.col("sampled_below"))
 
 
 def _micros(name: str) -> Column:

@@ -1,7 +1,7 @@
-"""`rebalances`: a group's generations, joined with its members' events and with commits that went back.
+"""`rebalances`: a group's generations, joined with its members' events and with rewinds of committed offsets.
 
-Each group's rows are gathered on one worker in log order and processed in a single pass (`generations`,
-`consumer_protocol`): the minimum of moves is an optimization problem, which no query can express.
+One task processes all rows of a group in log order, in a single pass (`generations`, `consumer_groups`): the
+minimum of moves is an optimization problem, which SQL cannot express.
 """
 
 from bisect import bisect_right
@@ -18,15 +18,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._transforms.consumer_protocol import consumer_generations
+from groupwright.pipeline._transforms.consumer_groups import consumer_generations
 from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, changes
 
 Row = Mapping[str, Any]
 
-_NEAR = timedelta(hours=1)
-"""Maximum distance of an event from its generation: a recreated group counts from 1 again."""
-_EXPIRED_WITHIN = timedelta(minutes=10)
-"""Maximum time until an expired member finds that its partitions were lost."""
+_MAX_EVENT_DISTANCE = timedelta(hours=1)
+"""Maximum time between an event and its generation: a recreated group numbers generations from 1 again."""
+_MAX_LOSS_DELAY = timedelta(minutes=10)
+"""Maximum time until a member whose session expired reports that its partitions were lost."""
 
 
 def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
@@ -37,12 +37,12 @@ def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) 
         commits: `offset_commits`.
         end_offsets: `end_offsets`.
     """
-    told = records.select(F.explode("consumer_partition_metadata.topics").alias("t")).select(
+    from_records = records.select(F.explode("consumer_partition_metadata.topics").alias("t")).select(
         "t.topic_id", "t.topic"
     )
     others = [table.select("topic_id", "topic") for table in (commits, end_offsets)]
     return (
-        told.union(others[0])
+        from_records.union(others[0])
         .union(others[1])
         .where("topic_id is not null")
         .groupBy("topic_id")
@@ -53,7 +53,7 @@ def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) 
 def histories(
     generations: DataFrame, members: DataFrame, records: DataFrame, events: DataFrame, commits: DataFrame
 ) -> DataFrame:
-    """Return all records and events of groups: one row each, with the struct of its kind set.
+    """Return all records and events of groups: one row each, with only the struct of its kind set.
 
     Args:
         generations: `group_generations`.
@@ -65,40 +65,40 @@ def histories(
     kinds = {
         "generation": _with_members(generations, members),
         "record": records.withColumn("time", F.col("log_time")),
-        "event": _once(events).withColumn("time", F.col("ended_at")).withColumn("log_offset", F.lit(0)),
-        "step_back": steps_back(commits),
+        "event": _distinct(events).withColumn("time", F.col("ended_at")).withColumn("log_offset", F.lit(0)),
+        "rewind": rewinds(commits),
     }
-    happenings = [
+    parts = [
         rows.select("group_id", "time", "log_offset", F.struct(_columns_of(kind, rows)).alias(kind))
         for kind, rows in kinds.items()
     ]
-    everything = happenings[0]
-    for rows in happenings[1:]:
-        everything = everything.unionByName(rows, allowMissingColumns=True)
-    return everything
+    combined = parts[0]
+    for rows in parts[1:]:
+        combined = combined.unionByName(rows, allowMissingColumns=True)
+    return combined
 
 
 def rebalances(histories: DataFrame, names: DataFrame) -> DataFrame:
     """Return the rows of `rebalances`.
 
     Args:
-        histories: What `histories` returns.
-        names: `topic_id` and `topic`; one that is missing shows by its id.
+        histories: The result of `histories`.
+        names: `topic_id` and `topic`; the id replaces a missing name.
     """
     by_id = {row.topic_id: row.topic for row in names.collect()}
-    walk = partial(_rebalances, names=by_id)
-    return histories.groupBy("group_id").applyInArrow(walk, schemas.REBALANCES.schema)
+    process = partial(_rebalances, names=by_id)
+    return histories.groupBy("group_id").applyInArrow(process, schemas.REBALANCES.schema)
 
 
 def consumer_members(records: DataFrame, names: DataFrame) -> DataFrame:
     """Return KIP-848 members with the columns of `group_members`: one row per member and stable epoch."""
     by_id = {row.topic_id: row.topic for row in names.collect()}
-    walk = partial(_consumer_members, names=by_id)
-    return records.groupBy("group_id").applyInArrow(walk, schemas.GROUP_MEMBERS.schema)
+    process = partial(_consumer_members, names=by_id)
+    return records.groupBy("group_id").applyInArrow(process, schemas.GROUP_MEMBERS.schema)
 
 
-def steps_back(commits: DataFrame) -> DataFrame:
-    """Return commits below the previous one: `group_id`, `time`, `log_offset`, `messages`."""
+def rewinds(commits: DataFrame) -> DataFrame:
+    """Return the rewinds: commits below the previous one, as `group_id`, `time`, `log_offset`, `messages`."""
     last = F.lag("committed_offset").over(
         Window.partitionBy("group_id", "topic", "partition").orderBy("log_time", "log_offset")
     )
@@ -119,12 +119,12 @@ def _with_members(generations: DataFrame, members: DataFrame) -> DataFrame:
     listed = members.groupBy(*key).agg(
         F.collect_list(F.struct("member_id", "client_id", "subscribed", "assigned")).alias("members")
     )
-    # KIP-848's deletions tell of their group by its own records.
+    # The deletion of a KIP-848 group is among its own records (`consumer_group_records`).
     classic = generations.where("group_type = 'classic'").withColumn("time", F.col("log_time"))
     return classic.join(listed, key, "left")
 
 
-def _once(events: DataFrame) -> DataFrame:
+def _distinct(events: DataFrame) -> DataFrame:
     """Return events without duplicates."""
     return events.dropDuplicates(["id"])
 
@@ -134,7 +134,7 @@ def _columns_of(kind: str, rows: DataFrame) -> list[str]:
         "generation": ["generation", "protocol", "protocol_type", "tombstone", "members"],
         "record": ["log_time", "record_kind", "tombstone", *_RECORD_KINDS],
         "event": ["client_id", "member_id", "generation", "outcome", "started_at", "ended_at", "error"],
-        "step_back": ["messages"],
+        "rewind": ["messages"],
     }[kind]
     return [name for name in wanted if name in rows.columns]
 
@@ -159,7 +159,7 @@ def _rebalances(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:
             found = list(changes(incarnation))
             rows += [_row(group_id, group_type, change, events) for change in found]
     rows.sort(key=lambda row: row["completed"])
-    _add_steps_back(rows, by_kind["step_back"])
+    _add_rewinds(rows, by_kind["rewind"])
     return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.REBALANCES.schema))
 
 
@@ -167,15 +167,15 @@ def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each kind, in log order."""
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in table.sort_by([("time", "ascending"), ("log_offset", "ascending")]).to_pylist():
-        kind = next(kind for kind in ("generation", "record", "event", "step_back") if row[kind] is not None)
+        kind = next(kind for kind in ("generation", "record", "event", "rewind") if row[kind] is not None)
         by_kind[kind].append(row)
     return by_kind
 
 
 def _split_at_deletions(rows: Sequence[Row]) -> list[list[Generation]]:
-    """Return the generations of a group, and of each of the same name after it was deleted.
+    """Return the generations of a group, split where it was deleted: a group of the same id is a new group.
 
-    A generation that was written more than once, as when a static member comes back, counts as it was last.
+    If a generation was written more than once, as when a static member restarts, the last record counts.
     """
     incarnations: list[list[Generation]] = [[]]
     for row in rows:
@@ -211,8 +211,8 @@ def _generation(value: Row, time: datetime) -> Generation:
 
 def _row(group_id: str, group_type: str, change: Change, events: Sequence[Row]) -> dict[str, Any]:
     before, after = change.before, change.after
-    told = [event["event"] for event in _events_of(change, events)]
-    started, ended = _span(after, told)
+    member_events = [event["event"] for event in _events_of(change, events)]
+    started, ended = _span(after, member_events)
     return {
         "group_id": group_id,
         "group_type": group_type,
@@ -233,18 +233,18 @@ def _row(group_id: str, group_type: str, change: Change, events: Sequence[Row]) 
         "imbalance_before": change.imbalance_before,
         "imbalance_after": change.imbalance_after,
         "messages_reprocessed": 0,
-        "client_events": len(told),
-        "error": change.error or next((event["error"] for event in told if event["error"]), None),
+        "client_events": len(member_events),
+        "error": change.error or next((event["error"] for event in member_events if event["error"]), None),
         "date": after.completed.date(),
     }
 
 
-def _span(after: Generation, told: Sequence[Row]) -> tuple[datetime | None, datetime]:
+def _span(after: Generation, member_events: Sequence[Row]) -> tuple[datetime | None, datetime]:
     """Return the start and end of a rebalance, from KIP-848's records or else from member events."""
     if after.started:
         return after.started, after.completed
-    starts = [event["started_at"] for event in told if event["started_at"]]
-    ends = [event["ended_at"] for event in told]
+    starts = [event["started_at"] for event in member_events if event["started_at"]]
+    ends = [event["ended_at"] for event in member_events]
     return min(starts, default=None), max([*ends, after.completed])
 
 
@@ -253,34 +253,34 @@ def _events_of(change: Change, events: Sequence[Row]) -> Iterator[Row]:
     return (
         event
         for event in events
-        if event["event"]["generation"] == generation and abs(event["time"] - completed) < _NEAR
+        if event["event"]["generation"] == generation and abs(event["time"] - completed) < _MAX_EVENT_DISTANCE
     )
 
 
 def _expired(change: Change, events: Sequence[Row]) -> bool:
     """Return whether a member that left reported later that its partitions were lost.
 
-    It comes back by another member id, but with its client's.
+    The member rejoins with a new member id, so it is recognized by its client id.
     """
     if change.before is None or not change.left:
         return False
-    gone = {change.before.members[id_].client_id for id_ in change.left}
+    left_clients = {change.before.members[id_].client_id for id_ in change.left}
     completed = change.after.completed
     return any(
         event["event"]["outcome"] == "lost"
-        and event["event"]["client_id"] in gone
-        and completed <= event["time"] < completed + _EXPIRED_WITHIN
+        and event["event"]["client_id"] in left_clients
+        and completed <= event["time"] < completed + _MAX_LOSS_DELAY
         for event in events
     )
 
 
-def _add_steps_back(rows: Sequence[dict[str, Any]], steps: Sequence[Row]) -> None:
-    """Attribute each step back to the last rebalance before it; those before the first are ignored."""
+def _add_rewinds(rows: Sequence[dict[str, Any]], found: Sequence[Row]) -> None:
+    """Attribute each rewind to the last rebalance before it; rewinds before the first one are ignored."""
     completed = [row["completed"] for row in rows]
-    for step in steps:
-        place = bisect_right(completed, step["time"]) - 1
-        if place >= 0:
-            rows[place]["messages_reprocessed"] += step["step_back"]["messages"]
+    for rewind in found:
+        index = bisect_right(completed, rewind["time"]) - 1
+        if index >= 0:
+            rows[index]["messages_reprocessed"] += rewind["rewind"]["messages"]
 
 
 def _consumer_members(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:

@@ -18,11 +18,11 @@ from groupwright.assignors import (
     Topic,
     assign,
 )
+from groupwright.pipeline._what_if.assignment_cache import NotConvergedError
 from groupwright.pipeline._what_if.group_shape import Owners
 from groupwright.pipeline._what_if.history import History, RecordedGeneration
-from groupwright.pipeline._what_if.plan_cache import NotSettledError
 
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 @dataclass(slots=True)
@@ -32,109 +32,113 @@ class CustomAssignor:
     Attributes:
         make: Returns an instance for a member.
         history: The group's history.
-        instances: The assignor's instances by member identity. A static member that returns keeps its
-            assignment, and so its instance.
-        generation: The last generation replayed.
+        instances: The assignor's instances by member identity. Static members keep theirs, with its state,
+            across restarts.
+        last_generation: The last generation replayed.
     """
 
     make: Callable[[], Assignor]
     history: History
     instances: dict[int, Assignor] = field(default_factory=dict)
-    generation: int = NO_GENERATION
+    last_generation: int = NO_GENERATION
 
-    def play(self, past: RecordedGeneration, owned: Owners) -> tuple[Owners, int]:
+    def replay(self, recorded: RecordedGeneration, owned: Owners) -> tuple[Owners, int]:
         """Return the final owners, and the number of rebalances until then.
 
         Args:
-            past: The generation.
-            owned: `(partitions,) int32`, owners at its start.
+            recorded: The generation; its number must be higher than that of the last call.
+            owned: `(partitions,) int32`, owners before the generation.
 
         Raises:
             AssignorError: The result is not a valid assignment.
-            NotSettledError: The assignor is cooperative and does not stop withholding partitions.
+            NotConvergedError: The assignor is cooperative, and still withholds partitions after 8 rebalances.
             Exception: Any exception of the assignor.
         """
-        identities = past.identities.tolist()
-        self.instances = {who: self.instances.get(who) or self.make() for who in identities}
+        identities = recorded.identities.tolist()
+        self.instances = {identity: self.instances.get(identity) or self.make() for identity in identities}
         leader = self.instances[identities[0]]
         is_cooperative = RebalanceProtocol.COOPERATIVE in leader.protocols
-        before = self.generation
-        self.generation = past.number
-        for rounds in range(1, _MOST_ROUNDS + 1):
-            group = self._group(past, owned if is_cooperative else np.full_like(owned, UNASSIGNED), before)
+        claim_generation = self.last_generation
+        self.last_generation = recorded.number
+        for rounds in range(1, _MAX_ROUNDS + 1):
+            claimed = owned if is_cooperative else np.full_like(owned, UNASSIGNED)
+            group = self._group(recorded, claimed, claim_generation)
             assignment = assign(leader, group)
-            given = self._owners(past, assignment)
-            for who, member in zip(identities, past.members, strict=True):
-                self.instances[who].on_assignment(assignment[member.id], past.number)
+            assigned = self._owners(recorded, assignment)
+            for identity, member in zip(identities, recorded.members, strict=True):
+                self.instances[identity].on_assignment(assignment[member.id], recorded.number)
             if not is_cooperative:
-                return given, rounds
-            self._check_withholding(past, owned, given)
-            if not ((owned != UNASSIGNED) & (given == UNASSIGNED)).any():
-                return given, rounds
-            owned, before = given, past.number
-        raise NotSettledError(f"the assignor still withholds partitions after {_MOST_ROUNDS} rebalances")
+                return assigned, rounds
+            self._check_withholding(recorded, owned, assigned)
+            if not ((owned != UNASSIGNED) & (assigned == UNASSIGNED)).any():
+                return assigned, rounds
+            owned, claim_generation = assigned, recorded.number
+        raise NotConvergedError(f"the assignor still withholds partitions after {_MAX_ROUNDS} rebalances")
 
-    def _group(self, past: RecordedGeneration, owned: Owners, generation: int) -> Group:
-        starts, sizes = self._starts(past)
-        names = [self.history.topics[topic] for topic in past.topics]
-        key = past.key
+    def _group(self, recorded: RecordedGeneration, claimed: Owners, claim_generation: int) -> Group:
+        starts, sizes = self._starts(recorded)
+        names = [self.history.topics[topic] for topic in recorded.topics]
+        key = recorded.key
         racks = key.topic_racks if key and key.topic_racks else (None,) * len(names)
         members = []
-        for place, (who, member) in enumerate(zip(past.identities.tolist(), past.members, strict=True)):
+        identities = recorded.identities.tolist()
+        for position, (identity, member) in enumerate(zip(identities, recorded.members, strict=True)):
             subscribed = self.history.subscriptions[member.subscription]
-            claims = _by_topic(np.flatnonzero(owned == place), names, starts)
+            claims = _by_topic(np.flatnonzero(claimed == position), names, starts)
             members.append(
                 Member(
                     member.id,
                     subscribed,
                     owned=claims,
-                    generation=generation if claims else NO_GENERATION,
+                    generation=claim_generation if claims else NO_GENERATION,
                     instance_id=member.instance_id,
                     rack=member.rack,
-                    user_data=self.instances[who].user_data(frozenset(subscribed)),
+                    user_data=self.instances[identity].user_data(frozenset(subscribed)),
                 )
             )
         topics = {
-            name: Topic(size, of_topic) for name, size, of_topic in zip(names, sizes, racks, strict=True)
+            name: Topic(size, topic_racks)
+            for name, size, topic_racks in zip(names, sizes, racks, strict=True)
         }
         return Group(members, topics)
 
-    def _owners(self, past: RecordedGeneration, assignment: Assignment) -> Owners:
-        starts, _ = self._starts(past)
+    def _owners(self, recorded: RecordedGeneration, assignment: Assignment) -> Owners:
+        starts, _ = self._starts(recorded)
         start_of = {
-            self.history.topics[topic]: start for topic, start in zip(past.topics, starts, strict=False)
+            self.history.topics[topic]: start for topic, start in zip(recorded.topics, starts, strict=False)
         }
-        owners = np.full(past.places.size, UNASSIGNED, np.int32)
-        for place, member in enumerate(past.members):
+        owners = np.full(recorded.partition_indices.size, UNASSIGNED, np.int32)
+        for position, member in enumerate(recorded.members):
             for topic, partitions in assignment[member.id].items():
-                owners[start_of[topic] + partitions] = place
+                owners[start_of[topic] + partitions] = position
         return owners
 
-    def _starts(self, past: RecordedGeneration) -> tuple[list[int], list[int]]:
-        sizes = list(past.key.sizes) if past.key else []
+    def _starts(self, recorded: RecordedGeneration) -> tuple[list[int], list[int]]:
+        sizes = list(recorded.key.sizes) if recorded.key else []
         return np.cumsum([0, *sizes]).tolist(), sizes
 
-    def _check_withholding(self, past: RecordedGeneration, owned: Owners, given: Owners) -> None:
+    def _check_withholding(self, recorded: RecordedGeneration, owned: Owners, assigned: Owners) -> None:
         """Check that no partition is assigned while another member owns it (KIP-429)."""
-        wrong = np.flatnonzero((owned != UNASSIGNED) & (given != UNASSIGNED) & (given != owned))
+        wrong = np.flatnonzero((owned != UNASSIGNED) & (assigned != UNASSIGNED) & (assigned != owned))
         if wrong.size:
-            place = int(wrong[0])
-            starts, _ = self._starts(past)
-            topic = int(np.searchsorted(starts, place, side="right")) - 1
+            index = int(wrong[0])
+            starts, _ = self._starts(recorded)
+            topic = int(np.searchsorted(starts, index, side="right")) - 1
+            new_owner, owner = recorded.members[assigned[index]], recorded.members[owned[index]]
             raise AssignorError(
-                f"the assignor is cooperative, but assigns partition {place - starts[topic]} of "
-                f"{self.history.topics[past.topics[topic]]!r} to {past.members[given[place]].id!r} while "
-                f"{past.members[owned[place]].id!r} still owns it"
+                f"the assignor is cooperative, but assigns partition {index - starts[topic]} of "
+                f"{self.history.topics[recorded.topics[topic]]!r} to {new_owner.id!r} while {owner.id!r} "
+                "still owns it"
             )
 
 
 def _by_topic(
-    places: np.ndarray[tuple[int], np.dtype[np.intp]], names: list[str], starts: list[int]
+    partition_indices: np.ndarray[tuple[int], np.dtype[np.intp]], names: list[str], starts: list[int]
 ) -> PartitionsByTopic:
-    bounds = np.searchsorted(places, starts)
+    bounds = np.searchsorted(partition_indices, starts)
     return PartitionsByTopic(
         {
-            name: places[bounds[n] : bounds[n + 1]] - starts[n]
+            name: partition_indices[bounds[n] : bounds[n + 1]] - starts[n]
             for n, name in enumerate(names)
             if bounds[n] < bounds[n + 1]
         }

@@ -1,4 +1,4 @@
-"""What-if studies on Spark: one worker replays each group's history."""
+"""What-if studies on Spark: each group's history is replayed by one task."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,20 +8,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.assignors import InvalidInputError
+from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.group_shape import Racks
-from groupwright.pipeline._what_if.history import KnownTopic
+from groupwright.pipeline._what_if.history import TopicMetadata
 from groupwright.pipeline._what_if.loading import load_assignor
-from groupwright.pipeline._what_if.plan_cache import PlanCache
 from groupwright.pipeline._what_if.replay import ACTUAL, replay_group
 from groupwright.pipeline._what_if.tables import WHAT_IF, WHAT_IF_GENERATIONS
 
 _TASKS_PER_CORE = 8
-_PLAYED = (
+_RESULT_SCHEMA = (
     "group_id string, assignor string, generation int, time long, members int, partitions int, moved int, "
     "fewest_moves int, imbalance int, topic_spread double, far int, rounds int, seconds double, error string"
 )
-_OF_MEMBERS = ("member_id", "instance_id", "rack", "subscribed", "assigned")
-_WHERE = ("group_id", "generation", "log_partition", "log_offset")
+_MEMBER_COLUMNS = ("member_id", "instance_id", "rack", "subscribed", "assigned")
+_RECORD_COLUMNS = ("group_id", "generation", "log_partition", "log_offset")
 
 
 def run_what_if(
@@ -62,11 +62,10 @@ def run_what_if(
         raise InvalidInputError(f"an assignor is given more than once: {', '.join(assignors)}")
     tasks = tasks or _TASKS_PER_CORE * generations.sparkSession.sparkContext.defaultParallelism
     rows = _records(generations).unionByName(_members(members)).repartition(tasks, "group_id")
-    played = rows.groupBy("group_id").applyInArrow(_replayer(tuple(assignors), _known(topics)), _PLAYED)
-    time = F.timestamp_micros("time")
-    return _shaped(
-        played.withColumn("time", time).withColumn("date", F.to_date("time")), WHAT_IF_GENERATIONS.columns
-    )
+    replay = _replayer(tuple(assignors), _topic_metadata(topics))
+    replayed = rows.groupBy("group_id").applyInArrow(replay, _RESULT_SCHEMA)
+    timed = replayed.withColumn("time", F.timestamp_micros("time")).withColumn("date", F.to_date("time"))
+    return timed.select(*WHAT_IF_GENERATIONS.columns)
 
 
 def compare(what_if_generations: DataFrame) -> DataFrame:
@@ -93,40 +92,36 @@ def compare(what_if_generations: DataFrame) -> DataFrame:
     )
     actual = sums.where(F.col("assignor") == ACTUAL).select("group_id", F.col("moved").alias("moved_actual"))
     joined = sums.join(actual, "group_id", "left").withColumn("date", F.to_date("until"))
-    return _shaped(joined, WHAT_IF.columns)
-
-
-def _shaped(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    return rows.select(*columns)
+    return joined.select(*WHAT_IF.columns)
 
 
 def _records(generations: DataFrame) -> DataFrame:
-    """Return one row per record, with null in the members' columns."""
+    """Return one row per record of `group_generations`, with null in the columns of members."""
     tombstone = F.coalesce(F.col("tombstone"), F.lit(col=False))
-    of_consumers = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
+    is_consumer_group = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
     is_empty = tombstone | F.coalesce(F.col("member_count") == 0, F.lit(col=False))
-    nothing = [F.lit(None).alias(name) for name in _OF_MEMBERS]
-    return generations.where(tombstone | of_consumers).select(*_where(), *nothing, is_empty.alias("is_empty"))
+    no_member = [F.lit(None).alias(name) for name in _MEMBER_COLUMNS]
+    kept = generations.where(tombstone | is_consumer_group)
+    return kept.select(*_record_columns(), *no_member, is_empty.alias("is_empty"))
 
 
 def _members(members: DataFrame) -> DataFrame:
-    subscribed_to_something = F.col("member_id").isNotNull()
-    return members.where(subscribed_to_something).select(
-        *_where(), *_OF_MEMBERS, F.lit(col=False).alias("is_empty")
+    return members.where(F.col("member_id").isNotNull()).select(
+        *_record_columns(), *_MEMBER_COLUMNS, F.lit(col=False).alias("is_empty")
     )
 
 
-def _where() -> list[Column]:
-    return [*(F.col(name) for name in _WHERE), F.unix_micros("log_time").alias("time")]
+def _record_columns() -> list[Column]:
+    return [*(F.col(name) for name in _RECORD_COLUMNS), F.unix_micros("log_time").alias("time")]
 
 
-def _known(topics: DataFrame | None) -> dict[str, KnownTopic]:
+def _topic_metadata(topics: DataFrame | None) -> dict[str, TopicMetadata]:
     if topics is None:
         return {}
     has_racks = "racks" in topics.columns
     rows = topics.select("topic", "partitions", *(["racks"] if has_racks else [])).collect()
     return {
-        row["topic"]: KnownTopic(row["partitions"], _racks(row["racks"]) if has_racks else None)
+        row["topic"]: TopicMetadata(row["partitions"], _racks(row["racks"]) if has_racks else None)
         for row in rows
     }
 
@@ -136,12 +131,12 @@ def _racks(racks: Sequence[Sequence[str]] | None) -> Racks | None:
 
 
 def _replayer(
-    assignors: tuple[str, ...], known: dict[str, KnownTopic]
+    assignors: tuple[str, ...], topic_metadata: dict[str, TopicMetadata]
 ) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
-    plans = PlanCache()
+    cache = AssignmentCache()
 
-    def play(group: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+    def replay(group: tuple[Any, ...], rows: pa.Table) -> pa.Table:
         loaded = [load_assignor(name) for name in assignors]
-        return replay_group(group[0].as_py(), rows, loaded, known, plans)
+        return replay_group(group[0].as_py(), rows, loaded, topic_metadata, cache)
 
-    return play
+    return replay

@@ -1,7 +1,7 @@
-"""Group shape: a group with its names replaced by numbers.
+"""Group shape: a group whose members and topics are numbered in Kafka's order, instead of named.
 
-The built-in assignors depend on names only through their order. Members and topics are therefore numbered in
-that order, and groups and generations of the same shape share cached assignments.
+The built-in assignors depend on names only through their order. Groups and generations of the same shape
+therefore share cached assignments.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class GroupShape:
         partitions: Number of partitions.
         topics: Number of topics.
         group: The group, without owned partitions.
-        layout: The group as arrays, with the same order of members and topics.
+        indexed: The same group with integers for members and topics.
         has_racks: Whether racks affect the assignment.
         is_uniform: Whether all members subscribe to all topics, and racks have no effect.
     """
@@ -71,7 +71,7 @@ class GroupShape:
                 for number, (size, of_topic) in enumerate(zip(key.sizes, topic_racks, strict=True))
             },
         )
-        self.layout = IndexedGroup.of(self.group)
+        self.indexed = IndexedGroup.of(self.group)
         self.has_racks = bool(key.member_racks and key.topic_racks)
         self.is_uniform = len(key.subscriptions) == 1 and not self.has_racks
 
@@ -79,30 +79,34 @@ class GroupShape:
     def subscribes(self) -> npt.NDArray[np.bool_]:
         """Whether a member subscribes to a topic, as `(topics, members) bool`."""
         table = np.zeros((self.topics, self.members), np.bool_)
-        for topic, subscriber_set in enumerate(self.layout.subscriber_set_of.tolist()):
-            table[topic, self.layout.subscriber_sets[subscriber_set]] = True
+        for topic, subscriber_set in enumerate(self.indexed.subscriber_set_of.tolist()):
+            table[topic, self.indexed.subscriber_sets[subscriber_set]] = True
         return table
 
     @cached_property
     def _rack_classes(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Return each partition's rack class, and rack mismatches as `(classes, members) bool`."""
+        """Return each partition's rack class, and whether a class mismatches a member's rack.
+
+        Partitions of a class have replicas in the same racks. Shapes: `(partitions,) int64` and
+        `(classes, members) bool`.
+        """
         numbers: dict[frozenset[str] | None, int] = {}
         class_of = [
             numbers.setdefault(racks, len(numbers))
             for topic in self.group.topics.values()
             for racks in topic.racks or (None,) * topic.partitions
         ]
-        far = [
+        is_mismatch = [
             [
                 bool(racks) and member.rack is not None and member.rack not in (racks or ())
                 for member in self.group.members
             ]
             for racks in numbers
         ]
-        return np.array(class_of, np.int64), np.array(far, np.bool_)
+        return np.array(class_of, np.int64), np.array(is_mismatch, np.bool_)
 
-    def far(self, owners: Owners) -> int:
-        """Return the number of partitions whose owner is in a rack without a replica."""
-        class_of, far = self._rack_classes
+    def rack_mismatches(self, owners: Owners) -> int:
+        """Return the number of partitions whose owner is in a rack without a replica (KIP-881)."""
+        class_of, is_mismatch = self._rack_classes
         owned = np.flatnonzero(owners >= 0)
-        return int(np.count_nonzero(far[class_of[owned], owners[owned]]))
+        return int(np.count_nonzero(is_mismatch[class_of[owned], owners[owned]]))

@@ -14,15 +14,15 @@ from groupwright.assignors.indexed import sorted_names, utf16_order
 from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
 
 _Numbers = npt.NDArray[np.int64]
-_MOST_PLACES = 4_000_000
+_MAX_PARTITIONS = 4_000_000
 
 
 class UnreplayableError(Exception):
     """A group's rows cannot be replayed."""
 
 
-class KnownTopic(NamedTuple):
-    """Metadata of a topic."""
+class TopicMetadata(NamedTuple):
+    """Number of partitions of a topic, and the racks of their replicas; None if unknown."""
 
     partitions: int
     racks: Racks | None = None
@@ -49,7 +49,8 @@ class RecordedGeneration:
         identities: `(members,) int64`, index of each member's identity; static members keep theirs across
             member ids.
         topics: The assignable topics, as indices into the history's topics.
-        places: `(partitions,) int64`, index of each partition within the history, ordered by topic.
+        partition_indices: `(partitions,) int64`, index of each partition among all partitions of the history,
+            ordered by topic.
         actual: `(partitions,) int32`, the recorded owner of each partition.
     """
 
@@ -59,7 +60,7 @@ class RecordedGeneration:
     members: tuple[RecordedMember, ...] = ()
     identities: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     topics: tuple[int, ...] = ()
-    places: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    partition_indices: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     actual: Owners = field(default_factory=lambda: np.empty(0, np.int32))
 
 
@@ -83,27 +84,27 @@ class History:
     generations: tuple[RecordedGeneration, ...]
 
 
-def read_history(rows: pa.Table, known: Mapping[str, KnownTopic]) -> History:
+def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> History:
     """Read a group's history.
 
     Args:
         rows: One row per member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and one
             row per record without these but with `is_empty`, whether the group had no members. All rows have
             `generation`, `log_partition`, `log_offset`, and `time` in microseconds.
-        known: Metadata by topic. For other topics, the number of partitions is derived from the assignments
+        metadata: Topic metadata. For other topics, the number of partitions is derived from the assignments
             so far.
 
     Raises:
         UnreplayableError: A row is invalid, or there are too many partitions.
     """
-    reader = _Reader(rows.combine_chunks(), known)
+    reader = _Reader(rows.combine_chunks(), metadata)
     generations = tuple(reader.generations())
     return History(reader.topics, reader.starts, reader.subscriptions, len(reader.identities), generations)
 
 
 class _Reader:
-    def __init__(self, rows: pa.Table, known: Mapping[str, KnownTopic]) -> None:
-        self._known = known
+    def __init__(self, rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> None:
+        self._metadata = metadata
         order = np.lexsort([_numbers(rows, name) for name in ("log_offset", "log_partition")])
         rows = rows.take(order)
         self._member_ids = rows["member_id"].to_pylist()
@@ -116,17 +117,18 @@ class _Reader:
         self.subscriptions, self._subscription_of = _subscriptions(rows["subscribed"])
         row, topic, self._partition, names = _assigned(rows["assigned"])
         subscribed = {name for listed in self.subscriptions for name in listed}
-        self.topics = sorted_names({*names, *(name for name in subscribed if name in known)})
-        self._place_of = {name: place for place, name in enumerate(self.topics)}
-        self._topic = np.array([self._place_of[name] for name in names], np.int64)[topic]
+        self.topics = sorted_names({*names, *(name for name in subscribed if name in metadata)})
+        self._topic_index = {name: index for index, name in enumerate(self.topics)}
+        self._topic = np.array([self._topic_index[name] for name in names], np.int64)[topic]
         self._row = row
         self._sizes = self._sizes_by_record()
         self.starts = (
             np.concatenate([[0], np.cumsum(self._sizes[-1])]) if len(self._sizes) else np.zeros(1, np.int64)
         )
-        if self.starts[-1] > _MOST_PLACES:
+        if self.starts[-1] > _MAX_PARTITIONS:
             raise UnreplayableError(
-                f"the assignments name {self.starts[-1]} partitions; at most {_MOST_PLACES} can be replayed"
+                f"the assignments name {self.starts[-1]} partitions; "
+                f"at most {_MAX_PARTITIONS} can be replayed"
             )
         self.identities: dict[tuple[bool, str], int] = {}
 
@@ -136,16 +138,16 @@ class _Reader:
         record = np.searchsorted(self._bounds, self._row, side="right") - 1
         np.maximum.at(sizes, (record, self._topic), self._partition + 1)
         np.maximum.accumulate(sizes, axis=0, out=sizes)
-        for place, name in enumerate(self.topics):
-            if name in self._known:
-                sizes[:, place] = np.maximum(sizes[:, place], self._known[name].partitions)
+        for index, name in enumerate(self.topics):
+            if name in self._metadata:
+                sizes[:, index] = np.maximum(sizes[:, index], self._metadata[name].partitions)
         return sizes
 
     def generations(self) -> Iterator[RecordedGeneration]:
         """Yield the generations; the last of several records of a generation counts."""
         kept: list[int] = []
         for record, first in enumerate(self._bounds[:-1].tolist()):
-            if not self._is_known(record):
+            if not self._is_replayable(record):
                 continue
             if kept and self._number[self._bounds[kept[-1]]] == self._number[first]:
                 kept.pop()
@@ -153,7 +155,7 @@ class _Reader:
         for record in kept:
             yield self._generation(record)
 
-    def _is_known(self, record: int) -> bool:
+    def _is_replayable(self, record: int) -> bool:
         """Return whether the record is a consumer group's, and its members are known or it has none."""
         rows = slice(self._bounds[record], self._bounds[record + 1])
         is_member = [id_ is not None for id_ in self._member_ids[rows]]
@@ -162,29 +164,37 @@ class _Reader:
     def _generation(self, record: int) -> RecordedGeneration:
         first, end = int(self._bounds[record]), int(self._bounds[record + 1])
         number, time = int(self._number[first]), int(self._time[first])
-        in_order = sorted(
+        member_rows = sorted(
             (row for row in range(first, end) if self._member_ids[row] is not None), key=self._order
         )
         members = tuple(
             RecordedMember(
                 self._member_ids[row], self._instance_ids[row], self._racks[row], self._subscription_of[row]
             )
-            for row in in_order
+            for row in member_rows
         )
         if not members:
             return RecordedGeneration(number, time, None)
         sizes = self._sizes[record]
         topics, key = self._key(members, sizes)
         position_of = np.full(end - first + 1, UNASSIGNED, np.int32)
-        position_of[np.array(in_order) - first] = np.arange(len(in_order))
+        position_of[np.array(member_rows) - first] = np.arange(len(member_rows))
         owner = np.full(self.starts[-1], UNASSIGNED, np.int32)
-        mine = slice(*np.searchsorted(self._row, [first, end]))
-        owner[self.starts[self._topic[mine]] + self._partition[mine]] = position_of[self._row[mine] - first]
-        places = np.concatenate(
+        record_slice = slice(*np.searchsorted(self._row, [first, end]))
+        assigned = self.starts[self._topic[record_slice]] + self._partition[record_slice]
+        owner[assigned] = position_of[self._row[record_slice] - first]
+        partition_indices = np.concatenate(
             [np.empty(0, np.int64), *(np.arange(sizes[topic]) + self.starts[topic] for topic in topics)]
         )
         return RecordedGeneration(
-            number, time, key, members, self._identities_of(members), topics, places, owner[places]
+            number,
+            time,
+            key,
+            members,
+            self._identities_of(members),
+            topics,
+            partition_indices,
+            owner[partition_indices],
         )
 
     def _order(self, row: int) -> tuple[bool, bytes, bytes]:
@@ -196,15 +206,17 @@ class _Reader:
         return np.array([self.identities.setdefault(name, len(self.identities)) for name in names], np.int64)
 
     def _key(self, members: tuple[RecordedMember, ...], sizes: _Numbers) -> tuple[tuple[int, ...], ShapeKey]:
-        wanted = {
-            number: {self._place_of[name] for name in self.subscriptions[number] if name in self._place_of}
+        index = self._topic_index
+        subscribed_topics = {
+            number: {index[name] for name in self.subscriptions[number] if name in index}
             for number in {member.subscription for member in members}
         }
-        topics = tuple(sorted(topic for topic in set[int]().union(*wanted.values()) if sizes[topic]))
-        place_of = {topic: place for place, topic in enumerate(topics)}
+        all_subscribed = set[int]().union(*subscribed_topics.values())
+        topics = tuple(sorted(topic for topic in all_subscribed if sizes[topic]))
+        topic_index = {topic: number for number, topic in enumerate(topics)}
         listed = {
-            number: tuple(sorted(place_of[topic] for topic in of_one if topic in place_of))
-            for number, of_one in wanted.items()
+            number: tuple(sorted(topic_index[topic] for topic in of_one if topic in topic_index))
+            for number, of_one in subscribed_topics.items()
         }
         numbers: dict[tuple[int, ...], int] = {}
         subscription_of = tuple(numbers.setdefault(listed[m.subscription], len(numbers)) for m in members)
@@ -219,8 +231,8 @@ class _Reader:
         self, members: tuple[RecordedMember, ...], topics: tuple[int, ...]
     ) -> tuple[tuple[str | None, ...], tuple[Racks | None, ...]]:
         racks = tuple(member.rack for member in members)
-        known = [self._known.get(self.topics[topic]) for topic in topics]
-        of_topics = tuple(None if topic is None else topic.racks for topic in known)
+        metadata = [self._metadata.get(self.topics[topic]) for topic in topics]
+        of_topics = tuple(None if topic is None else topic.racks for topic in metadata)
         if any(racks) and any(of_topics):
             return racks, of_topics
         return (), ()

@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from groupwright.assignors import UNASSIGNED
+from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.custom_assignor import CustomAssignor
 from groupwright.pipeline._what_if.evaluation import evaluate
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners
 from groupwright.pipeline._what_if.history import (
     History,
-    KnownTopic,
     RecordedGeneration,
+    TopicMetadata,
     UnreplayableError,
     read_history,
 )
 from groupwright.pipeline._what_if.loading import LoadedAssignor
-from groupwright.pipeline._what_if.plan_cache import PlanCache
 
 ACTUAL = "actual"
 """The `assignor` of the rows for the recorded assignments."""
@@ -47,133 +47,150 @@ _ERROR_LENGTH = 500
 
 
 class _Replayer(Protocol):
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:
+    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:
         """Return the final owners, and the number of rebalances until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Actual:
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
-        return past.actual, 1
+    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
+        return recorded.actual, 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Builtin:
     name: str
-    plans: PlanCache
+    cache: AssignmentCache
 
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
+    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
         match self.name:
             case "sticky":
-                return self.plans.sticky(structure, owned), 1
+                return self.cache.sticky(shape, owned), 1
             case "cooperative-sticky":
-                return self.plans.settled(structure, owned)
+                return self.cache.cooperative_sticky(shape, owned)
             case _:
-                return self.plans.fixed(self.name, structure), 1
+                return self.cache.fixed(self.name, shape), 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Custom:
     assignor: CustomAssignor
 
-    def play(self, past: RecordedGeneration, structure: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
-        return self.assignor.play(past, owned)
+    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
+        return self.assignor.replay(recorded, owned)
 
 
 def replay_group(
     group_id: str,
     rows: pa.Table,
     assignors: Sequence[LoadedAssignor],
-    known: Mapping[str, KnownTopic],
-    plans: PlanCache,
+    topic_metadata: Mapping[str, TopicMetadata],
+    cache: AssignmentCache,
 ) -> pa.Table:
     """Replay a group's history; return one row per non-empty generation and assignor, the recorded one first.
 
     Members own what the assignor gave them in the previous generation, if they are still in the group. If an
-    assignor fails, its row has the error, and members keep what they had. A group with invalid rows has one
-    row per assignor.
+    assignor fails, its row has the error, and members keep their partitions. A group with invalid rows has
+    one row per assignor.
 
     Args:
         group_id: The group.
         rows: The input of `read_history`.
         assignors: The assignors.
-        known: Metadata by topic.
-        plans: The worker's cache.
+        topic_metadata: Topic metadata by topic.
+        cache: The worker's cache.
     """
     names = [ACTUAL, *(assignor.name for assignor in assignors)]
     try:
-        history = read_history(rows, known)
+        history = read_history(rows, topic_metadata)
     except UnreplayableError as error:
         return _table([[(group_id, name, *(None,) * 11, str(error)) for name in names]])
     replayers: list[_Replayer] = [_Actual()]
     for assignor in assignors:
-        own = CustomAssignor(assignor.make, history)
-        replayers.append(_Builtin(assignor.name, plans) if assignor.is_builtin else _Custom(own))
-    return _table(list(_play(group_id, history, names, replayers, plans)))
+        custom = CustomAssignor(assignor.make, history)
+        replayers.append(_Builtin(assignor.name, cache) if assignor.is_builtin else _Custom(custom))
+    return _table(list(_replay(group_id, history, names, replayers, cache)))
 
 
-def _play(
-    group_id: str, history: History, names: Sequence[str], replayers: Sequence[_Replayer], plans: PlanCache
+def _replay(
+    group_id: str,
+    history: History,
+    names: Sequence[str],
+    replayers: Sequence[_Replayer],
+    cache: AssignmentCache,
 ) -> Iterator[list[tuple[Any, ...]]]:
-    held = np.full((len(replayers), int(history.starts[-1])), UNASSIGNED, np.int64)
-    for past in history.generations:
-        if past.key is None:
-            held[:] = UNASSIGNED
+    owner_identities = np.full((len(replayers), int(history.starts[-1])), UNASSIGNED, np.int64)
+    for recorded in history.generations:
+        if recorded.key is None:
+            owner_identities[:] = UNASSIGNED
             continue
-        structure = plans.structure(past.key)
-        owned = _owned(history, past, structure, held)
-        given = owned.copy()
-        outcomes = [
-            _outcome(replayer, past, structure, owned[row], given[row])
+        shape = cache.shape(recorded.key)
+        owned = _owned(history, recorded, shape, owner_identities)
+        assigned = owned.copy()
+        results = [
+            _run(replayer, recorded, shape, owned[row], assigned[row])
             for row, replayer in enumerate(replayers)
         ]
-        measured = evaluate(plans, structure, owned, given)
-        _hand_over(past, held, given, [error is None for _, _, error in outcomes])
-        facts = (past.number, past.time, structure.members, structure.partitions)
+        quality = evaluate(cache, shape, owned, assigned)
+        _store_owners(recorded, owner_identities, assigned, [error is None for _, _, error in results])
+        common = (recorded.number, recorded.time, shape.members, shape.partitions)
         yield [
-            (group_id, name, *facts, *((None,) * 5 if error else numbers), rounds, seconds, error)
+            (group_id, name, *common, *((None,) * 5 if error else numbers), rounds, seconds, error)
             for name, numbers, (rounds, seconds, error) in zip(
-                names, zip(*measured, strict=True), outcomes, strict=True
+                names, zip(*quality, strict=True), results, strict=True
             )
         ]
 
 
 def _owned(
-    history: History, past: RecordedGeneration, structure: GroupShape, held: np.ndarray[Any, Any]
+    history: History, recorded: RecordedGeneration, shape: GroupShape, owner_identities: np.ndarray[Any, Any]
 ) -> Owners:
-    """Return owners that may keep their partitions, else `UNASSIGNED`, as `(assignors, partitions) int32`."""
-    place_of = np.full(history.identities + 1, UNASSIGNED, np.int32)  # the last one is UNASSIGNED's
-    place_of[past.identities] = np.arange(structure.members)
-    owned: Owners = place_of[held[:, past.places]]
-    if not structure.is_uniform:
-        owned[~structure.subscribes[structure.layout.topic, owned]] = UNASSIGNED
+    """Return the owners at the start of a generation, as `(assignors, partitions) int32`.
+
+    A partition is `UNASSIGNED` if its owner has left the group or no longer subscribes to the topic.
+
+    Args:
+        history: The group's history.
+        recorded: The generation.
+        shape: Its shape.
+        owner_identities: `(assignors, all partitions) int64`, owners after the previous generation.
+    """
+    # Indexing with UNASSIGNED, which is -1, selects the last element.
+    position_of = np.full(history.identities + 1, UNASSIGNED, np.int32)
+    position_of[recorded.identities] = np.arange(shape.members)
+    owned: Owners = position_of[owner_identities[:, recorded.partition_indices]]
+    if not shape.is_uniform:
+        owned[~shape.subscribes[shape.indexed.topic, owned]] = UNASSIGNED
     return owned
 
 
-def _outcome(
-    replayer: _Replayer, past: RecordedGeneration, structure: GroupShape, owned: Owners, given: Owners
+def _run(
+    replayer: _Replayer, recorded: RecordedGeneration, shape: GroupShape, owned: Owners, assigned: Owners
 ) -> tuple[int | None, float, str | None]:
-    """Call the assignor, store the owners in `given`, and return rounds, seconds and the error."""
-    if not structure.partitions:
+    """Call the assignor, store the owners in `assigned`, and return rounds, seconds and the error."""
+    if not shape.partitions:
         return 1, 0.0, None
     started = perf_counter()
     try:
-        plan, rounds = replayer.play(past, structure, owned)
+        owners, rounds = replayer.replay(recorded, shape, owned)
     except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the others go on
         message = f"{type(error).__name__}: {error}"
         return None, perf_counter() - started, message[:_ERROR_LENGTH]
-    given[:] = plan
+    assigned[:] = owners
     return rounds, perf_counter() - started, None
 
 
-def _hand_over(
-    past: RecordedGeneration, held: np.ndarray[Any, Any], given: Owners, played: Sequence[bool]
+def _store_owners(
+    recorded: RecordedGeneration,
+    owner_identities: np.ndarray[Any, Any],
+    assigned: Owners,
+    succeeded: Sequence[bool],
 ) -> None:
-    identity = np.append(past.identities, UNASSIGNED)
-    for row, is_played in enumerate(played):
-        if is_played:
-            held[row] = UNASSIGNED
-            held[row, past.places] = identity[given[row]]
+    identity = np.append(recorded.identities, UNASSIGNED)
+    for row, has_succeeded in enumerate(succeeded):
+        if has_succeeded:
+            owner_identities[row] = UNASSIGNED
+            owner_identities[row, recorded.partition_indices] = identity[assigned[row]]
 
 
 def _table(generations: Sequence[Sequence[tuple[Any, ...]]]) -> pa.Table:

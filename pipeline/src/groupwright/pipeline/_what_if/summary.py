@@ -9,12 +9,12 @@ from groupwright.pipeline._what_if.replay import ACTUAL
 def findings(what_if: DataFrame, *, span: str = "the history's") -> list[str]:
     """Return one sentence per assignor, ordered by the number of moves.
 
-    Example: with cooperative-sticky this month's 412 rebalances would have moved 9,300 partitions instead of
-    81,000.
+    Example: "with cooperative-sticky this month's 412 rebalances would have moved 9,300 partitions instead of
+    81,000".
 
     Args:
         what_if: The table `what_if`, of any groups.
-        span: The attribute of "rebalances" in the sentences, such as `this month's`.
+        span: Text before the number of rebalances, such as `this month's`.
     """
     rows = (
         what_if.where(F.col("assignor") != ACTUAL)

@@ -50,7 +50,7 @@ WHAT_IF_GENERATIONS = Table(
                 "Rebalances needed: more than 1 for a cooperative assignor that moves partitions.",
             ),
             _column("seconds", DOUBLE, "Computing time; close to 0 for a cached result."),
-            _column("error", STRING, "Why the assignor has no result; members keep what they had."),
+            _column("error", STRING, "Why the assignor has no result; members keep their partitions."),
             _column(PARTITION_COLUMN, DATE, "Date of `time`."),
         ]
     ),

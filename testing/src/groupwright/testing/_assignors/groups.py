@@ -26,12 +26,12 @@ def random_groups(seed: int = 0, count: int = 300, *, user_data: UserData | None
     and topics changed, or have outdated or contradictory claims.
 
     Args:
-        seed: Which groups.
-        count: How many.
-        user_data: What members say beside their subscription, where it is not what the `user_data` of all
-            members' assignors would return.
+        seed: Seed of the random generator.
+        count: Number of groups.
+        user_data: Creates members' user data. By default, `check` calls the `user_data` of each member's
+            assignor.
     """
-    rng = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     for number in range(count):
         yield _group(rng, 1 + number * _MOST_MEMBERS // count, user_data)
 

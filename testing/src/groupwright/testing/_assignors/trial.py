@@ -130,7 +130,7 @@ class Trial:
         return self._assigned(self._joined(self._group))[1]
 
     def _joined(self, group: Group) -> Group:
-        """Return the group as its leader sees it."""
+        """Return the group as its leader decodes it from JoinGroup."""
         return Group([self._join(member) for member in group.members], group.topics)
 
     def _join(self, member: Member) -> Member:
@@ -148,7 +148,7 @@ class Trial:
             self._of_members[id_].on_assignment(share, generation)
 
     def _assigned(self, group: Group) -> tuple[Assignment, float]:
-        """Return a checked assignment, and how many seconds it took."""
+        """Return a checked assignment, and the time it took in seconds."""
         topics = dict(group.topics)
         started = time.perf_counter()
         try:
@@ -176,7 +176,7 @@ class Trial:
                 raise self._fault(f"gives {id_!r} first {share}, and {when} {assignment[id_]}")
 
     def _settled(self, joined: Group, assignment: Assignment, rounds: int) -> tuple[Assignment, int]:
-        """Rebalance until no member has to revoke partitions; return the last assignment and their number."""
+        """Rebalance until no member has to revoke partitions; return the last assignment and the rounds."""
         took = 1
         while True:
             self._check_handover(joined, assignment)
@@ -250,7 +250,7 @@ def _revoked(group: Group, assignment: Assignment) -> Iterator[tuple[str, Partit
 
 def _shuffled(group: Group, seed: int) -> Group:
     """Return the same group in another order."""
-    rng = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     members = [
         replace(member, topics=tuple(rng.sample(member.topics, len(member.topics))))
         for member in rng.sample(group.members, len(group.members))

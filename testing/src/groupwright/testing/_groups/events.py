@@ -20,10 +20,10 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a member or the producer did, or that was done to it.
+    """An event of a member or of the producer.
 
     Attributes:
-        time: When, in seconds of `time.monotonic`, which all processes of a machine share.
+        time: Time in seconds of `time.monotonic`, which all processes of a machine share.
     """
 
     time: float
@@ -65,9 +65,9 @@ class Rebalanced(Event):
 
     Attributes:
         generation: The group's generation.
-        seconds: How long it took; None where the consumer does not know.
+        seconds: Duration in seconds; None if unknown.
         outcome: ``completed``, ``lost`` or ``failed``.
-        partitions: What the member owns after it.
+        partitions: The partitions that the member owns afterwards.
     """
 
     generation: int
@@ -81,7 +81,7 @@ class Consumed(Event):
     """One call of poll or consume returned messages.
 
     Attributes:
-        polled: When the call was entered.
+        polled: Time at which the call was entered.
         spans: The messages' offsets.
     """
 
@@ -91,7 +91,7 @@ class Consumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Event):
-    """A commit was stored.
+    """A commit succeeded.
 
     Attributes:
         offsets: The next offset to read, by partition.
@@ -157,13 +157,13 @@ KINDS: dict[str, type[Event]] = {
 
 
 def now() -> float:
-    """Return the machine's monotonic time, which its processes share."""
+    """Return the machine's monotonic time in seconds, which its processes share."""
     return time.monotonic()
 
 
 def encode(event: Event) -> bytes:
-    """Return the event's line."""
-    # By hand: `dataclasses.asdict` copies deeply, a hundred times slower.
+    """Return the event as a line of JSON."""
+    # `dataclasses.asdict` copies deeply, which takes a hundred times as long.
     fields = {name: getattr(event, name) for name in event.__dataclass_fields__}
     if "offsets" in fields:
         fields["offsets"] = [(*partition, offset) for partition, offset in fields["offsets"].items()]
@@ -171,14 +171,14 @@ def encode(event: Event) -> bytes:
 
 
 def decode(line: bytes, kinds: dict[str, type[Event]] = KINDS) -> Event:
-    """Read a line.
+    """Decode a line of JSON.
 
     Args:
         line: The line.
-        kinds: The kinds of events that there may be, by name.
+        kinds: The possible types of events, by name.
 
     Raises:
-        ValueError: It is no event's line.
+        ValueError: The line is not JSON.
     """
     name, *fields = json.loads(line)
     kind = kinds[name]
@@ -195,17 +195,17 @@ def decode(line: bytes, kinds: dict[str, type[Event]] = KINDS) -> Event:
 
 
 class HistoryWriter:
-    """Appends to one history; any thread may."""
+    """Appends to one history. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, and create it."""
+        """Open the file, and create it if it does not exist."""
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, *events: Event) -> None:
-        """Append the events; when this returns, the death of the process cannot lose them.
+        """Append the events. After the return, a SIGKILL cannot lose them.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: The events cannot be written.
         """
         line = b"".join(map(encode, events))
         written = os.write(self._descriptor, line)
@@ -227,7 +227,7 @@ class HistoryReader:
         self._offset = 0
 
     def read(self) -> Iterator[Event]:
-        """Return the events since the last call. A line that is not whole yet waits."""
+        """Yield the events since the last call. An incomplete last line is read by a later call."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The ledger of a group under load: which member owned and consumed what, when, and what was produced."""
+"""Ledger of a group under load: the events of all members and of the producer."""
 
 import threading
 from collections import Counter, defaultdict
@@ -25,13 +25,13 @@ _FAILED = "failed"
 
 
 class Ledger:
-    """Events of all members and of the producer, and the state that follows from them. Threads may share it.
+    """Events of all members and of the producer, and the state derived from them. Thread-safe.
 
     Attributes:
         histories: Each member's events, by its name, in the order in which they were recorded.
         produced: The producer's events.
         generations: The last generation that each member in the group reported.
-        commits: How many commits each member reported.
+        commits: Number of commits that each member reported.
     """
 
     def __init__(self) -> None:
@@ -118,20 +118,20 @@ class Ledger:
             )
 
     def consumed_by(self, member: str) -> int:
-        """Return how many messages a member has consumed."""
+        """Return the number of messages that a member has consumed."""
         return self._consumed_of[member]
 
     def owned_by(self, member: str) -> set[Partition]:
-        """Return the partitions that a member owns now, by its own account."""
+        """Return the partitions that a member owns now, according to its callbacks."""
         with self._lock:
             return set(self._owned[member])
 
     def was_assigned(self, member: str) -> bool:
-        """Return whether the member's on_assign has been called, if with no partitions."""
+        """Return whether the member's on_assign has been called, even if without partitions."""
         return member in self._assigned
 
     def owners(self) -> dict[Partition, list[str]]:
-        """Return the owners of each partition now; a group that is settled has one of each."""
+        """Return the owners of each partition now; in a settled group, each partition has one."""
         owners: defaultdict[Partition, list[str]] = defaultdict(list)
         with self._lock:
             for member, owned in self._owned.items():
@@ -140,7 +140,7 @@ class Ledger:
         return dict(owners)
 
     def owners_at(self, time: float) -> dict[Partition, list[str]]:
-        """Return the owners of each partition at a time (of `time.monotonic`)."""
+        """Return the owners of each partition at a time, in seconds of `time.monotonic`."""
         owners: defaultdict[Partition, list[str]] = defaultdict(list)
         for window in self.ownership():
             if window.begin <= time < window.end:
@@ -148,7 +148,7 @@ class Ledger:
         return dict(owners)
 
     def ownership(self) -> list[Window]:
-        """Return all ownership so far, by the time at which it began."""
+        """Return all ownership windows so far, ordered by their begin."""
         with self._lock:
             histories = {name: list(events) for name, events in self.histories.items()}
         found = [
@@ -157,7 +157,7 @@ class Ledger:
         return sorted(found, key=lambda window: window.begin)
 
     def ends(self) -> dict[Partition, int]:
-        """Return the offset after the last message that was produced, by partition."""
+        """Return the end offset of the produced messages, by partition."""
         with self._lock:
             return {partition: written.end for partition, written in self._written.items()}
 
@@ -167,7 +167,7 @@ class Ledger:
             return dict(self._committed)
 
     def is_consumed(self, until: Mapping[Partition, int]) -> bool:
-        """Return whether everything that was produced before these offsets has been consumed."""
+        """Return whether all messages produced before these offsets have been consumed."""
         with self._lock:
             return not any(
                 start < until.get(partition, 0)
@@ -176,12 +176,12 @@ class Ledger:
             )
 
     def errors(self, member: str) -> list[str]:
-        """Return the errors that a member's polls raised or returned."""
+        """Return the errors that a member's polls raised or returned, as text."""
         with self._lock:
             return [event.error for event in self.histories[member] if isinstance(event, Failed)]
 
     def check(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> report.Report:
-        """Hold all that was recorded against what a consumer group promises.
+        """Check all recorded events against the guarantees of a consumer group.
 
         Args:
             duplicates_after: The ends of ownership after which what had not been committed may be consumed again.

@@ -1,4 +1,4 @@
-"""A producer with a steady rate, in a thread of its own, that reports what brokers acknowledged."""
+"""Producer at a constant rate, in its own thread, which reports acknowledged messages."""
 
 import itertools
 import threading
@@ -31,14 +31,14 @@ class Load:
         """Describe it.
 
         Args:
-            partitions: Returns where to produce to; asked for each round of messages.
+            partitions: Returns the partitions to produce to; called before each round of messages.
             messages_per_second: The rate, over all partitions.
-            config: The producer's configuration; it wins over idempotence and a `linger.ms` of 5.
-            record: Called with what brokers acknowledged, ten times a second.
-            producer: Makes the producer of its configuration.
+            config: The producer's configuration; overrides `enable.idempotence=true` and `linger.ms=5`.
+            record: Called with the acknowledged messages, ten times a second.
+            producer: Creates the producer from its configuration.
         """
         self.error: str | None = None
-        """Why a message could not be produced; nothing is produced after that."""
+        """The error of the first message that could not be produced; the producer stops then."""
         self._partitions = partitions
         self._rate = messages_per_second
         self._record = record
@@ -56,7 +56,7 @@ class Load:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop, and drop what has not been delivered."""
+        """Stop, and discard messages that have not been delivered."""
         self._stopping.set()
         self._producer.purge()
         if self._thread.ident is not None:
@@ -64,18 +64,18 @@ class Load:
 
     @property
     def ended(self) -> bool:
-        """Whether it was stopped, and all that it produced is delivered and recorded."""
+        """Whether the producer has stopped, and all its messages are delivered and recorded."""
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Produce no more; `ended` is true once all is delivered."""
+        """Stop producing; `ended` is true once all messages are delivered."""
         self._stopping.set()
 
     def raise_for_error(self) -> None:
-        """Do nothing if all messages could be produced.
+        """Raise the error of the producer, if there is one.
 
         Raises:
-            LoadedGroupError: One could not.
+            LoadedGroupError: A message could not be produced.
         """
         if self.error is not None:
             raise LoadedGroupError(f"a message could not be produced: {self.error}")

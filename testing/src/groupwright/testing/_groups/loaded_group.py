@@ -58,7 +58,7 @@ class LoadedGroup:
         patience: float = PATIENCE_SECONDS,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """Describe the group; nothing runs before the ``with`` block.
+        """Describe the group; producer and members start in the ``with`` block.
 
         Args:
             kafka: A running Kafka of this package, or any bootstrap address.
@@ -66,16 +66,16 @@ class LoadedGroup:
             consumer: Makes the members' consumers: a class such as `confluent_kafka.Consumer` or
                 `groupwright.consumer.Consumer`, or a function of the configuration. Members that are processes
                 import it, so it must be a module's, or a reference ``module:name``.
-            group_id: The group; by default, one of its own.
-            config: The members' configuration beside address, group and name.
+            group_id: The group id; by default a unique one.
+            config: The members' configuration besides `bootstrap.servers`, `group.id` and `client.id`.
             processes: Whether members are processes, which can be killed and suspended, rather than threads.
-            batch: The most messages of a call: 1 for `poll`, more for `consume`.
+            batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
             messages_per_second: The producer's rate, over all partitions; 0 for no producer.
-            producer: Makes the producer of its configuration.
-            producer_config: The producer's configuration beside the address.
-            directory: For histories and logs of processes, which stay there; by default, a temporary one.
-            patience: Seconds that a condition may take, and a member's end.
-            on_wait: Called many times a second while a condition is waited for; what it raises ends the wait.
+            producer: Creates the producer from its configuration.
+            producer_config: The producer's configuration besides `bootstrap.servers`.
+            directory: Folder for histories and logs of processes, which is kept; by default a temporary one.
+            patience: Timeout in seconds, for conditions and for members that leave.
+            on_wait: Called 50 times a second during waits; its exceptions end the wait.
         """
         servers = kafka if isinstance(kafka, str) else kafka.bootstrap_servers
         self.group_id = group_id or f"loaded-group-{uuid.uuid4().hex[:8]}"
@@ -112,12 +112,12 @@ class LoadedGroup:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End everything."""
+        """Stop the producer and all members."""
         self.close()
 
     @property
     def ledger(self) -> Ledger:
-        """What was produced, owned, consumed and committed until now."""
+        """The ledger, with all events so far."""
         self._refresh()
         return self._ledger
 
@@ -132,15 +132,15 @@ class LoadedGroup:
         process: bool | None = None,
         hooks: Hooks | None = None,
     ) -> Member:
-        """Start a member, and do not wait until it has joined: `wait_until_settled` does.
+        """Start a member. `wait_until_settled` waits until it has joined.
 
         Args:
             name: Its name, unique in this group, but that a thread that has left may come back; by default ``member-1`` and
                 so on.
             config: Configuration of its own; it wins over the group's.
-            consumer: Makes its consumer, if another than the group's.
-            process: Whether it is a process, if another kind than the group's.
-            hooks: What its application does, if it is a thread.
+            consumer: Creates its consumer; by default the group's factory.
+            process: Whether it is a process; by default as in the group.
+            hooks: Callbacks of its application, if it is a thread.
 
         Returns:
             A `ProcessMember` or a `ThreadMember`.
@@ -182,14 +182,14 @@ class LoadedGroup:
         return member
 
     def start_members(self, count: int) -> list[Member]:
-        """Start so many members."""
+        """Start this number of members."""
         return [self.start_member() for _ in range(count)]
 
     def leave(self, *members: Member) -> None:
-        """Have members close their consumers, all at once, and wait until they have.
+        """Make members close their consumers, concurrently, and wait until they have ended.
 
         Raises:
-            LoadedGroupError: One does not in time, or ends with an error.
+            LoadedGroupError: A member does not end in time, or ends with an error.
         """
         for member in members:
             self.members.remove(member)
@@ -217,14 +217,14 @@ class LoadedGroup:
         try:
             offsets = self.committed_offsets()
         except KafkaException:
-            offsets = self._ledger.committed()  # no coordinator answers, at the moment
+            offsets = self._ledger.committed()  # the coordinator does not respond
         self._ledger.record(member.name, Killed(killed, offsets))
 
     def committed_offsets(self) -> dict[Partition, int]:
-        """Return the group's committed offsets, as its coordinator has them.
+        """Return the group's committed offsets, from its coordinator.
 
         Raises:
-            KafkaException: The coordinator does not answer.
+            KafkaException: The coordinator does not respond.
         """
         # A consumer that joins nothing may ask for any group. The admin client can ask as well, but crashes the process
         # (librdkafka 2.16) if the coordinator has moved.
@@ -241,12 +241,12 @@ class LoadedGroup:
     # --- Waiting
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float | None = None) -> None:
-        """Return once a condition holds.
+        """Wait until a condition holds.
 
         Args:
-            condition: The condition; asked 50 times a second.
-            what: What is waited for, for the error's message.
-            timeout: Seconds that it may take; by default, the group's patience.
+            condition: The condition; called 50 times a second.
+            what: Name of the condition, for the error message.
+            timeout: Timeout in seconds; by default the group's `patience`.
 
         Raises:
             LoadedGroupError: It does not hold in time; or a member ended by itself, or a message could not be produced.
@@ -256,7 +256,7 @@ class LoadedGroup:
             raise LoadedGroupError(f"{what}: not within {timeout:g} s")
 
     def wait_until_settled(self, timeout: float | None = None) -> None:
-        """Return once each partition has one owner, and all active members are of one generation.
+        """Wait until each partition has one owner, and all active members have the same generation.
 
         Members that are suspended or paused do not count. Where a consumer reports no generations, the coordinator must be
         stable, and have assigned what the members own.
@@ -269,7 +269,7 @@ class LoadedGroup:
             raise LoadedGroupError(f"the group has not settled within {timeout:g} s: {self.unsettled()}")
 
     def unsettled(self) -> str:
-        """Return what is missing until the group is settled, in words; empty if nothing is."""
+        """Return why the group is not settled, as text; empty if it is settled."""
         ledger = self.ledger
         active = [member for member in self.members if member.is_active]
         generations = {member.name: ledger.generations.get(member.name) for member in active}
@@ -292,7 +292,7 @@ class LoadedGroup:
         return "" if None not in generations.values() else self._disagreement(owned)
 
     def wait_until_consumed(self, timeout: float | None = None) -> None:
-        """Return once everything that has been produced until now is consumed.
+        """Wait until all messages produced so far are consumed.
 
         Raises:
             LoadedGroupError: As `wait_until` does.
@@ -301,7 +301,7 @@ class LoadedGroup:
         self.wait_until(lambda: self.ledger.is_consumed(ends), "every message that was produced", timeout)
 
     def wait_until_progress(self, timeout: float | None = None) -> None:
-        """Return once messages that are produced from now on are consumed, and committed, in each partition.
+        """Wait until messages produced from now on are consumed and committed, in each partition.
 
         Raises:
             LoadedGroupError: As `wait_until` does.
@@ -323,10 +323,10 @@ class LoadedGroup:
     # --- The end
 
     def stop_producing(self, timeout: float | None = None) -> None:
-        """Produce no more, and wait until all that was produced is acknowledged.
+        """Stop producing, and wait until all messages are acknowledged.
 
         Raises:
-            LoadedGroupError: A message could not be produced, or not in time.
+            LoadedGroupError: A message could not be produced in time.
         """
         load = self._load
         if load is not None:
@@ -341,11 +341,11 @@ class LoadedGroup:
             duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
 
         Raises:
-            LoadedGroupError: The group does not come to an end in time, or a member raised an error.
-            PromiseBrokenError: A promise was broken.
+            LoadedGroupError: A member did not end in time, or raised an error.
+            PromiseBrokenError: A guarantee was violated.
         """
         self.stop_producing()
-        # What has not been consumed in time is lost, and the report says what that is.
+        # Messages that are not consumed in time are reported as lost.
         self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
         self.leave(*self.members)
         if errors := {member.name: found for member in self._everyone if (found := self._errors(member))}:
@@ -355,10 +355,10 @@ class LoadedGroup:
         return report
 
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stop the producer and have all members leave, and kill those that do not; ask no more of them.
+        """Stop the producer, make all members leave, and kill those that do not leave in time.
 
         Args:
-            hurry: Asked while members leave; once it is true, they are killed.
+            hurry: Called while members leave; once it returns True, they are killed.
         """
         try:
             if self._load is not None:
@@ -413,7 +413,7 @@ class LoadedGroup:
         return list(member.errors) if isinstance(member, ThreadMember) else self._ledger.errors(member.name)
 
     def _disagreement(self, owned: Mapping[str, set[Partition]]) -> str:
-        """Return what the coordinator has assigned, if that is not what members own, or it is not stable."""
+        """Return the coordinator's state and assignment if unstable or unlike what members own."""
         if self._admin is None:
             self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
         with contextlib.suppress(KafkaException):

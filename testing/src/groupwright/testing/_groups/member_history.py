@@ -59,13 +59,13 @@ class Window:
     consumed: list[tuple[float, Span]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Say who, what and when."""
+        """Return member, partition, times and end."""
         topic, number = self.partition
         return f"{self.member} owned {topic} [{number}] from {self.begin:.3f} to {self.end:.3f} ({self.how})"
 
 
 class MemberHistory:
-    """What a member owned and consumed, and the faults that it was given.
+    """Ownership, consumed messages and faults of a member.
 
     Attributes:
         name: The member's name.
@@ -75,7 +75,7 @@ class MemberHistory:
     """
 
     def __init__(self, name: str, events: Iterable[Event]) -> None:
-        """Put it together from the member's events."""
+        """Derive it from the member's events."""
         self.name = name
         self.windows: list[Window] = []
         self.strays: list[tuple[float, Span]] = []
@@ -122,7 +122,7 @@ class MemberHistory:
     def _consume(self, spans: Iterable[Span], polled: float, time: float) -> None:
         for span in spans:
             window = self._last.get((span.topic, span.partition))
-            # What a call returns may have been in hand before a callback of the same call.
+            # A call may return messages that were fetched before a callback of the same call.
             if window is None or window.end < polled:
                 self.strays.append((time, span))
             else:

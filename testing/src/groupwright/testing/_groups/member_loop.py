@@ -1,4 +1,4 @@
-"""The loop of polls of one member, and its events; the same in a thread and in a process of its own."""
+"""Poll loop of one member, which records events; used in threads and in processes."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ Callback = Callable[[list[TopicPartition]], None]
 
 @dataclass(frozen=True, slots=True)
 class WithDetails:
-    """A consumer, and what its factory reports of it.
+    """A consumer, with details from its factory.
 
     Attributes:
         consumer: The consumer.
-        details: What `Member.details` shows, such as the address where the consumer's metrics are served.
+        details: Details for `Member.details`, such as the URL of the consumer's metrics.
     """
 
     consumer: Any
@@ -34,7 +34,7 @@ class WithDetails:
 
 
 ConsumerFactory = Callable[[dict[str, Any]], Any]
-"""A consumer's class, or a function that makes one (or a `WithDetails`), given a configuration."""
+"""A consumer class, or a function that returns a consumer or a `WithDetails`, given a configuration."""
 
 
 def _ignore(_: list[TopicPartition]) -> None:
@@ -43,7 +43,7 @@ def _ignore(_: list[TopicPartition]) -> None:
 
 @dataclass(slots=True)
 class Hooks:
-    """What a member's application does, besides recording; all on the thread that polls.
+    """Callbacks of a member's application, all called on the polling thread.
 
     Attributes:
         on_assign: Called by on_assign.
@@ -115,15 +115,15 @@ class MemberLoop(RebalanceListener):
         self._subscribe(topics)
 
     def leave(self) -> None:
-        """Have `run` close the consumer and return; from any thread or signal handler."""
+        """Make `run` close the consumer and return; callable from any thread or signal handler."""
         self._leaving = True
 
     def pause_polling(self) -> None:
-        """Poll no more, until `resume_polling`; heartbeats go on."""
+        """Stop polling until `resume_polling`; heartbeats continue."""
         self._paused = True
 
     def resume_polling(self) -> None:
-        """Poll again."""
+        """Resume polling."""
         self._paused = False
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ class MemberLoop(RebalanceListener):
         self._subscriptions.put(topics)
 
     def run(self) -> None:
-        """Poll until told to leave; then close the consumer."""
+        """Poll until `leave` is called, then close the consumer."""
         pause = threading.Event()
         while not self._leaving:
             if self._paused:
@@ -153,7 +153,7 @@ class MemberLoop(RebalanceListener):
             returned = self._messages()
             messages = [message for message in returned if message.error() is None]
             if messages:
-                # Before anything else: a commit of them can begin with the next poll.
+                # First, because the next poll may commit these messages.
                 self._record(events.Consumed(now(), polled, spans(map(_place, messages))))
             for message in returned:
                 self._check(message)
@@ -169,7 +169,7 @@ class MemberLoop(RebalanceListener):
         return [] if message is None else [message]
 
     def _check(self, message: Message) -> None:
-        """Keep the errors of the group; those of a topic are for tests of topics."""
+        """Record group-level errors; errors of a topic are ignored."""
         error = message.error()
         late = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - librdkafka's public code
         if error is not None and message.topic() is None and error.code() != late:

@@ -1,6 +1,6 @@
-"""A member in a process of its own: ``python -m groupwright.testing._groups.member_process SPECIFICATION``.
+"""Member in its own process: ``python -m groupwright.testing._groups.member_process SPECIFICATION``.
 
-SIGTERM has it leave; SIGUSR1 has it poll no more, and SIGUSR2 poll again.
+SIGTERM makes it leave the group; SIGUSR1 pauses polling, and SIGUSR2 resumes it.
 """
 
 import json
@@ -18,15 +18,15 @@ from groupwright.testing._groups.member_loop import ConsumerFactory, MemberLoop
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """What a member's process is told.
+    """Parameters of a member's process, passed as a JSON file.
 
     Attributes:
         consumer: The consumer's factory, ``module:name``.
         config: The consumer's configuration.
-        topics: What to subscribe to.
-        batch: The most messages of a call.
-        history: The path of its history.
-        path: Where the starting process finds modules.
+        topics: The topics to subscribe to.
+        batch: Maximum number of messages per call.
+        history: Path of the history.
+        path: `sys.path` of the starting process.
     """
 
     consumer: str
@@ -37,14 +37,14 @@ class Specification:
     path: list[str]
 
     def write(self, path: Path) -> list[str]:
-        """Write it where its owner alone may read it; return the command line of the member."""
+        """Write a file that only the user can read, since it may contain secrets; return the command line."""
         path.touch(mode=0o600)
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
         return [sys.executable, "-m", __name__, str(path)]
 
 
 def factory_of(reference: str) -> ConsumerFactory:
-    """Return what a reference ``module:name`` names."""
+    """Return the object named by a reference ``module:name``."""
     module, _, names = reference.partition(":")
     found: Any = import_module(module)
     for name in names.split("."):
@@ -54,7 +54,7 @@ def factory_of(reference: str) -> ConsumerFactory:
 
 
 def main(specification: Specification) -> int:
-    """Be a member until SIGTERM; return the exit status."""
+    """Run the member until SIGTERM; return the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     sys.path += [folder for folder in specification.path if folder not in sys.path]
     history = HistoryWriter(Path(specification.history))

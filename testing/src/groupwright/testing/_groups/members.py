@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Member(ABC):
-    """A member of a group under load, and the faults that it may be given.
+    """A member of a group under load, with methods that inject faults.
 
     Attributes:
         name: Its name, which is its ``client.id``.
@@ -52,7 +52,7 @@ class Member(ABC):
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs and polls: it neither leaves, has ended, nor is suspended or paused."""
+        """Whether it polls: it is not leaving, ended, suspended or paused."""
         return not (self._away or self._left or self.has_ended)
 
     @property
@@ -67,7 +67,7 @@ class Member(ABC):
 
     @property
     def owned(self) -> set[Partition]:
-        """The partitions that it owns, by its own account."""
+        """The partitions that it owns, according to its callbacks."""
         return self._ledger.owned_by(self.name)
 
     @property
@@ -77,7 +77,7 @@ class Member(ABC):
 
     @property
     def losses(self) -> int:
-        """How often on_lost was called."""
+        """Number of calls of on_lost."""
         history = list(self._ledger.histories[self.name])
         return sum(isinstance(event, Revoked) and event.lost for event in history)
 
@@ -101,22 +101,22 @@ class Member(ABC):
     # --- Faults
 
     def pause_polling(self) -> None:
-        """Poll no more, until `resume_polling`: heartbeats go on until `max.poll.interval.ms` has passed."""
+        """Stop polling until `resume_polling`; heartbeats end after `max.poll.interval.ms`."""
         self._fault("pause polling", begins=True)
         self._pause_polling()
 
     def resume_polling(self) -> None:
-        """Poll again."""
+        """Resume polling."""
         self._resume_polling()
         self._fault("pause polling", begins=False)
 
     @abstractmethod
     def request_leave(self) -> None:
-        """Have it close its consumer, which leaves the group, and end; do not wait for that."""
+        """Make it close its consumer, which leaves the group, and end; return at once."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Have it close its consumer, which leaves the group, and wait until it has ended.
+        """Make it close its consumer, which leaves the group, and wait until it has ended.
 
         Raises:
             LoadedGroupError: It does not end in time, or ends with an error.
@@ -193,7 +193,7 @@ class ThreadMember(Member):
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended its thread, if that was not `leave`."""
+        """The exception that ended its thread; None if there is none."""
         return self._failure
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -201,12 +201,12 @@ class ThreadMember(Member):
         self._loop.subscribe(topics)
 
     def request_leave(self) -> None:
-        """Have it close its consumer, on its own thread; do not wait for that."""
+        """Make its thread close the consumer; return at once."""
         self._left = True
         self._loop.leave()
 
     def leave(self) -> None:
-        """Have it close its consumer, on its own thread, and wait until it has.
+        """Make its thread close the consumer, and wait until it has.
 
         Raises:
             LoadedGroupError: It does not close in time, or its thread failed.
@@ -221,7 +221,7 @@ class ThreadMember(Member):
     def _run(self) -> None:
         try:
             self._loop.run()
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the member raises it
+        except BaseException as error:  # noqa: BLE001 - `leave` raises it
             self._failure = error
 
     def _pause_polling(self) -> None:
@@ -298,16 +298,16 @@ class ProcessMember(Member):
         return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
 
     def refresh(self) -> None:
-        """Record what it has written to its history since the last call."""
+        """Record the events written to its history since the last call."""
         self._ledger.record(self.name, *self._reader.read())
 
     def request_leave(self) -> None:
-        """Have it close its consumer and end (SIGTERM); do not wait for that."""
+        """Make it close its consumer and end (SIGTERM); return at once."""
         self._left = True
         self._signal(signal.SIGTERM)
 
     def leave(self) -> None:
-        """Have it close its consumer and end (SIGTERM), and wait until it has.
+        """Make it close its consumer and end (SIGTERM), and wait until it has.
 
         Raises:
             LoadedGroupError: It does not end in time, or ends with an error.
@@ -315,27 +315,27 @@ class ProcessMember(Member):
         self.request_leave()
         if self._process.wait(self._patience) is None:
             raise LoadedGroupError(f"{self.name} did not end within {self._patience:g} s")
-        self._process.kill()  # lets go of what has ended
+        self._process.kill()  # releases the ended process
         self.refresh()
-        # One that had not begun knows no handler of SIGTERM yet.
+        # A process that has not started its loop has no handler for SIGTERM yet.
         if self.exit_code and (self._ledger.histories[self.name] or self.exit_code != -signal.SIGTERM):
             raise LoadedGroupError(
                 f"{self.name} left with exit status {self.exit_code}; its log ends:\n{self.log_tail()}"
             )
 
     def kill(self) -> None:
-        """Kill the process (SIGKILL), and record what it had written."""
+        """Kill the process (SIGKILL), and record the events it has written."""
         self._left = True
         self._process.kill()
         self.refresh()
 
     def suspend(self) -> None:
-        """Suspend the process (SIGSTOP): its connections stay open, and nothing answers on them."""
+        """Suspend the process (SIGSTOP): its connections stay open, but it does not respond."""
         self._fault("suspend", begins=True)
         self._process.suspend()
 
     def resume(self) -> None:
-        """Let the suspended process go on (SIGCONT)."""
+        """Resume the suspended process (SIGCONT)."""
         self._process.resume()
         self._fault("suspend", begins=False)
 

@@ -1,4 +1,4 @@
-"""Spans of offsets, and maps from offsets to their last holder."""
+"""Spans of offsets, and maps from offsets to their last holder, such as an ownership window."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
@@ -59,7 +59,7 @@ class OffsetMap(Generic[H]):
         self._pieces: list[Piece[H]] = []
 
     def __iter__(self) -> Iterator[Piece[H]]:
-        """Go through the pieces, by ascending offset."""
+        """Iterate over the pieces, by ascending offset."""
         return iter(self._pieces)
 
     @property
@@ -73,9 +73,9 @@ class OffsetMap(Generic[H]):
         return self._pieces[-1].stop if self._pieces else 0
 
     def put(self, start: int, stop: int, holder: H) -> list[Piece[H]]:
-        """Give offsets to a holder; return which of them were held before, and by whom."""
+        """Set the holder of offsets; return those that were held before, with their previous holders."""
         if self._pieces and start == self._pieces[-1].stop and holder == self._pieces[-1].holder:
-            self._pieces[-1] = self._pieces[-1]._replace(stop=stop)  # the usual case, in no time
+            self._pieces[-1] = self._pieces[-1]._replace(stop=stop)  # the usual case, in O(1)
             return []
         taken: list[Piece[H]] = []
         pieces = [Piece(start, stop, holder)]
@@ -91,7 +91,7 @@ class OffsetMap(Generic[H]):
         return taken
 
     def without(self, other: "OffsetMap[H]") -> list[tuple[int, int]]:
-        """Return the offsets that are held here and not there, as (start, stop)."""
+        """Return the offsets that are held in this map and not in the other, as (start, stop)."""
         missing: list[tuple[int, int]] = []
         for piece in self._pieces:
             start = piece.start

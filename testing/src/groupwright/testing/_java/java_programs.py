@@ -1,4 +1,4 @@
-"""Java programs of a few files, compiled where there may be a runtime and no compiler."""
+"""Small Java programs, compiled by Eclipse's compiler: a runtime without `javac` suffices."""
 
 import os
 import subprocess
@@ -15,13 +15,13 @@ _COMPILE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class JavaProgram:
-    """Compiled classes, and what they need to run."""
+    """Compiled classes, with the Java runtime and the class path to run them."""
 
     java: JavaRuntime
     class_path: str
 
     def command(self, main: str, *options: str) -> list[str]:
-        """Return what starts the class `main`, its arguments left out; `options` are the JVM's."""
+        """Return the command line up to the class `main`; `options` are the JVM's."""
         return [str(self.java.executable), *options, "-classpath", self.class_path, main]
 
 
@@ -29,19 +29,19 @@ def compile_java(folder: Path, sources: Iterable[Path], *artifacts: str) -> Java
     """Compile Java sources into a folder with the Eclipse compiler, which is itself a jar.
 
     Args:
-        folder: Where the classes go.
+        folder: Folder for the classes.
         sources: The `.java` files.
-        artifacts: What they need, as `group:artifact:version`.
+        artifacts: Their dependencies, as `group:artifact:version`.
 
     Raises:
         JavaNotFoundError: There is no Java to run.
-        JarResolutionError: The compiler or an artifact cannot be had.
-        JavaCompilationError: The compiler has refused the sources, or took too long.
+        JarResolutionError: The compiler or an artifact cannot be downloaded.
+        JavaCompilationError: The sources do not compile, or the compiler took more than 120 s.
     """
     java = find_java()
     class_path = os.pathsep.join(map(str, (folder, *(resolve_jars(*artifacts) if artifacts else ()))))
     compiler = os.pathsep.join(map(str, resolve_jars(_COMPILER)))
-    # A runtime does not know what older releases had, so `--release` cannot be asked.
+    # `--release` needs the `ct.sym` file of a JDK, which a runtime does not have.
     target = ("-source", str(MINIMUM_JAVA), "-target", str(MINIMUM_JAVA))
     command: list[str | Path] = [
         java.executable,

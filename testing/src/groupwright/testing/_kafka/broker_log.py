@@ -1,4 +1,4 @@
-"""What a broker's log says about its failure."""
+"""Reader of a broker's log: its tail, and the causes of a failed start."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,12 @@ _PORT_TAKEN = re.compile(r"failed to bind to .*:\d+")
 
 
 def size(log_path: Path) -> int:
-    """Return the log's length in bytes, which is 0 as long as there is none."""
+    """Return the log's length in bytes; 0 if there is no log."""
     return log_path.stat().st_size if log_path.exists() else 0
 
 
 def read(log_path: Path, *, since: int = 0) -> str:
-    """Return the log from a byte offset on, empty if there is none."""
+    """Return the log from a byte offset on; empty if there is no log."""
     if not log_path.exists():
         return ""
     with log_path.open("rb") as log:
@@ -27,10 +27,9 @@ def tail(log: str, lines: int) -> str:
 
 
 def failure(log: str, *, lines: int = 20, causes: int = 10) -> str:
-    """Return the last lines, and before them the errors further up.
+    """Return the last lines, preceded by earlier errors.
 
-    A broker that cannot start shuts its parts down in good order and at length: its last lines alone do
-    not say why it ended.
+    A broker that cannot start logs its shutdown at length, so its last lines do not show the cause.
     """
     earlier = log.splitlines()[:-lines]
     telling = list(dict.fromkeys(line for line in earlier if _CAUSE.match(line)))
@@ -38,5 +37,5 @@ def failure(log: str, *, lines: int = 20, causes: int = 10) -> str:
 
 
 def says_port_taken(log: str) -> bool:
-    """Return whether a listener could not be opened (`SocketServer`'s message)."""
+    """Return whether a listener's port was taken, by the message of Kafka's `SocketServer`."""
     return _PORT_TAKEN.search(log) is not None

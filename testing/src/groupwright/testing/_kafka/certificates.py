@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs for a broker and its users."""
+"""Certificates for tests: a certificate authority, and the certificates of brokers and users."""
 
 import datetime as dt
 import ipaddress
@@ -22,7 +22,7 @@ _Key = ec.EllipticCurvePrivateKey
 
 @dataclass(frozen=True)
 class Certificates:
-    """Where the certificates are, as PEM files."""
+    """Paths of the certificates, which are PEM files."""
 
     directory: Path
 
@@ -33,7 +33,7 @@ class Certificates:
 
     @property
     def stranger(self) -> Path:
-        """The certificate of an authority that has signed none of them."""
+        """The certificate of an authority that has signed none of the others."""
         return self.directory / "stranger.pem"
 
     @property
@@ -47,18 +47,18 @@ class Certificates:
 
     @property
     def expired(self) -> tuple[Path, Path]:
-        """The paths of a certificate that the authority has signed, and that has expired, and of its key."""
+        """The paths of an expired certificate, signed by the authority, and of its key."""
         return self.of(_EXPIRED)
 
 
 def write_certificates(
     directory: Path, host: str, users: Iterable[str], *, broker_expired: bool = False
 ) -> Certificates:
-    """Make an authority, and what it signs: for brokers on `host` (and ``localhost``), and for each user.
+    """Create an authority and certificates for brokers on `host` (and ``localhost``) and for each user.
 
     Args:
-        directory: Where to write them; it is made if need be.
-        host: An IP address.
+        directory: Folder for the files; created if it does not exist.
+        host: The brokers' IP address.
         users: The users' names.
         broker_expired: Whether the brokers' certificate is no longer valid.
     """

@@ -76,7 +76,7 @@ class KafkaContainers(Kafka):
         """Describe the cluster; `with` or `start_all` starts it.
 
         Args:
-            nodes: How many there are. Their ids are 1 to `nodes`.
+            nodes: Number of nodes. Their ids are 1 to `nodes`.
             image: An image that is configured as `apache/kafka` is; by default what the environment variable
                 GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.3.1`.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
@@ -105,7 +105,7 @@ class KafkaContainers(Kafka):
         self._cleanup = contextlib.ExitStack()
         weakref.finalize(self, _close_for, os.getpid(), self._cleanup)
 
-    # --- What it tells
+    # --- State
 
     @property
     def bootstrap_servers(self) -> str:
@@ -128,7 +128,7 @@ class KafkaContainers(Kafka):
         return f"{ports.HOST}:{self._ports[node]}"
 
     def running(self, node: int) -> bool:
-        """Whether a node's process is alive; a paused one is."""
+        """Return whether a node's process is alive, even if paused."""
         container = self._container(node)
         container.reload()
         return container.status in {"running", "paused"}
@@ -143,7 +143,7 @@ class KafkaContainers(Kafka):
             return "".join(map(self.log, self.nodes))
         return bytes(self._container(node).logs()).decode(errors="replace")
 
-    # --- Its life
+    # --- Start and stop
 
     def __enter__(self) -> Self:
         """Start the cluster."""
@@ -186,22 +186,22 @@ class KafkaContainers(Kafka):
         self._close_listeners()
 
     def stop(self, node: int) -> None:
-        """Shut a node down in good order; its data and its port stay."""
+        """Shut a node down cleanly; it keeps its data and its port."""
         self._container(node).stop(timeout=_STOP_SECONDS)
 
     def kill(self, node: int) -> None:
-        """End a node as a crash does (SIGKILL)."""
+        """Kill a node (SIGKILL)."""
         self._container(node).kill()
 
     def kill_all(self) -> None:
-        """End all nodes that run, as a failure of power does."""
+        """Kill all running nodes at once, as a power failure does."""
         self._each([node for node in self.nodes if self.running(node)], "kill")
 
     def start(self, node: int) -> None:
-        """Start a node that was stopped or killed, and wait until the cluster has it again.
+        """Start a node that was stopped or killed, and wait until the cluster is ready.
 
         Raises:
-            KafkaNotReadyError: It is not there in time.
+            KafkaNotReadyError: The cluster is not ready within `startup_timeout`.
         """
         self._container(node).start()
         self.wait_until_ready()
@@ -212,15 +212,15 @@ class KafkaContainers(Kafka):
         self.start(node)
 
     def pause(self, node: int) -> None:
-        """Freeze a node: connections stay open, and nothing answers."""
+        """Suspend a node: connections stay open, but it does not respond."""
         self._container(node).pause()
 
     def resume(self, node: int) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node."""
         self._container(node).unpause()
 
     def heal(self) -> None:
-        """Undo what was done to the nodes: links are whole, paused nodes go on, those that ended run again.
+        """End all faults: restore links, resume paused nodes, and start nodes that have ended.
 
         Raises:
             KafkaNotReadyError: The cluster is not ready in time.
@@ -235,7 +235,7 @@ class KafkaContainers(Kafka):
         self.start_all()
 
     def fill_disk(self, node: int) -> None:
-        """Leave no room in a node's data directory.
+        """Fill the disk of a node's data directory.
 
         Raises:
             KafkaContainersError: The cluster was made without `disk`.
@@ -282,7 +282,7 @@ class KafkaContainers(Kafka):
     # --- How it starts
 
     def _launch(self) -> None:
-        # What is removed is told by labels, so that of a start that is interrupted nothing stays.
+        # Containers are removed by label, so that an interrupted start leaves none.
         testcontainers_config.ryuk_disabled = True
         engine.require_image(self.image)
         engine.remove_orphans()
@@ -355,10 +355,10 @@ class KafkaContainers(Kafka):
             )
         return self._containers[node].get_wrapped_container()
 
-    def _each(self, nodes: list[int], deed: str) -> None:
-        """Do something to several containers at once."""
+    def _each(self, nodes: list[int], method: str) -> None:
+        """Call a method of several containers, concurrently."""
         with ThreadPoolExecutor(len(nodes) or 1) as pool:
-            list(pool.map(lambda node: getattr(self._container(node), deed)(), nodes))
+            list(pool.map(lambda node: getattr(self._container(node), method)(), nodes))
 
 
 def _is_in_sync(partition: "PartitionMetadata", alive: Collection[int]) -> bool:

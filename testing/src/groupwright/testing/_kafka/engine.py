@@ -22,19 +22,19 @@ from groupwright.testing.errors import ContainersUnavailableError
 _CLUSTER, _OWNER, _HOST = "groupwright.cluster", "groupwright.owner", "groupwright.host"
 _ANSWER_SECONDS = 60
 _NETWORK_TRIES = 10
-_FIRST_HOST = 10  # behind the gateway's address
+_FIRST_HOST = 10  # after the gateway's address
 
 
 def labels(cluster: str) -> dict[str, str]:
-    """Return what marks the containers and the network of a cluster, and whose they are."""
+    """Return the labels of a cluster's containers and network: the cluster, and the process that owns it."""
     return {_CLUSTER: cluster, _OWNER: str(os.getpid()), _HOST: socket.gethostname()}
 
 
 def require_image(image: str) -> None:
-    """Have an image, from a registry if the engine does not have it yet.
+    """Pull an image, unless the engine has it.
 
     Raises:
-        ContainersUnavailableError: No engine answers, or the image is not to be had.
+        ContainersUnavailableError: No engine responds, or the image cannot be pulled.
     """
     with _engine() as engine:
         try:
@@ -56,27 +56,27 @@ def create_network(cluster: str, nodes: Collection[int]) -> tuple[Network, dict[
     vain and for many seconds, and the nodes that wait for the answer elect no one meanwhile.
 
     Raises:
-        DockerException: The engine refuses.
+        DockerException: The engine rejects a request.
     """
     for _ in range(_NETWORK_TRIES):
-        # An address may be stated only where the subnet is; the engine knows which one is free.
+        # Fixed addresses need a network with an explicit subnet; the engine chooses a free one.
         found = Network(docker_network_kw={"labels": labels(cluster)}).create()
         subnet = _subnet(found)
         found.remove()
         ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))])
-        with contextlib.suppress(docker.errors.APIError):  # another has taken it between
+        with contextlib.suppress(docker.errors.APIError):  # another network has taken the subnet since
             network = Network(docker_network_kw={"labels": labels(cluster), "ipam": ipam}).create()
             return network, {node: str(subnet[_FIRST_HOST + node]) for node in nodes}
     raise docker.errors.DockerException(f"no subnet stayed free in {_NETWORK_TRIES} tries")
 
 
 def place(network: Network, address: str) -> dict[str, EndpointConfig]:
-    """Return what gives a container that is created an address on a network (its `networking_config`)."""
+    """Return the `networking_config` that gives a container this address on the network."""
     return {network.name: EndpointConfig(docker.constants.DEFAULT_DOCKER_API_VERSION, ipv4_address=address)}
 
 
 def remove(cluster: str) -> None:
-    """Remove everything of a cluster, whatever its state.
+    """Remove the containers and the network of a cluster, in any state.
 
     Raises:
         ContainersUnavailableError: No engine answers.
@@ -86,7 +86,7 @@ def remove(cluster: str) -> None:
 
 
 def remove_orphans() -> None:
-    """Remove what processes of this machine have left that are no more: killed, they could not.
+    """Remove containers and networks whose owner, a process of this machine, has ended.
 
     Raises:
         ContainersUnavailableError: No engine answers.
@@ -119,7 +119,7 @@ def _engine() -> Iterator["docker.DockerClient"]:
 def _remove(engine: "docker.DockerClient", *with_labels: str) -> None:
     filters = {"label": list(with_labels)}
     for container in engine.containers.list(all=True, filters=filters, ignore_removed=True):
-        # Another may be removing it too.
+        # Another process may be removing it too.
         with contextlib.suppress(docker.errors.NotFound, docker.errors.APIError):
             container.remove(force=True, v=True)
     for network in engine.networks.list(filters=filters):

@@ -1,4 +1,4 @@
-"""What every Kafka of this package can do, be it one local node or a cluster in containers."""
+"""Interface and common parts of `LocalKafka` and `KafkaContainers`."""
 
 import contextlib
 import time
@@ -33,12 +33,12 @@ class Kafka(ABC):
     """The nodes' ids."""
 
     def __init__(self, nodes: Sequence[int], *, security: "Security | None", proxied: bool) -> None:
-        """Describe what it has besides a plain listener.
+        """Describe the listeners besides the plain one.
 
         Args:
             nodes: The nodes' ids.
-            security: Opens listeners with TLS and SASL.
-            proxied: Opens a listener whose clients come through a proxy.
+            security: Adds listeners with TLS and SASL.
+            proxied: Adds a listener whose clients connect through a proxy.
         """
         self.nodes = nodes
         self._proxied = proxied
@@ -52,15 +52,15 @@ class Kafka(ABC):
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
-        """What a client's `bootstrap.servers` takes: all nodes.
+        """The addresses of all nodes, for a client's `bootstrap.servers`.
 
         Raises:
-            GroupwrightError: It has not been started.
+            GroupwrightError: Kafka has not been started.
         """
 
     @property
     def proxied_servers(self) -> str:
-        """The same for a client that comes through the proxy, and stays behind it.
+        """The same for clients that connect through the proxy; brokers advertise its addresses to them.
 
         Raises:
             KafkaNotReadyError: It has no proxy, or has not been started.
@@ -127,7 +127,7 @@ class Kafka(ABC):
         """Create a topic with a replica on each of up to three nodes, and wait until all are led and in sync.
 
         Raises:
-            KafkaException: It is refused; the topic exists already, say.
+            KafkaException: The request was rejected, for example because the topic exists.
             KafkaNotReadyError: Its partitions have no leaders in time, or replicas that do not follow them.
         """
         topic = NewTopic(
@@ -150,7 +150,7 @@ class Kafka(ABC):
         """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
 
         Raises:
-            KafkaNotReadyError: No node leads that partition at the moment, or none answers.
+            KafkaNotReadyError: The partition has no leader, or no node responds.
         """
         # Computed: librdkafka's admin client goes on asking the coordinator that it knows, dead or not, and a client
         # that is given up while it does so may crash the process.
@@ -169,10 +169,10 @@ class Kafka(ABC):
 
     @abstractmethod
     def log(self, node: int | None = None) -> str:
-        """Return all that a node has logged, by default all nodes, one after the other.
+        """Return the log of a node, by default of all nodes, one after the other.
 
         Raises:
-            GroupwrightError: It has not been started, or is closed.
+            GroupwrightError: Kafka has not been started, or is closed.
         """
 
     def log_tail(self, lines: int = 50) -> str:
@@ -189,7 +189,7 @@ class Kafka(ABC):
     # --- For those that implement it
 
     def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
-        """What the package's own clients are configured with."""
+        """Return the configuration of this package's own clients."""
         return {**QUIET, "bootstrap.servers": bootstrap_servers}
 
     def _prepare_listeners(self, node: int, directory: Path, taken: set[int]) -> list[settings.OpenListener]:
@@ -197,8 +197,8 @@ class Kafka(ABC):
 
         Args:
             node: The node.
-            directory: Where certificates are to be written, if there are none yet.
-            taken: Ports that none of them may have; theirs are added.
+            directory: Folder for certificates, if they do not exist yet.
+            taken: Ports that must not be used; the chosen ports are added.
         """
         opened: list[settings.OpenListener] = []
         if self._secured is not None:

@@ -1,10 +1,10 @@
-"""Becomes the given program, and ends it when the process that started it is gone.
+"""Executes the given program, and kills it when the process that started it has ended.
 
-Run as a script: `lifeline.py DIRECTORY PROGRAM ARGUMENT…`. Standard input is a pipe whose other end the
-starting process alone holds, so it ends with that process, whatever ended it (SIGKILL too). A forked
-watcher waits for that end; then it kills the program and removes DIRECTORY (unless that is empty). A byte
-through the pipe dismisses the watcher. The program keeps this process's id, so that its parent signals it
-and waits for it directly.
+Run as a script: `lifeline.py DIRECTORY PROGRAM ARGUMENT…`. Standard input is a pipe. Only the starting
+process holds its other end, so the pipe closes when that process ends, even by SIGKILL. A forked watcher
+waits for the close; then it kills the program and removes DIRECTORY, unless that is the empty string. A byte
+through the pipe ends the watcher. The program keeps this process's id, so its parent signals it and waits for
+it directly.
 """
 
 import os
@@ -17,7 +17,7 @@ def _watch(program: int, directory: str) -> None:
     dismissed = os.read(0, 1)
     if dismissed:
         return
-    while os.getppid() == program:  # for as long as this holds, the id cannot be another process's
+    while os.getppid() == program:  # while this holds, the id is not reused by another process
         os.kill(program, signal.SIGKILL)
         time.sleep(0.01)
     if directory:

@@ -1,4 +1,4 @@
-"""A Kafka broker as a child process of a test or a demo."""
+"""Kafka broker as a child process of a test or a demo."""
 
 import contextlib
 import functools
@@ -73,22 +73,21 @@ class LocalKafka(Kafka):
         """Describe the broker; `with` or `start` starts it.
 
         Args:
-            version: The version of Kafka, 3.9 or later; by default what the environment variable
-                `GROUPWRIGHT_KAFKA_VERSION` says, else 4.3.1.
+            version: The version of Kafka, 3.9 or later; by default that of the environment variable
+                `GROUPWRIGHT_KAFKA_VERSION`, else 4.3.1.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
                 clients need.
             proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address, `link`
                 what a test does to it.
-            config: Broker settings, which win over the defaults (`settings.single_node` lists them).
-            client_config: What a client needs besides the address, where `config` asks for it (SASL, TLS);
-                in librdkafka's terms.
-            port: Where clients connect; None or 0 takes a free port.
-            data_dir: Holds the data and the log, and stays. What an earlier broker left there is taken up.
+            config: Broker settings, which override the defaults (`settings.single_node` lists them).
+            client_config: Additional librdkafka settings of clients, if `config` requires them (SASL, TLS).
+            port: Port for clients; None or 0 chooses a free port.
+            data_dir: Directory for the data and the log, which is kept; an earlier broker's data is reused.
                 By default a temporary directory, which is removed.
-            startup_timeout: Seconds until the broker must answer, downloads apart.
-            heap: The JVM's largest heap, in the form of its `-Xmx`.
-            java: The Java to use; by default what `find_java` finds.
-            on_download: Called with the name of each file that the first run downloads.
+            startup_timeout: Time in seconds for the broker to become ready, without downloads.
+            heap: Maximum heap of the JVM, as in `-Xmx`.
+            java: The Java runtime; by default the result of `find_java`.
+            on_download: Called with the name of each file before it is downloaded.
         """
         super().__init__([settings.NODE_ID], security=security, proxied=proxied)
         self.version = version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
@@ -102,19 +101,19 @@ class LocalKafka(Kafka):
         self._on_download = on_download
         self._directory: Path | None = None
         self._process: GuardedProcess | None = None
-        # Ends what was started, at the latest when this object or the interpreter goes.
+        # Ends the process when this object is garbage-collected or the interpreter exits, at the latest.
         self._cleanup = contextlib.ExitStack()
         self._owner = os.getpid()
         weakref.finalize(self, _close_for, self._owner, self._cleanup)
 
-    # --- What it tells
+    # --- State
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client's `bootstrap.servers` takes.
+        """The address for a client's `bootstrap.servers`.
 
         Raises:
-            LocalKafkaError: The broker has not been started, so that it has no port yet.
+            LocalKafkaError: The broker has not been started, and has no port yet.
         """
         if self._port is None:
             raise LocalKafkaError("The broker has no address yet: start it first")
@@ -142,14 +141,14 @@ class LocalKafka(Kafka):
         return self._directory / "kafka.log"
 
     def log(self, node: int | None = None) -> str:  # noqa: ARG002 - there is one
-        """Return all that the broker has logged.
+        """Return the broker's log.
 
         Raises:
             LocalKafkaError: The broker has not been started, or is closed.
         """
         return broker_log.read(self.log_path)
 
-    # --- Its life
+    # --- Start and stop
 
     def __enter__(self) -> Self:
         """Start the broker."""
@@ -165,13 +164,13 @@ class LocalKafka(Kafka):
     def start(self) -> None:
         """Start the broker and wait until it serves clients and groups.
 
-        After `stop` or `kill` it has its data and its port again.
+        After `stop` or `kill` it has the same data and port.
 
         Raises:
-            LocalKafkaError: It runs already, its port is taken, or it did not get ready; the message ends
-                with what its log says. Nothing of it is left then.
+            LocalKafkaError: The broker runs already, its port is taken, or it was not ready in time; the
+                message ends with the end of its log. Its processes and files are removed.
             JavaNotFoundError: There is no Java to run it.
-            JarResolutionError: Kafka's jars are neither cached nor to be downloaded.
+            JarResolutionError: Kafka's jars are not cached, and cannot be downloaded.
         """
         if self.running:
             raise LocalKafkaError(f"The broker runs already, at {self.bootstrap_servers}: stop it first")
@@ -182,7 +181,7 @@ class LocalKafka(Kafka):
             raise
 
     def stop(self) -> None:
-        """Shut the broker down in good order and keep its data for the next `start`.
+        """Shut the broker down cleanly and keep its data for the next `start`.
 
         A librdkafka client that is not made anew may never find it again: a broker that shuts down may name no brokers at
         all, and librdkafka then looks for none. (`Consumer` recovers; `kill` does no such harm.)
@@ -192,9 +191,9 @@ class LocalKafka(Kafka):
             self._process.stop(_STOP_SECONDS)
 
     def kill(self) -> None:
-        """End the broker as a crash does (SIGKILL) and keep its data for the next `start`.
+        """Kill the broker (SIGKILL) and keep its data for the next `start`.
 
-        That start takes some seconds more: a node registers anew only after its old session has timed out.
+        That start takes up to 3 s longer: the node registers again only after its old session has ended.
         """
         if self._process:
             self._process.kill()
@@ -205,10 +204,10 @@ class LocalKafka(Kafka):
         self.start()
 
     def pause(self) -> None:
-        """Freeze the broker (SIGSTOP, so not on Windows): connections stay open, and nothing answers.
+        """Suspend the broker (SIGSTOP, not on Windows): connections stay open, but it does not respond.
 
         Raises:
-            LocalKafkaError: It does not run.
+            LocalKafkaError: The broker is not running.
         """
         self._running_process().suspend()
 
@@ -222,13 +221,13 @@ class LocalKafka(Kafka):
         self._running_process().resume()
 
     def wait_until_ready(self, timeout: float = 30.0) -> None:
-        """Wait until the broker names itself to clients and coordinates groups.
+        """Wait until the broker is in its own metadata responses and coordinates groups.
 
         A broker that was paused for long is fenced by its controller until it has registered again. Meanwhile it names no
         brokers, and a librdkafka client that asks it then may never find it again.
 
         Raises:
-            LocalKafkaError: It does not run, or is not ready in time.
+            LocalKafkaError: The broker is not running, or not ready within `timeout` seconds.
         """
         process = self._running_process()
         client = self._client_settings(self.bootstrap_servers)
@@ -314,7 +313,7 @@ class LocalKafka(Kafka):
             raise self._failure("get ready", self._process, logged)
 
     def _open_directory(self) -> Path:
-        """Return the directory of the data and the log, which exists from now on."""
+        """Return the directory of the data and the log; create it if it does not exist."""
         if self._directory is None:
             directory = self._data_dir
             if directory is None:
@@ -355,7 +354,7 @@ class LocalKafka(Kafka):
 
 
 class _PortStolenError(LocalKafkaError):
-    """Another program took a port between the look for a free one and the broker's use of it."""
+    """Another program took the port after it was found free and before the broker opened it."""
 
 
 def _seconds_until(deadline: float) -> float:

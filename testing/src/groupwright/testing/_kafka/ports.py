@@ -32,10 +32,10 @@ def free_port(*, besides: Collection[int] = ()) -> int:
     """Return a port that nothing listens on; another process may take it before it is used.
 
     Args:
-        besides: Ports to leave out.
+        besides: Ports to exclude.
 
     Raises:
-        LocalKafkaError: None was found.
+        LocalKafkaError: No free port was found.
     """
     for port in random.sample(_CANDIDATES, _TRIES):
         if port not in besides and is_free(port):
@@ -49,7 +49,7 @@ def require_free(port: int) -> int:
     """Return the port.
 
     Raises:
-        LocalKafkaError: Something listens on it, or this user may not.
+        LocalKafkaError: The port is taken, or this user may not listen on it.
     """
     if not is_free(port):
         raise LocalKafkaError(

@@ -1,4 +1,4 @@
-"""A child process that does not outlive this one."""
+"""Child process that ends with this process."""
 
 import contextlib
 import os
@@ -12,11 +12,11 @@ _KILLED_WITHIN_SECONDS = 10.0
 
 
 class GuardedProcess:
-    """A program that runs in a session of its own, until it is stopped or this process ends.
+    """A program in its own session, which runs until it is stopped or this process ends.
 
-    A terminal's Ctrl-C does not reach it, so that its clients can leave first. On POSIX systems it ends with
-    this process even where that is killed outright (`lifeline.py` says how); on Windows it does not.
-    Everything but `start` does nothing where the program does not run.
+    Ctrl-C in the terminal does not reach it, so its clients can leave first. On POSIX systems it ends with
+    this process even after a SIGKILL (see `lifeline.py`); on Windows it does not. Methods other than `start`
+    do nothing if the program is not running.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GuardedProcess:
         return self._popen is not None and self._popen.poll() is None
 
     def start(self) -> None:
-        """Start the program, once; wherever this is interrupted, no program is left running."""
+        """Start the program, once. If this is interrupted, no program is left running."""
         reader, writer = os.pipe()
         try:
             with self._log_path.open("ab") as log:
@@ -71,16 +71,16 @@ class GuardedProcess:
             os.close(reader)
 
     def wait(self, timeout: float) -> int | None:
-        """Wait for the end, and return the exit code; None if the program runs on after so many seconds."""
+        """Wait up to `timeout` seconds for the end; return the exit code, or None if it still runs."""
         if self._popen is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(timeout)
         return self.exit_code
 
     def stop(self, timeout: float) -> None:
-        """Ask the program to end (SIGTERM), and kill it if it has not ended after so many seconds."""
+        """Terminate the program (SIGTERM), and kill it if it has not ended after `timeout` seconds."""
         try:
-            self.resume()  # a suspended process heeds SIGKILL alone
+            self.resume()  # a suspended process handles no signal but SIGKILL
             if self._popen is not None:
                 self._popen.terminate()
             self.wait(timeout)
@@ -88,7 +88,7 @@ class GuardedProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End the program at once (SIGKILL)."""
+        """Kill the program (SIGKILL)."""
         try:
             if self._popen is not None:
                 self._popen.kill()
@@ -97,17 +97,17 @@ class GuardedProcess:
             self._let_go()
 
     def suspend(self) -> None:
-        """Freeze the program (SIGSTOP): its connections stay open, and nothing answers on them."""
+        """Suspend the program (SIGSTOP): its connections stay open, but it does not respond."""
         if self._popen is not None:
             self._popen.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a suspended program go on (SIGCONT)."""
+        """Resume a suspended program (SIGCONT)."""
         if self._popen is not None and os.name == "posix":
             self._popen.send_signal(signal.SIGCONT)
 
     def _let_go(self) -> None:
-        """Dismiss the watcher of a program that has ended, and have it end one that has not."""
+        """Close the pipe: the watcher ends, and kills the program if it is still running."""
         if self._lifeline is None:
             return
         lifeline, self._lifeline = self._lifeline, None

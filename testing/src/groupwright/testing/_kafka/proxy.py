@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What befalls the bytes of a link."""
+    """Faults of a link."""
 
     cut: bool = False
     """Connections are reset, new ones at once."""
@@ -34,11 +34,11 @@ class Conditions:
     dropping: bool = False
     """What is sent is lost; a connection that has lost something is reset once this ends, as its stream is torn."""
     delay: float = 0.0
-    """Seconds that each byte takes longer, in each direction."""
+    """Additional latency in each direction, in seconds."""
     jitter: float = 0.0
-    """Up to so many seconds more, by chance; the order stays."""
+    """Maximum random latency added to `delay`, in seconds; the order of bytes is kept."""
     bytes_per_second: float | None = None
-    """How much passes, in each direction of each connection; None for no limit."""
+    """Maximum rate in each direction of each connection; None for no limit."""
 
 
 _CALM = Conditions()
@@ -60,17 +60,17 @@ class Proxy:
     """
 
     def __init__(self) -> None:
-        """Start the thread in which bytes are passed on."""
+        """Start the thread that forwards bytes."""
         self._loop = asyncio.new_event_loop()
         self._links: list[Link] = []
         self._thread = threading.Thread(target=self._loop.run_forever, name="groupwright proxy", daemon=True)
         self._thread.start()
 
     def open(self, target_port: int) -> "Link":
-        """Open a link to a port of loopback, on which nothing need listen yet.
+        """Open a link to a port on loopback. The server may start later.
 
         Raises:
-            OSError: No port can be listened on.
+            OSError: No port is free.
         """
         link = Link(self, target_port)
         self.call(link.listen)
@@ -78,7 +78,7 @@ class Proxy:
         return link
 
     def close(self) -> None:
-        """End all connections and the thread; may be called again."""
+        """Reset all connections and stop the thread; may be called again."""
         if self._loop.is_closed():
             return
         for link in self._links:
@@ -89,11 +89,11 @@ class Proxy:
         self._loop.close()
 
     def call(self, action: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Do something in the proxy's thread; return its result."""
+        """Run a coroutine in the proxy's thread, and return its result."""
         return asyncio.run_coroutine_threadsafe(action(), self._loop).result(_CALL_SECONDS)
 
     def __enter__(self) -> Self:
-        """Return the proxy, which runs already."""
+        """Return the proxy, which is running already."""
         return self
 
     def __exit__(
@@ -104,13 +104,13 @@ class Proxy:
 
 
 class Link:
-    """One way to a server: its address for clients, and the conditions on it."""
+    """A forwarded port: its address for clients, and the faults of its connections."""
 
     def __init__(self, proxy: Proxy, target_port: int) -> None:
-        """Describe the link; `Proxy.open` makes one."""
+        """Use `Proxy.open` to create a link."""
         self.target_port = target_port
         self.port = 0
-        """Where clients connect; chosen by the system."""
+        """Port for clients, chosen by the operating system."""
         self.conditions = _CALM
         self._proxy = proxy
         self._server: asyncio.Server | None = None
@@ -119,25 +119,25 @@ class Link:
 
     @property
     def address(self) -> str:
-        """What a client connects to, in the form ``host:port``."""
+        """The address for clients, as ``host:port``."""
         return f"{HOST}:{self.port}"
 
     @property
     def connections(self) -> int:
-        """How many connections there are now."""
+        """Number of open connections."""
         return len(self._connections)
 
     @property
     def torn(self) -> int:
-        """How many of them have lost something, and will be reset once nothing is dropped any more."""
+        """Number of connections that have lost bytes, and will be reset when dropping ends."""
         return sum(connection.torn for connection in list(self._connections))
 
     def cut(self) -> None:
-        """Reset all connections, and new ones as they come."""
+        """Reset all connections, and new ones when they are opened."""
         self.impose(replace(self.conditions, cut=True))
 
     def silence(self) -> None:
-        """Hold everything back: connections stay open, and nobody hears anything."""
+        """Hold all bytes back; connections stay open."""
         self.impose(replace(self.conditions, silent=True))
 
     def drop(self) -> None:
@@ -149,32 +149,32 @@ class Link:
         self.impose(replace(self.conditions, delay=seconds, jitter=jitter))
 
     def throttle(self, bytes_per_second: float) -> None:
-        """Let so many bytes pass a second, in each direction of each connection."""
+        """Limit the rate, in each direction of each connection."""
         if not bytes_per_second > 0:
             raise ValueError(f"bytes_per_second is more than 0, not {bytes_per_second}; silence() stops all")
         self.impose(replace(self.conditions, bytes_per_second=bytes_per_second))
 
     def reset(self) -> None:
-        """Reset all connections once; new ones are served."""
+        """Reset all connections once; new ones are accepted."""
         self._proxy.call(self._reset)
 
     def restore(self) -> None:
-        """End all this."""
+        """End all faults."""
         self.impose(_CALM)
 
     def impose(self, conditions: Conditions) -> None:
-        """Put new conditions in the place of the present ones; they hold when this returns."""
+        """Replace the conditions. The new ones are in effect when this returns."""
         self._proxy.call(lambda: self._impose(conditions))
 
     # --- In the proxy's thread
 
     async def listen(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._server = await asyncio.start_server(self._serve, HOST, 0, limit=_CHUNK)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def end(self) -> None:
-        """End the link and its connections."""
+        """Stop listening, and reset all connections."""
         if self._server is not None:
             self._server.close()
         await self._reset()
@@ -204,23 +204,23 @@ class Link:
             self._connections.discard(connection)
 
     async def changed(self, timeout: float) -> None:
-        """Return when the conditions change, or after so many seconds."""
+        """Wait until the conditions change, for at most `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)
 
 
 class _Connection:
-    """A client's connection, and the one to the server that answers to it."""
+    """A client's connection, and its counterpart to the server."""
 
     def __init__(self, link: Link) -> None:
         self.torn = False
-        """Whether something was lost on it."""
+        """Whether bytes were lost."""
         self._link = link
         self._writers: list[asyncio.StreamWriter] = []
         self._pumps: list[asyncio.Task[None]] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass bytes on in both directions, until either side is done or there is an end to it."""
+        """Forward bytes in both directions, until either side closes or `end` is called."""
         self._writers.append(writer)
         try:
             server_reader, server_writer = await asyncio.open_connection(
@@ -250,7 +250,7 @@ class _Connection:
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _take(self, source: asyncio.StreamReader, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
-        """Read what one side sends, and note when it is due at the other; an end is the empty bytes."""
+        """Read bytes from one side, and queue them with their due time; empty bytes mark the end."""
         loop, due = asyncio.get_running_loop(), 0.0
         while True:
             data = await _read(source)
@@ -264,10 +264,10 @@ class _Connection:
             due = max(due, loop.time() + late)
             await queue.put((due, data))
             if not data:
-                await _until_cancelled()  # who gives tells of the end, after all that came before it
+                await _until_cancelled()  # `_give` ends the connection after it has written the bytes before
 
     async def _give(self, sink: asyncio.StreamWriter, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
-        """Write what is due, as far as the conditions let it pass."""
+        """Write queued bytes when they are due and the conditions allow."""
         loop = asyncio.get_running_loop()
         while True:
             due, data = await queue.get()

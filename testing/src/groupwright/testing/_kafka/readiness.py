@@ -1,4 +1,4 @@
-"""When a broker that was just started is ready for clients: conditions, not times."""
+"""Readiness of a started broker, determined by conditions instead of delays."""
 
 import contextlib
 import time
@@ -17,7 +17,7 @@ QUIET: Mapping[str, ClientSetting] = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
 }
-"""Settings of a client that says nothing of its connections and renews them soon."""
+"""Settings of a client that does not log connection errors, and reconnects within 50 ms."""
 
 _ANSWER_SECONDS = 0.5
 _NAME = "groupwright.testing"
@@ -26,18 +26,18 @@ _NAME = "groupwright.testing"
 def becomes_ready(
     process: GuardedProcess, client_settings: Mapping[str, ClientSetting], deadline: float
 ) -> bool:
-    """Wait until the broker counts itself among the brokers, and coordinates groups.
+    """Wait until the broker is in its own metadata response, and coordinates groups.
 
-    The second creates the offsets topic: a first group that had to would be told NOT_COORDINATOR, and
-    librdkafka joins again only with the next heartbeat, three seconds later.
+    The second condition creates the offsets topic. Otherwise the first group would receive NOT_COORDINATOR,
+    and librdkafka rejoins only with the next heartbeat, three seconds later.
 
     Args:
         process: The broker's process.
-        client_settings: The broker's address, and what else a client needs.
-        deadline: When to give up, on `time.monotonic()`.
+        client_settings: A client's configuration, with the broker's address.
+        deadline: Deadline in seconds of `time.monotonic()`.
 
     Returns:
-        False if the process ended or time ran out.
+        False if the process ended or the deadline passed.
     """
     client = Consumer({**client_settings, "group.id": _NAME})
 

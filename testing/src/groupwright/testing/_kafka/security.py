@@ -1,4 +1,4 @@
-"""Listeners with TLS and SASL, beside the plain one of a Kafka."""
+"""Listeners with TLS and SASL, besides the plain one."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ _KAFKA = "org.apache.kafka.common.security"
 
 
 class Listener(Enum):
-    """A listener of a secured broker, by its name there.
+    """A listener of a secured broker; the values are its name in the broker's settings.
 
-    The names are others than the protocols': those the image `apache/kafka` would want to configure itself.
+    They are not the protocols' names, because the image `apache/kafka` configures listeners of those names.
     """
 
     SSL = "TLS"
@@ -46,9 +46,9 @@ class Listener(Enum):
 
 @dataclass(frozen=True)
 class Security:
-    """What a Kafka listens with, besides its plain listener, which stays open.
+    """Secured listeners, besides the plain one, which stays open.
 
-    Passwords are known to whoever sees the machine's processes: they are for tests.
+    Passwords are for tests: they are visible in the machine's process list.
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"alice": "alice-secret"})
@@ -57,7 +57,7 @@ class Security:
     """Whether ACLs are heeded (`StandardAuthorizer`). What has no ACL is open to all; the plain listener's clients,
     ``User:ANONYMOUS``, may do all. A certificate's user is ``User:CN=<user>``."""
     expired: bool = False
-    """Whether the brokers' certificate is no longer valid."""
+    """Whether the brokers' certificate has expired."""
 
 
 class SecuredListeners:
@@ -70,7 +70,7 @@ class SecuredListeners:
         self._certificates: Certificates | None = None
 
     def prepare(self, directory: Path) -> None:
-        """Make the certificates; those that were made before stay."""
+        """Create the certificates, unless they exist."""
         if self._certificates is None:
             self._certificates = write_certificates(
                 directory, ports.HOST, self._security.users, broker_expired=self._security.expired
@@ -98,7 +98,7 @@ class SecuredListeners:
 
     @property
     def format_options(self) -> list[str]:
-        """What the formatting of the storage needs to know: SCRAM's users are kept there."""
+        """Options of `kafka-storage format`: it stores the SCRAM credentials."""
         return [
             option
             for name, password in self._security.users.items()
@@ -107,8 +107,8 @@ class SecuredListeners:
         ]
 
     def add_scram_users(self, admin: AdminClient, timeout: float) -> None:
-        """Add SCRAM's users to a Kafka that runs, where its storage is formatted by others."""
-        for mechanism in _SCRAM:  # a request may name a user once
+        """Add SCRAM credentials to a running Kafka, whose storage was formatted by the image."""
+        for mechanism in _SCRAM:  # a request may contain a user only once
             info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], _SCRAM_ITERATIONS)
             upserted: list[UserScramCredentialAlteration] = [
                 UserScramCredentialUpsertion(name, info, password.encode())
@@ -118,10 +118,10 @@ class SecuredListeners:
                 done.result(timeout)
 
     def know_scram_users(self, timeout: float) -> bool:
-        """Return whether each node lets the last user in, by the mechanism that was added last.
+        """Return whether all nodes authenticate the last user, by the mechanism that was added last.
 
         Raises:
-            KafkaException: One does not, yet.
+            KafkaException: A node does not, yet.
         """
         *_, user = self._security.users
         config = self.client_config(Listener.SASL_PLAINTEXT, _SCRAM[-1], user)
@@ -138,7 +138,7 @@ class SecuredListeners:
         """Return the settings of every node.
 
         Args:
-            directory: Where a node finds the certificates, if not where they are.
+            directory: Folder of the certificates in a node's container; by default that on this machine.
         """
         found = self.certificates if directory is None else Certificates(directory)
         settings = {
@@ -188,6 +188,6 @@ def _sasl_settings(prefix: str, security: Security) -> dict[str, str]:
     for mechanism in _SCRAM:
         login = f"{_KAFKA}.scram.ScramLoginModule required;"
         found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = login
-    # Takes any token that is not signed (RFC 7515, appendix A.5).
+    # Accepts any unsecured token (RFC 7515, appendix A.5).
     login = f'{_KAFKA}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
     return found | {f"{prefix}.oauthbearer.sasl.jaas.config": login}

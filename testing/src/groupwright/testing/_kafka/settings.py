@@ -1,4 +1,4 @@
-"""The settings of a KRaft node, alone or of a cluster, as a broker's properties file states them."""
+"""Settings of a KRaft node, standalone or in a cluster, by their names in `server.properties`."""
 
 import json
 import uuid
@@ -23,15 +23,15 @@ _IN_VARIABLES = str.maketrans({".": "_", "_": "__", "-": "___"})
 
 @dataclass(frozen=True)
 class OpenListener:
-    """A listener that a node has besides those that it cannot do without."""
+    """An additional listener of a node."""
 
     name: str
     port: int
-    """Where the node listens."""
+    """Port on which the node listens."""
     protocol: str = "PLAINTEXT"
     """Its `security.protocol`."""
     advertised_port: int | None = None
-    """Where its clients are sent, if not to `port`: that of a proxy."""
+    """Port in `advertised.listeners`, if it differs from `port`: that of a proxy."""
 
 
 def single_node(
@@ -40,10 +40,10 @@ def single_node(
     """Return the settings of a node that is broker and controller, on loopback, sized for tests.
 
     Args:
-        port: Where clients connect.
-        controller_port: Where the node's controller listens.
+        port: Port for clients.
+        controller_port: Port of the controller.
         log_dir: Kafka's data directory (`log.dirs`).
-        overrides: Settings that win over the defaults, by their names in the broker's documentation.
+        overrides: Settings that override the defaults, by their names in Kafka's documentation.
     """
     voters = f"{NODE_ID}@{HOST}:{controller_port}"
     defaults: dict[str, Setting] = {
@@ -63,15 +63,15 @@ def single_node(
         "transaction.state.log.min.isr": 1,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
-        # Small enough that the first consumer group and the first transaction wait for little.
+        # Few partitions, so the first consumer group and the first transaction start fast.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 2,
         "share.coordinator.state.topic.num.partitions": 2,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
-        # After a crash the node registers anew only when its old session has ended (9 s by default).
+        # After a crash, the node can register again only when its old session has ended (9 s by default).
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
-        # A group's first members are known to the test, so nothing is gained by waiting for more.
+        # Tests wait for their members themselves.
         "group.initial.rebalance.delay.ms": 0,
     }
     return texts({**defaults, **overrides})
@@ -87,10 +87,10 @@ def cluster_node(
     """Return the settings of a node of a cluster, which is broker and controller, in a container of its own.
 
     Args:
-        node: Its id.
-        hosts: The addresses at which the nodes reach each other, by their ids.
-        port: Where its clients reach it on loopback.
-        overrides: Settings that win over the defaults.
+        node: The node id.
+        hosts: The nodes' addresses in the containers' network, by node id.
+        port: Port for clients on loopback.
+        overrides: Settings that override the defaults.
     """
     replicas = min(3, len(hosts))
     defaults: dict[str, Setting] = {
@@ -113,7 +113,7 @@ def cluster_node(
         "transaction.state.log.num.partitions": 2,
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
-        # A node that waits for the others on a busy machine would end itself after a minute.
+        # By default, a node that waits more than a minute for the others exits, as on a busy machine.
         "initial.broker.registration.timeout.ms": 600_000,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
@@ -124,12 +124,12 @@ def cluster_node(
 def with_listeners(
     node: Mapping[str, str], opened: Iterable[OpenListener], *, bound_to: str = _ANY_HOST
 ) -> dict[str, str]:
-    """Return a node's settings with listeners more, whose clients are sent to loopback.
+    """Return a node's settings with additional listeners, advertised on loopback.
 
     Args:
         node: The settings.
         opened: The listeners.
-        bound_to: The address that they listen on; by default all that the node has.
+        bound_to: The address that they listen on; by default all addresses.
     """
     opened = list(opened)
     protocols = node.get("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT")
@@ -145,12 +145,12 @@ def with_listeners(
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings as the environment variables that the image `apache/kafka` takes."""
+    """Return the settings as environment variables of the image `apache/kafka`."""
     return {"KAFKA_" + name.translate(_IN_VARIABLES).upper(): value for name, value in settings.items()}
 
 
 def texts(settings: Mapping[str, Setting]) -> dict[str, str]:
-    """Return the settings as Kafka writes them."""
+    """Return the settings with their values as Kafka's text."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings.items()
@@ -158,17 +158,17 @@ def texts(settings: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def is_formatted(settings: Mapping[str, str]) -> bool:
-    """Return whether the node's data directory has been prepared (`meta.properties` is what that leaves)."""
+    """Return whether the node's data directory is formatted, that is, has a `meta.properties`."""
     return Path(settings["log.dirs"].split(",")[0], "meta.properties").exists()
 
 
 def properties(settings: Mapping[str, str]) -> str:
     """Return the settings in the format of `java.util.Properties`."""
-    # JSON's escapes of backslashes, control characters and non-ASCII letters are that format's too.
+    # JSON escapes backslashes, control characters and non-ASCII letters as that format does.
     return "".join(f"{name}={json.dumps(value)[1:-1]}\n" for name, value in settings.items())
 
 
 def new_cluster_id() -> str:
     """Return a random cluster id in Kafka's form: 16 bytes in URL-safe base64 without padding."""
-    # Without a dash, since a leading one would be read as an option.
+    # No dash, because a leading one would be parsed as an option.
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")

@@ -1,4 +1,4 @@
-"""A KIP-848 group's generations, reconstructed from its records. Pure: neither Spark nor a clock.
+"""Generations of a KIP-848 group, reconstructed from its records. Pure: no Spark, no clock.
 
 The broker records every step of a rebalance: the new group epoch (key 3), the target assignment (keys 6, 7),
 and each member's current assignment (key 8), until all members are stable at that epoch. Epochs that are
@@ -26,9 +26,10 @@ class _Member:
     stable: bool = False
     assigned: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def is_at(self, epoch: int) -> bool:
-        away = self.epoch is not None and self.epoch < 0  # a static member that has left temporarily
-        return away or (self.epoch == epoch and self.stable)
+    def has_reached(self, epoch: int) -> bool:
+        # The group does not wait for a static member that left temporarily: its epoch is negative (KIP-848).
+        is_away = self.epoch is not None and self.epoch < 0
+        return is_away or (self.epoch == epoch and self.stable)
 
 
 @dataclass(slots=True)
@@ -55,73 +56,74 @@ def consumer_generations(
     """
     group = _Group(names)
     for record in records:
-        _take(group, record)
+        _apply(group, record)
         if group.epoch > group.stable_epoch and all(
-            each.is_at(group.epoch) for each in group.members.values()
+            each.has_reached(group.epoch) for each in group.members.values()
         ):
             yield _generation(group, record["log_time"])
             group.stable_epoch, group.started = group.epoch, None
             group.causes.clear()
 
 
-def _take(group: _Group, record: Mapping[str, Any]) -> None:
+def _apply(group: _Group, record: Mapping[str, Any]) -> None:
     kind = record["record_kind"]
     value = record[kind] or {}
-    gone = bool(record["tombstone"])
+    is_tombstone = bool(record["tombstone"])
     match kind:
         case "consumer_group":
-            _take_epoch(group, value, record["log_time"], gone=gone)
+            _apply_epoch(group, value, record["log_time"], is_tombstone=is_tombstone)
         case "consumer_member":
-            _take_member(group, value, gone=gone)
+            _apply_member(group, value, is_tombstone=is_tombstone)
         case "current_member":
-            _take_current(group, value, gone=gone)
-        case "consumer_partition_metadata" if not gone:
+            _apply_current(group, value, is_tombstone=is_tombstone)
+        case "consumer_partition_metadata" if not is_tombstone:
             topics = frozenset((each["topic"], each["partitions"]) for each in value.get("topics") or ())
             if group.topics not in {None, topics}:
                 group.causes.add("metadata")
             group.topics = topics
         case "regular_expression":
-            group.patterns[value.get("regex") or ""] = () if gone else tuple(value.get("topics") or ())
+            topics_of = () if is_tombstone else tuple(value.get("topics") or ())
+            group.patterns[value.get("regex") or ""] = topics_of
         case _:
-            pass  # target assignments; the rebalance ends with the current assignments
+            pass  # target assignments: the rebalance ends when the current assignments have reached them
 
 
-def _take_epoch(group: _Group, value: Mapping[str, Any], time: datetime, *, gone: bool) -> None:
-    if gone:
+def _apply_epoch(group: _Group, value: Mapping[str, Any], time: datetime, *, is_tombstone: bool) -> None:
+    if is_tombstone:
         group.epoch = group.stable_epoch = -1  # the group was deleted; a new group may have the same name
         group.members.clear()
         return
-    hash_ = value.get("metadata_hash")
-    if group.metadata_hash not in {None, 0, hash_}:
+    metadata_hash = value.get("metadata_hash")
+    if group.metadata_hash not in {None, 0, metadata_hash}:
         group.causes.add("metadata")
-    group.metadata_hash = hash_
+    group.metadata_hash = metadata_hash
     if value["epoch"] > group.epoch:
         group.epoch = value["epoch"]
         group.started = group.started or time
 
 
-def _take_member(group: _Group, value: Mapping[str, Any], *, gone: bool) -> None:
+def _apply_member(group: _Group, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
     id_ = value["member_id"]
-    if gone:
+    if is_tombstone:
         if group.members.pop(id_, None):
             group.causes.add("leave")
         return
     subscription = (tuple(value.get("topics") or ()), value.get("regex") or None)
-    known = group.members.get(id_)
-    if known is None:
+    member = group.members.get(id_)
+    if member is None:
         group.causes.add("join")
         group.members[id_] = _Member(value.get("client_id"), subscription, value.get("server_assignor"))
         return
-    if known.subscription != subscription:
+    if member.subscription != subscription:
         group.causes.add("subscription")
-    known.client_id, known.subscription = value.get("client_id"), subscription
-    known.assignor = value.get("server_assignor")
+    member.client_id, member.subscription = value.get("client_id"), subscription
+    member.assignor = value.get("server_assignor")
 
 
-def _take_current(group: _Group, value: Mapping[str, Any], *, gone: bool) -> None:
+def _apply_current(group: _Group, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
     member = group.members.get(value["member_id"])
-    if member is None or gone:
-        return  # the member's own tombstone accompanies this one
+    if member is None or is_tombstone:
+        return  # the tombstone of `consumer_member` removes the member
     member.epoch = value["epoch"]
     member.stable = value["state"] == _STABLE
     member.assigned = {

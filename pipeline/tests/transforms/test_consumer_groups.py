@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from groupwright.pipeline._transforms.consumer_protocol import consumer_generations
+from groupwright.pipeline._transforms.consumer_groups import consumer_generations
 from groupwright.pipeline._transforms.generations import Generation
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)

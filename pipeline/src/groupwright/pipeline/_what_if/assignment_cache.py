@@ -1,0 +1,98 @@
+"""Cache of the built-in assignors' assignments, by group shape and owners."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from groupwright.assignors import UNASSIGNED, assign, by_name
+from groupwright.assignors.indexed import min_moves, sticky_owners
+from groupwright.pipeline._what_if.group_shape import GroupShape, Owners, ShapeKey
+
+_MAX_BYTES = 2**26  # estimated size at which the cache is emptied
+_ENTRY_BYTES = 200  # estimated size of an entry without its arrays
+_MAX_ROUNDS = 8
+
+
+class NotConvergedError(Exception):
+    """A cooperative assignor does not stop withholding partitions."""
+
+
+@dataclass(slots=True)
+class AssignmentCache:
+    """Computes and caches assignments: in a history, the same owners of the same shape recur often.
+
+    Each Spark worker has its own cache of at most 64 MiB. Caching does not change results.
+    """
+
+    _shapes: dict[ShapeKey, GroupShape] = field(default_factory=dict)
+    _assignments: dict[tuple[GroupShape, str, bytes], Owners] = field(default_factory=dict)
+    _fewest: dict[tuple[GroupShape, bytes], int] = field(default_factory=dict)
+    _size: int = 0
+
+    def shape(self, key: ShapeKey) -> GroupShape:
+        """Return the group shape of this key."""
+        cached = self._shapes.get(key)
+        if cached is None:
+            cached = self._shapes[key] = GroupShape(key)
+            self._grow(64 * (cached.partitions + cached.members) + 4096)
+        return cached
+
+    def fixed(self, name: str, shape: GroupShape) -> Owners:
+        """Return the assignment of `range` or `roundrobin`, which ignore owned partitions."""
+        return self._cached(
+            (shape, name, b""),
+            lambda: shape.indexed.owners_of(assign(by_name(name), shape.group)),
+        )
+
+    def sticky(self, shape: GroupShape, owned: Owners) -> Owners:
+        """Return the assignment of `sticky`: optimally balanced, with the fewest moves."""
+        return self._cached(
+            (shape, "sticky", owned.tobytes()),
+            lambda: sticky_owners(shape.group, shape.indexed, owned),
+        )
+
+    def fewest_moves(self, shape: GroupShape, owned: Owners) -> int:
+        """Return the minimum number of moves to an optimally balanced assignment, as `sticky` makes them."""
+        key = (shape, owned.tobytes())
+        assignment = self._assignments.get((shape, "sticky", key[1]))
+        if assignment is not None:
+            return int(np.count_nonzero((owned != UNASSIGNED) & (owned != assignment)))
+        if key not in self._fewest:
+            moves = min_moves(shape.group, shape.indexed, owned)
+            self._grow(_ENTRY_BYTES + len(key[1]))
+            self._fewest[key] = moves
+        return self._fewest[key]
+
+    def cooperative_sticky(self, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:
+        """Return the final assignment of `cooperative-sticky`, and the number of rebalances until then.
+
+        Each rebalance computes the assignment of `sticky`, and withholds partitions that another member must
+        revoke first (KIP-429).
+
+        Raises:
+            NotConvergedError: Partitions are still withheld after 8 rebalances.
+        """
+        for rounds in range(1, _MAX_ROUNDS + 1):
+            target = self.sticky(shape, owned)
+            is_withheld = (owned != UNASSIGNED) & (target != owned)
+            if not is_withheld.any():
+                return target, rounds
+            owned = np.where(is_withheld, np.int32(UNASSIGNED), target)
+        raise NotConvergedError(f"partitions are still withheld after {_MAX_ROUNDS} rebalances")
+
+    def _cached(self, key: tuple[GroupShape, str, bytes], compute: Callable[[], Owners]) -> Owners:
+        cached = self._assignments.get(key)
+        if cached is None:
+            cached = compute()
+            self._grow(_ENTRY_BYTES + len(key[2]) + cached.nbytes)
+            self._assignments[key] = cached
+        return cached
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > _MAX_BYTES:
+            self._assignments.clear()
+            self._fewest.clear()
+            self._shapes.clear()
+            self._size = 0
