@@ -51,7 +51,7 @@ class Cluster:
         raise DemoError(f"no Kafka answers at {self.bootstrap_servers} within {_REQUEST_SECONDS:g} s{reason}")
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic with the cluster's default replication factor, and wait until all partitions have leaders.
+        """Create a topic with the default replication factor, and wait until all partitions have leaders.
 
         Raises:
             DemoError: The cluster rejects the request, or partitions have no leaders after 30 s.
@@ -77,7 +77,7 @@ class Cluster:
         _result(deleted, f"the topic {name} could not be deleted; delete it yourself")
 
     def delete_group(self, name: str) -> None:
-        """Delete a group and its committed offsets. A group with members is not deleted; its offsets expire."""
+        """Delete a group and its offsets. A group with members is not deleted; its offsets expire."""
         with suppress(DemoError):
             _result(self._admin.delete_consumer_groups([name], request_timeout=_REQUEST_SECONDS)[name], "")
 

@@ -69,7 +69,7 @@ class Interrupts:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Raise as soon as a signal arrives: for code that blocks without `check` and cleans up after itself."""
+        """Raise as soon as a signal arrives, for blocking code that calls no `check` and cleans up itself."""
         self.check()
         self._immediate = True
         try:

@@ -125,7 +125,7 @@ class Runner:
             self._end_step("")
 
     def finish(self) -> Summary:
-        """Stop producing, wait until all messages are consumed and all members have left, and return the result.
+        """Stop producing, wait until all is consumed and all members have left, and return the result.
 
         Raises:
             GroupwrightError: A member or Kafka failed.
