@@ -82,6 +82,6 @@ def test_an_assignment_that_is_none_never_reaches_the_group(
     error = next(error for member in members for error in member.errors)
     assert isinstance(error, AssignorFailedError)
     assert (
-        f"the assignor 'confused' failed: AssignorError: assignor 'confused': partition 0 of '{topic}' is given both to"
+        f"the assignor 'confused' failed: AssignorError: assignor 'confused': partition 0 of '{topic}' is assigned both to"
         in str(error)
     )

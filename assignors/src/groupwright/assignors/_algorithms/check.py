@@ -99,7 +99,7 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
     if not_revoked.size:
         partition = not_revoked[0]
         raise AssignorError(
-            f"it rebalances cooperatively, but gives {indexed.topics[indexed.topic[partition]]!r} "
+            f"it rebalances cooperatively, but assigns {indexed.topics[indexed.topic[partition]]!r} "
             f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} "
             "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
         )
@@ -120,7 +120,7 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
         topic = assignment.run_topics[run]
         member = assignment.members[np.searchsorted(assignment.member_starts, run, side="right") - 1]
         raise AssignorError(
-            f"member {member!r} is given partition {last[run]} of {assignment.topics[topic]!r}, which has "
+            f"member {member!r} is assigned partition {last[run]} of {assignment.topics[topic]!r}, which has "
             f"{sizes[topic]} partitions, numbered from 0"
         )
 
@@ -141,6 +141,6 @@ def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     if unsubscribed.size:
         run = unsubscribed[0]
         raise AssignorError(
-            f"member {assignment.members[member[run]]!r} is given partitions of "
+            f"member {assignment.members[member[run]]!r} is assigned partitions of "
             f"{assignment.topics[assignment.run_topics[run]]!r}, which it does not subscribe to"
         )
