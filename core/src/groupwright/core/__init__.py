@@ -5,7 +5,7 @@
 - `RebalanceListener`: receives rebalances and commits.
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
-Further modules: `configuration`, `group_metadata`, `membership_errors`, `placement`,
+Further modules: `configuration`, `group_metadata`, `membership_errors`, `offsets_topic`,
 `rebalance_tracker`.
 """
 

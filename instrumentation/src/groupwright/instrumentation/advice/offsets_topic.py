@@ -8,7 +8,7 @@ start, so they look for the group in its new partition from their next restart o
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from groupwright.core.placement import OFFSETS_TOPIC, partition_for
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 
 
