@@ -161,7 +161,7 @@ class MinCostFlow:
         """
         frontier = self._initial_frontier()
         sinks = bits_where(np.array(self.excess) < 0)
-        unseen_classes = unseen_members = -1
+        unseen_classes = unseen_members = -1  # all bits set
         cheapest = _INFINITE
         found: list[tuple[int, int, Bits, Bits]] = []
         while frontier and frontier.least <= cheapest:
@@ -197,23 +197,23 @@ class MinCostFlow:
         self, frontier: "_Frontier", cost: int, steps: int, classes: Bits, unseen: Bits
     ) -> None:
         for partition_class in iter_bits(classes):
-            reduced = cost + self._class_potential[partition_class]
+            at_origin = cost + self._class_potential[partition_class]
             for price, to in self._addition_prices(partition_class):
                 new = to & unseen
                 if new:
                     for potential, at in self._members_by_potential.items():
-                        frontier.add(reduced + price - potential, steps, 0, new & at)
+                        frontier.add(at_origin + price - potential, steps, 0, new & at)
 
     def _relax_members(
         self, frontier: "_Frontier", cost: int, steps: int, members: Bits, unseen: Bits
     ) -> None:
         for member in iter_bits(members):
-            reduced = cost + self._member_potential[member]
+            at_origin = cost + self._member_potential[member]
             for price, to in self._removal_prices[member].items():
                 new = to & unseen
                 if new:
                     for potential, at in self._classes_by_potential.items():
-                        frontier.add(reduced + price - potential, steps, new & at, 0)
+                        frontier.add(at_origin + price - potential, steps, new & at, 0)
 
     def _build_layers(self, found: list[tuple[int, int, Bits, Bits]], cheapest: int) -> None:
         depth = 1 + max(steps for _, steps, _, _ in found)

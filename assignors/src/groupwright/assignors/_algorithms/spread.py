@@ -66,6 +66,7 @@ def _released(
     first_topic = (np.cumsum(released_by_member) - released_by_member)[member]
     topic_index, count = _index_among_alike(indexed)
     rotation = (topic_index[topic] - first_topic) % count[topic]
+    # One sort key of three parts: the arc; beyond the fair share first; the topic in rotation.
     order = np.argsort((arc * (int(within_share.max()) + 1) + within_share) * int(count.max()) + rotation)
     return owned[order[_ranks_in_runs(arc[order]) < released[arc[order]]]]
 
@@ -87,11 +88,19 @@ def _ranks_in_runs(groups: Int64Array) -> Int64Array:
 
 
 class _TopicSpreader:
-    """Assigns the partitions without an owner."""
+    """Assigns the partitions without an owner, class by class."""
 
     def __init__(
         self, indexed: IndexedGroup, classes: PartitionClasses, gained: Int64Array, owner: Owners
     ) -> None:
+        """Start with the partitions that stay with their owners.
+
+        Args:
+            indexed: The group.
+            classes: Its partition classes.
+            gained: `(arcs,) int64`: the number of partitions of the class that the member gains.
+            owner: `(partitions,) int32`: the owners so far; changed in place.
+        """
         self._indexed = indexed
         self._classes = classes
         self._gained = gained
@@ -107,7 +116,7 @@ class _TopicSpreader:
             order = np.argsort(partition_class, kind="stable")
             free, partition_class = free[order], partition_class[order]
         topic = self._indexed.topic[free]
-        is_mixed = np.zeros(classes, np.bool_)
+        is_mixed = np.zeros(classes, np.bool_)  # the class has partitions of several topics
         is_mixed[
             partition_class[1:][(partition_class[1:] == partition_class[:-1]) & (topic[1:] != topic[:-1])]
         ] = True
@@ -165,9 +174,9 @@ class _TopicSpreader:
                     self._owner[free[first:end]] = members[takers]
                     priority[takers] -= gaining
                     continue
-            has = np.bincount(holders, minlength=gaining + 1)
+            held = np.bincount(holders, minlength=gaining + 1)
             takers = np.flatnonzero(priority >= gaining)
-            gained_units = _fill_fewest_first(has[takers], priority[takers] // gaining, units)
+            gained_units = _fill_fewest_first(held[takers], priority[takers] // gaining, units)
             self._owner[free[first:end]] = np.repeat(members[takers], gained_units)
             priority[takers] -= gained_units * gaining
 

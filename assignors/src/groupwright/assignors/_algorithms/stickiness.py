@@ -38,13 +38,15 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
 class _StickyFlow:
     """Starts from the owned partitions, and moves as few as the loads and racks require.
 
-    A class is assigned within its block only. All members of a block shall have as many units as its largest
+    A class is assigned within its block only. All members of a block end with as many units as its largest
     load: partitions, and at most one idle unit, of which there are exactly enough (the dummy supply of an
-    unbalanced transportation problem). Initially each member has
-    the partitions that it owns and whose racks it matches, at no cost. Most of the missing and excess units
-    can be assigned at once to rack-matching members with room, for one move per partition. No path is
-    cheaper, so this stays optimal. A min-cost flow assigns the remainder, starting from potentials that
-    express this, and so the result is optimal. There a rack mismatch costs more than all moves together.
+    unbalanced transportation problem).
+
+    Initially each member has the partitions that it owns and whose racks it matches, at no cost. `fill` then
+    assigns most of the missing and excess units to rack-matching members with room, for one move each; no
+    path is cheaper, so the flow stays optimal. `solve` assigns the remainder by a min-cost flow, in which a
+    rack mismatch costs more than all moves together. It starts from potentials at which the flow so far is
+    optimal, so its result is optimal too.
 
     Attributes:
         flow: `(arcs,) int64`: the partitions of the class that the member is assigned so far.
@@ -65,10 +67,10 @@ class _StickyFlow:
         self._room = largest_load[block_of] - classes.loads(self.flow)
         self._had_room = self._room > 0
         self._idle = self._assign_idle_units(members * largest_load - total)
-        self._wanted = int(self._room.clip(0).sum())
+        self._total_room = int(self._room.clip(0).sum())
 
     def _assign_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Place each block's idle units on the members with the most room; return 1 for these."""
+        """Assign each block's idle units to its members with the most room; return `(members,) int64`, 1 for these."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)
@@ -80,18 +82,21 @@ class _StickyFlow:
         return idles.astype(np.int64)
 
     def fill(self) -> bool:
-        """Move missing and excess units to members with room; return whether none are left."""
+        """Move missing and excess units to members with room; return whether none are left.
+
+        Each pass allows a member more units of a class, so that classes are spread where possible.
+        """
         degrees = np.diff(self._classes.starts)
         by_degree = np.argsort(degrees, kind="stable").tolist()
         shares = (-(-self._classes.sizes // degrees)).tolist()
         for times in (1, 2, 4, _UNLIMITED):
             can_release = bool((self._room < 0).any() or self._idle_left.any())
             for partition_class in by_degree:
-                if self._wanted and (can_release or self._left[partition_class]):
+                if self._total_room and (can_release or self._left[partition_class]):
                     self._fill_class(
                         partition_class, times * shares[partition_class], can_release=can_release
                     )
-        if 0 < self._wanted <= _MAX_PASSED_UNITS:
+        if 0 < self._total_room <= _MAX_PASSED_UNITS:
             self._fill_through_others()
         return not self._room.any()
 
@@ -112,6 +117,7 @@ class _StickyFlow:
         supply = missing = int(self._left[partition_class])
         if can_release:
             excess = np.clip(-room, 0, flow)
+            # A member without room can exchange one of its partitions for an idle unit.
             can_idle = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
             can_idle = can_idle[: self._idle_left[self._class_block[partition_class]]]
             supply += int(excess.sum()) + can_idle.size
@@ -131,7 +137,7 @@ class _StickyFlow:
             flow -= released
         self._left[partition_class] -= min(units, missing)
         self._room[members[takers]] -= gained
-        self._wanted -= units
+        self._total_room -= units
         flow[takers] += gained
 
     def _fill_through_others(self) -> None:
@@ -161,14 +167,15 @@ class _StickyFlow:
                 self.flow[passed] -= 1
                 self._left[partition_class] -= passed.size
                 self._room[taker] -= passed.size
-                self._wanted -= passed.size
+                self._total_room -= passed.size
 
     def solve(self) -> None:
         """Move the remaining units on the cheapest paths, which may lead through several members."""
         classes = self._classes
         arcs = np.flatnonzero(self._allowed)
         idle_members = np.argsort(self._block_of, kind="stable")
-        all_open, no_mismatch = np.ones(arcs.size, np.bool_), np.zeros(idle_members.size, np.bool_)
+        never = np.zeros(idle_members.size, np.bool_)
+        # The idle units of a block are one more class. Each member owns one, since it costs no move.
         flow_network = MinCostFlow(
             Arcs(
                 class_of_arc=np.concatenate(
@@ -176,9 +183,9 @@ class _StickyFlow:
                 ),
                 member_of_arc=np.concatenate([classes.member_of_arc[arcs], idle_members]),
                 flow=np.concatenate([self.flow[arcs], self._idle[idle_members]]),
-                owned=np.concatenate([classes.owned[arcs], ~no_mismatch]),
-                rack_mismatch=np.concatenate([~classes.rack_match[arcs], no_mismatch]),
-                open=np.concatenate([all_open, no_mismatch]),
+                owned=np.concatenate([classes.owned[arcs], np.ones_like(idle_members)]),
+                rack_mismatch=np.concatenate([~classes.rack_match[arcs], never]),
+                open=np.concatenate([np.ones(arcs.size, np.bool_), never]),
             ),
             left=np.concatenate([self._left, self._idle_left]),
             excess=-self._room,
@@ -193,6 +200,6 @@ class _StickyFlow:
 
 
 def _from_first(amounts: Int64Array, units: int) -> Int64Array:
-    """Return this number of units from the amounts, exhausting the first ones first."""
+    """Return `(amounts,) int64`: this number of units in total, taken from the first amounts first."""
     released: Int64Array = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
     return released
