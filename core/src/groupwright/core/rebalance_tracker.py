@@ -33,7 +33,7 @@ CONSUMER_SETTLE = 6.0
 """Seconds to hold a KIP-848 rebalance. The broker moves partitions at the heartbeats of members, and
 group.consumer.heartbeat.interval.ms is 5 s by default."""
 
-_SECOND_ROUND = 2
+_SECOND_ROUND = 2  # of KIP-429, the last one
 
 Keys = Iterable[TopicPartitionKey]
 
@@ -60,15 +60,19 @@ class _CurrentRebalance:
     trigger: Trigger
     reason: str
     started: float | None
+    """Monotonic time, in seconds; None if the beginning could not be observed."""
     before: frozenset[TopicPartitionKey]
+    """The partitions owned when it began."""
     phase_started: float
     """Monotonic time at which the last known phase ended."""
     phases: dict[Phase, float] = field(default_factory=dict)
     lost: bool = False
     rounds_due: int = 1
+    """Assignments that must still follow."""
     rounds: int = 0
+    """Assignments since it began, or since its last revocation."""
     held: CallbackTime | None = None
-    """Its last assignment, while another may follow."""
+    """Its last assignment, while a further round may follow; None otherwise."""
 
     def add(self, phase: Phase, seconds: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds

@@ -150,17 +150,17 @@ def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, .
 class PairTable:
     """Finds pairs of numbers in a table of pairs, many at a time."""
 
-    def __init__(self, first: IntegerArray, second: IntegerArray, seconds: int) -> None:
-        """Take the pairs.
+    def __init__(self, first: IntegerArray, second: IntegerArray, bound: int) -> None:
+        """Create the table of these pairs.
 
         Args:
             first: `(pairs,)` integers: the first numbers, ascending.
             second: `(pairs,)` integers: the second numbers.
-            seconds: An upper bound of the second numbers, exclusive.
+            bound: An upper bound of the second numbers, exclusive.
         """
         self._first = first
         self._second = second
-        self._seconds = seconds
+        self._bound = bound
 
     def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
         """Return `(pairs,) int32`: the index of each of these pairs in the table, or `NOT_FOUND`.
@@ -170,18 +170,18 @@ class PairTable:
         """
         found = np.full(first.size, NOT_FOUND, np.int32)
         firsts = int(self._first[-1]) + 1 if self._first.size else 0
-        at_once = max(1, _MAX_TABLE_SIZE // self._seconds)
+        at_once = max(1, _MAX_TABLE_SIZE // self._bound)
         for start in range(0, firsts, at_once):
             end = min(start + at_once, firsts)
             is_all = end - start == firsts
             chosen = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
             indexes = np.arange(self._first.size, dtype=np.int32)[chosen]
-            table = np.full((end - start) * self._seconds, NOT_FOUND, np.int32)
-            table[(self._first[chosen] - start).astype(np.int64) * self._seconds + self._second[chosen]] = (
+            table = np.full((end - start) * self._bound, NOT_FOUND, np.int32)
+            table[(self._first[chosen] - start).astype(np.int64) * self._bound + self._second[chosen]] = (
                 indexes
             )
             asked = slice(None) if is_all else np.flatnonzero((first >= start) & (first < end))
-            found[asked] = table[(first[asked] - start).astype(np.int64) * self._seconds + second[asked]]
+            found[asked] = table[(first[asked] - start).astype(np.int64) * self._bound + second[asked]]
         return found
 
 
@@ -222,7 +222,13 @@ def _subscriber_sets(
 
 
 def _subscribers(subscriptions: Int32Array, subscription_of: Int32Array, count: int) -> Int32Array:
-    """Return the members that have one of these subscriptions; `count` is the number of all subscriptions."""
+    """Return `(subscribers,) int32`: the members with one of these subscriptions, ascending.
+
+    Args:
+        subscriptions: Indexes of subscriptions, ascending.
+        subscription_of: The index of each member's subscription.
+        count: The number of all subscriptions.
+    """
     if count == subscription_of.size:
         return subscriptions  # every member has its own, numbered in the order of members
     is_chosen = np.zeros(count, np.bool_)

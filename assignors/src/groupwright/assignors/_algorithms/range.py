@@ -21,10 +21,13 @@ def plan_ranges(group: Group) -> Assignment:
 
 def _ranges(indexed: IndexedGroup) -> Int32Array:
     """Return `(partitions,) int32`: each owner's index among the topic's subscribers, regardless of racks."""
-    each, larger = (numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts))
-    # The first `larger` subscribers have `each + 1` partitions, the others `each`. The first quotient is the
-    # index of the former, the second that of the latter, and the right one is the larger of the two.
+    per_subscriber, larger = (
+        numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts)
+    )
+    # The first `larger` subscribers have `per_subscriber + 1` partitions, the others `per_subscriber`. The first
+    # quotient is the index of the former, the second that of the latter; the right one is the larger of both.
     subscriber_index: Int32Array = np.maximum(
-        indexed.partition // (each + 1), (indexed.partition - larger) // np.maximum(each, 1)
+        indexed.partition // (per_subscriber + 1),
+        (indexed.partition - larger) // np.maximum(per_subscriber, 1),
     )
     return subscriber_index

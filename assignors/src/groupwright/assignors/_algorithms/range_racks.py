@@ -62,7 +62,8 @@ class _RangeBuilder:
             racks: The rack of each subscriber.
         """
         self._racks = racks
-        self._each, self._larger_left = divmod(partitions, len(racks))
+        # Java's `numPartitionsPerConsumer` and `remainingConsumersWithExtraPartition`.
+        self._per_subscriber, self._larger_ranges_left = divmod(partitions, len(racks))
         self._assigned = [0] * len(racks)
         self._owner = [UNASSIGNED] * partitions
 
@@ -105,11 +106,11 @@ class _RangeBuilder:
                 left -= self._assign(owner, list(islice(unassigned_by_rack[rack], self._room(owner))))
 
     def subscriber_index(self) -> SubscriberIndex:
-        """Assign the remaining partitions in ranges, and return all owners."""
+        """Assign the remaining partitions in ranges; return all owners as indexes among the subscribers."""
         assigned = np.array(self._assigned)
-        has_larger = assigned > self._each
-        sizes = self._each + has_larger
-        sizes[np.flatnonzero(~has_larger)[: self._larger_left]] += 1
+        has_larger = assigned > self._per_subscriber
+        sizes = self._per_subscriber + has_larger
+        sizes[np.flatnonzero(~has_larger)[: self._larger_ranges_left]] += 1
         subscriber_index = np.array(self._owner)
         subscriber_index[subscriber_index == UNASSIGNED] = np.repeat(
             np.arange(assigned.size), sizes - assigned
@@ -117,13 +118,14 @@ class _RangeBuilder:
         return subscriber_index
 
     def _room(self, owner: int) -> int:
-        return max(0, self._each + (self._larger_left > 0) - self._assigned[owner])
+        """Return the number of partitions that the subscriber may still be assigned (Java's `maxAssignable`)."""
+        return max(0, self._per_subscriber + (self._larger_ranges_left > 0) - self._assigned[owner])
 
     def _assign(self, owner: int, partitions: Sequence[int]) -> int:
         """Assign partitions to a subscriber, and return their number."""
         before = self._assigned[owner]
         self._assigned[owner] += len(partitions)
-        self._larger_left -= before <= self._each < self._assigned[owner]
+        self._larger_ranges_left -= before <= self._per_subscriber < self._assigned[owner]
         for partition in partitions:
             self._owner[partition] = owner
         return len(partitions)

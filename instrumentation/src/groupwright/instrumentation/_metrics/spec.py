@@ -41,7 +41,7 @@ class Spec:
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram, in its unit."""
     merge: Merge = Merge.LAST
-    """How a gauge merges the values of several clients."""
+    """The way to combine a gauge's values of several clients."""
     own_membership: bool = False
     """Whether only Groupwright's own membership has it, since librdkafka does not report it."""
 
