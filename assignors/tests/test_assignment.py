@@ -75,9 +75,9 @@ def test_an_assignment_of_nothing_to_nobody_is_empty() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"a": {"t": [0]}, "b": {"t": [1, 0]}}, "partition 0 of 't' is given both to 'a' and to 'b'"),
-        ({"a": {"t": [5, 5]}}, "partition 5 of 't' is given to 'a' twice"),
-        ({"a": {"t": [-1]}}, "member 'a' is given partition -1 of 't'; they start at 0"),
+        ({"a": {"t": [0]}, "b": {"t": [1, 0]}}, "partition 0 of 't' is assigned both to 'a' and to 'b'"),
+        ({"a": {"t": [5, 5]}}, "partition 5 of 't' is assigned to 'a' twice"),
+        ({"a": {"t": [-1]}}, "member 'a' is assigned partition -1 of 't'; they start at 0"),
     ],
 )
 def test_a_partition_that_is_given_twice_or_negative_is_refused(

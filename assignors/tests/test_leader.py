@@ -128,13 +128,15 @@ def test_a_member_that_joins_twice_is_refused() -> None:
 WRONG: dict[str, Plan] = {
     "member 'c-9' is in the assignment, but not in the group": {"c-9": {"t": [0]}},
     "topic 'v' is in the assignment, but not in the group": {"c-1": {"v": [0]}},
-    "member 'c-1' is given partition 3 of 't', which has 3 partitions, numbered from 0": {
+    "member 'c-1' is assigned partition 3 of 't', which has 3 partitions, numbered from 0": {
         "c-1": {"t": [0, 3]}
     },
-    "member 'c-2' is given partitions of 'u', which it does not subscribe to": {"c-2": {"t": [0], "u": [1]}},
-    "partition 1 of 't' is given both to 'c-1' and to 'c-2'": {"c-1": {"t": [1]}, "c-2": {"t": [1]}},
-    "partition 1 of 't' is given to 'c-1' twice": {"c-1": {"t": [1, 1]}},
-    "member 'c-1' is given partition -1 of 't'; they start at 0": {"c-1": {"t": [-1]}},
+    "member 'c-2' is assigned partitions of 'u', which it does not subscribe to": {
+        "c-2": {"t": [0], "u": [1]}
+    },
+    "partition 1 of 't' is assigned both to 'c-1' and to 'c-2'": {"c-1": {"t": [1]}, "c-2": {"t": [1]}},
+    "partition 1 of 't' is assigned to 'c-1' twice": {"c-1": {"t": [1, 1]}},
+    "member 'c-1' is assigned partition -1 of 't'; they start at 0": {"c-1": {"t": [-1]}},
 }
 
 
@@ -218,7 +220,7 @@ def test_a_cooperative_group_gets_no_partition_that_another_member_still_owns() 
     with pytest.raises(AssignorError) as caught:
         assign(hasty, group, cooperative=True)
     assert str(caught.value) == (
-        "assignor 'planned': it rebalances cooperatively, but gives 't' [1] to 'c-2' while another member owns it: "
+        "assignor 'planned': it rebalances cooperatively, but assigns 't' [1] to 'c-2' while another member owns it: "
         "return withhold_claimed(group, plan) instead of the plan"
     )
     assert assign(Planned({}), Group([Member("c-1", ["t"])], {}), cooperative=True) == {"c-1": {}}
@@ -231,7 +233,7 @@ def test_checks_tell_what_is_wrong_without_a_leader() -> None:
     assert unassigned(group, sound) == {"t": [0], "u": [1]}
     assert unassigned(group, Assignment({"a": {"t": [0, 1]}, "b": {"u": [0, 1, 2]}})) == {}
     with pytest.raises(
-        AssignorError, match="member 'a' is given partitions of 'u', which it does not subscribe"
+        AssignorError, match="member 'a' is assigned partitions of 'u', which it does not subscribe"
     ):
         check_assignment(group, Assignment({"a": {"u": [1]}}))
 

@@ -28,17 +28,17 @@ WRONG: dict[str, Callable[[], object]] = {
         "m", [], owned={"t": SEVEN}
     ),
     "member 'm' is in the group more than once": lambda: Group([Member("m", []), Member("m", [])], {}),
-    "topic 't': a count of partitions must be from 0 to 2147483647, not -1": lambda: Group([], {"t": -1}),
-    "topic 't': a count of partitions must be from 0 to 2147483647, not 2147483648": lambda: Group(
+    "topic 't': the number of partitions must be from 0 to 2147483647, not -1": lambda: Group([], {"t": -1}),
+    "topic 't': the number of partitions must be from 0 to 2147483647, not 2147483648": lambda: Group(
         [], {"t": 2**31}
     ),
-    "topic 't': a count of partitions must be an integer, not 0.5": lambda: Group([], {"t": HALF}),
+    "topic 't': the number of partitions must be an integer, not 0.5": lambda: Group([], {"t": HALF}),
     "a topic's name must be a string, not 7": lambda: Group([], {SEVEN: 1}),
-    "racks must be one a partition: 1 for 2 partitions": lambda: Topic(2, racks=[["a"]]),
+    "racks must have one element per partition: 1 for 2 partitions": lambda: Topic(2, racks=[["a"]]),
     "racks must be a collection of names for each partition, not ['a', 'b']": lambda: Topic(
         2, racks=["a", "b"]
     ),
-    "weights must be one a partition: 1 for 2 partitions": lambda: Topic(2, weights=[1.0]),
+    "weights must have one element per partition: 1 for 2 partitions": lambda: Topic(2, weights=[1.0]),
     "weights must be finite numbers, none negative, not [1.0, -1.0]": lambda: Topic(2, weights=[1.0, -1.0]),
     "weights must be finite numbers, none negative, not [nan]": lambda: Topic(1, weights=[float("nan")]),
     "weights must be numbers, not ['heavy']": lambda: Topic(1, weights=[TEXT]),

@@ -7,7 +7,7 @@ from charts.dashboards import promql
 from groupwright import core
 from groupwright.instrumentation._metrics import labels
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import Kind
+from groupwright.instrumentation._metrics.spec import MetricType
 
 TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
 """What Prometheus adds to every series, of the target that it scrapes."""
@@ -32,7 +32,7 @@ UNSHOWN = {
 """Metrics that are neither shown nor alerted on, and why."""
 
 _ALERTS = {"ALERTS": frozenset({"alertname", "alertstate", "severity", "group", "client_id"}) | TARGET_LABELS}
-_SUFFIXES = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
+_SUFFIXES = {MetricType.HISTOGRAM: ("_bucket", "_sum", "_count")}
 
 
 def series() -> dict[str, frozenset[str]]:
@@ -42,7 +42,7 @@ def series() -> dict[str, frozenset[str]]:
         | TARGET_LABELS
         | ({"le"} if suffix == "_bucket" else set())
         for spec in CATALOGUE
-        for suffix in _SUFFIXES.get(spec.kind, ("",))
+        for suffix in _SUFFIXES.get(spec.type, ("",))
     }
 
 
@@ -58,7 +58,7 @@ def recorded(records: Iterable[str], group_labels: Iterable[str]) -> dict[str, f
 def family(name: str) -> str:
     """Return the catalogue's name of a series."""
     for spec in CATALOGUE:
-        if name in {spec.name + suffix for suffix in _SUFFIXES.get(spec.kind, ("",))}:
+        if name in {spec.name + suffix for suffix in _SUFFIXES.get(spec.type, ("",))}:
             return spec.name
     raise ValueError(f"{name} is no series of the catalogue")
 

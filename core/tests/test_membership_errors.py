@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from groupwright.core.membership_errors import REJECTIONS, ErrorKind, MembershipErrorCode, classify
+from groupwright.core.membership_errors import REJECTIONS, ErrorKind, MembershipErrorCode, classify_error
 
 FATAL = KafkaError._FATAL
 
@@ -32,13 +32,13 @@ def test_the_codes_are_librdkafkas() -> None:
 
 @pytest.mark.parametrize("cause", HEARTBEAT_FATAL)
 def test_a_fatal_error_is_a_rejection_and_its_text_names_the_cause(cause: int) -> None:
-    found = classify(FATAL, f"ConsumerGroupHeartbeat fatal error: {describe(cause)}", describe)
+    found = classify_error(FATAL, f"ConsumerGroupHeartbeat fatal error: {describe(cause)}", describe)
 
     assert (found.kind, found.code) == (ErrorKind.REJECTED, cause)
 
 
 def test_a_fatal_error_of_a_cause_that_is_not_known_is_a_rejection_too() -> None:
-    found = classify(FATAL, "ConsumerGroupHeartbeat fatal error: Broker: Something new", describe)
+    found = classify_error(FATAL, "ConsumerGroupHeartbeat fatal error: Broker: Something new", describe)
 
     assert (found.kind, found.code) == (ErrorKind.REJECTED, FATAL)
 
@@ -46,7 +46,7 @@ def test_a_fatal_error_of_a_cause_that_is_not_known_is_a_rejection_too() -> None
 @pytest.mark.parametrize("code", sorted(REJECTIONS))
 def test_a_rejection_need_not_be_fatal(code: int) -> None:
     """The classic protocol reports a permanent error of JoinGroup by its own code."""
-    assert classify(code, f"JoinGroup failed: {describe(code)}", describe).kind is ErrorKind.REJECTED
+    assert classify_error(code, f"JoinGroup failed: {describe(code)}", describe).kind is ErrorKind.REJECTED
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_a_rejection_need_not_be_fatal(code: int) -> None:
     ],
 )
 def test_a_fenced_member_is_told_apart(code: int, text: str) -> None:
-    found = classify(code, text, describe)
+    found = classify_error(code, text, describe)
 
     assert (found.kind, found.code) == (ErrorKind.FENCED, KafkaError.FENCED_INSTANCE_ID)
 
 
 def test_a_member_that_does_not_poll_is_told_apart() -> None:
-    assert classify(KafkaError._MAX_POLL_EXCEEDED, "", describe).kind is ErrorKind.MAX_POLL_EXCEEDED
+    assert classify_error(KafkaError._MAX_POLL_EXCEEDED, "", describe).kind is ErrorKind.MAX_POLL_EXCEEDED
 
 
 @pytest.mark.parametrize(
     "code", [KafkaError._TRANSPORT, KafkaError.INVALID_REQUEST, KafkaError.UNSUPPORTED_VERSION]
 )
 def test_codes_that_other_requests_are_answered_with_count_only_where_they_are_fatal(code: int) -> None:
-    assert classify(code, describe(code), describe).kind is ErrorKind.OTHER
+    assert classify_error(code, describe(code), describe).kind is ErrorKind.OTHER

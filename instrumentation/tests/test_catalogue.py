@@ -32,7 +32,7 @@ from groupwright.instrumentation._metrics.labels import (
     LABELS,
     STATES,
 )
-from groupwright.instrumentation._metrics.spec import Kind, Spec
+from groupwright.instrumentation._metrics.spec import MetricType, Spec
 from groupwright.instrumentation.consumer_metrics import Options
 from harness.tools import find_program
 
@@ -96,7 +96,7 @@ def test_everything_in_the_catalogue_is_emitted_and_nothing_else(registry: Colle
     described = {
         (spec.name + suffix, spec.labels)
         for spec in CATALOGUE
-        for suffix in (HISTOGRAM_SUFFIXES if spec.kind is Kind.HISTOGRAM else ("",))
+        for suffix in (HISTOGRAM_SUFFIXES if spec.type is MetricType.HISTOGRAM else ("",))
     }
     assert emitted == described
 
@@ -172,8 +172,8 @@ def test_names_are_snake_case_without_a_colon_and_begin_with_the_project(spec: S
 
 @every_metric
 def test_total_ends_counters_alone_and_info_ends_infos_alone(spec: Spec) -> None:
-    assert spec.name.endswith("_total") == (spec.kind is Kind.COUNTER)
-    assert spec.name.endswith("_info") == (spec.kind is Kind.INFO)
+    assert spec.name.endswith("_total") == (spec.type is MetricType.COUNTER)
+    assert spec.name.endswith("_info") == (spec.type is MetricType.INFO)
 
 
 @every_metric
@@ -225,7 +225,7 @@ def test_labels_are_bounded_and_explained(spec: Spec) -> None:
 
 @every_metric
 def test_histograms_and_they_alone_have_buckets(spec: Spec) -> None:
-    assert spec.buckets == (DURATION_BUCKETS if spec.kind is Kind.HISTOGRAM else ())
+    assert spec.buckets == (DURATION_BUCKETS if spec.type is MetricType.HISTOGRAM else ())
 
 
 def test_names_are_unique() -> None:

@@ -82,4 +82,4 @@ def test_an_assignment_that_is_none_never_reaches_the_group(
     error = next(error for member in members for error in member.errors)
     assert isinstance(error, AssignorFailedError)
     assert "the assignor 'confused' failed: AssignorError: assignor 'confused': partition 0" in str(error)
-    assert f"partition 0 of '{topic}' is given both to" in str(error)
+    assert f"partition 0 of '{topic}' is assigned both to" in str(error)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from groupwright.core.placement import OFFSETS_TOPIC, partition_for
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import offsets_topic

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
-from groupwright.core.placement import OFFSETS_TOPIC, partition_for
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import KafkaContainers, LocalKafka
 from harness import clusters, offsets_topic
 from harness.offsets_topic import StoredOffset

@@ -196,9 +196,9 @@ class DoesNotListen(Dealer):
 
 
 FAULTS: dict[type[Assignor], str] = {
-    GivesTwice: r"assignor 'gives-twice': partition 0 of 'topic-\d' is given both to '\S+' and to '\S+'",
+    GivesTwice: r"assignor 'gives-twice': partition 0 of 'topic-\d' is assigned both to '\S+' and to '\S+'",
     Forgets: r"assignor 'forgets' gives partitions to nobody: {'topic-\d': \[0\]",
-    GivesWhatIsNotWanted: r"assignor 'gives-what-is-not-wanted': member '\S+' is given partitions of 'topic-\d', "
+    GivesWhatIsNotWanted: r"assignor 'gives-what-is-not-wanted': member '\S+' is assigned partitions of 'topic-\d', "
     "which it does not subscribe to",
     TakesMembersAsTheyCome: r"assignor 'takes-members-as-they-come' gives '\S+' first {.*}, and when members, topics "
     "and subscriptions come in another order {.*}",

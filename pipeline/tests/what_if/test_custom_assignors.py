@@ -143,7 +143,7 @@ def test_nonsense_is_refused_as_a_leader_refuses_it(joined: Any, column: Any) ->
     assert errors[0] is errors[2] is None
     assert (
         errors[1]
-        == "AssignorError: assignor 'gives-twice': partition 0 of 'orders' is given both to 'a' and to 'b'"
+        == "AssignorError: assignor 'gives-twice': partition 0 of 'orders' is assigned both to 'a' and to 'b'"
     )
 
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
-_HOMES = {
+_MODULES = {
     "UNASSIGNED": "_model.assignment",
     "Assignment": "_model.assignment",
     "Assignor": "_model.assignor",
@@ -154,9 +154,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     return value
 
 

@@ -25,7 +25,7 @@ def sticky_owners(group: Group, indexed: IndexedGroup, owners: Owners) -> Owners
 
     Args:
         group: The group.
-        indexed: The indexed form of the group.
+        indexed: The indexed form of the group, with at least one partition.
         owners: The current owners.
     """
     classes, class_index = classify_partitions(group, indexed, owners)

@@ -44,6 +44,9 @@ def perform_assignment(
 def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
     """Decode the subscriptions in JoinGroup's response.
 
+    Args:
+        joined: The members in JoinGroup's response.
+
     Raises:
         MalformedBytesError: A subscription cannot be decoded; the message names the member.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.core.placement import OFFSETS_TOPIC
+from groupwright.core.offsets_topic import OFFSETS_TOPIC
 from groupwright.instrumentation.advice import (
     BrokerLimits,
     Finding,

@@ -3,9 +3,9 @@
 - `GroupwrightError`: the root of every exception that Groupwright raises on purpose.
 - `Rebalance`, with `Kind`, `Outcome`, `Phase`, `Trigger` and `Leadership`: the record of one rebalance.
 - `RebalanceListener`: receives rebalances and commits.
-- `ObservableConsumer`, `MembershipSnapshot`: what a consumer offers to those who measure it.
+- `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
-The modules hold the rest: `configuration`, `group_metadata`, `membership_errors`, `placement`,
+Further modules: `configuration`, `group_metadata`, `membership_errors`, `offsets_topic`,
 `rebalance_tracker`.
 """
 

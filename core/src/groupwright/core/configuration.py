@@ -1,4 +1,4 @@
-"""Readers of a confluent-kafka configuration, with librdkafka's defaults and its forms of values."""
+"""A confluent-kafka configuration, read with librdkafka's defaults and by its syntax of values."""
 
 import math
 import re
@@ -46,16 +46,16 @@ class Configuration:
         return str(self.given[key] if self.has(key) else DEFAULTS.get(key, ""))
 
     def milliseconds(self, key: str) -> int:
-        """Return a duration."""
+        """Return a duration in milliseconds. The setting must have one of `DEFAULTS`."""
         number = parse_integer(self.given[key]) if self.has(key) else None
         return int(DEFAULTS[key]) if number is None else number
 
     def seconds(self, key: str) -> float:
-        """Return a duration that is set in milliseconds."""
+        """Return a duration in seconds; see `milliseconds`."""
         return self.milliseconds(key) / 1000
 
     def flag(self, key: str) -> bool:
-        """Return a boolean."""
+        """Return a boolean. The setting must have one of `DEFAULTS`."""
         value = parse_boolean(self.text(key))
         return bool(DEFAULTS[key]) if value is None else value
 
@@ -103,7 +103,7 @@ def parse_integer(value: object) -> int | None:
 
 
 def parse_boolean(value: object) -> bool | None:
-    """Return a boolean as librdkafka reads it; None for another word."""
+    """Return a boolean as librdkafka reads it; None if it is neither."""
     word = str(value).lower()
     return word in _TRUE if word in _TRUE | _FALSE else None
 

@@ -1,4 +1,4 @@
-"""librdkafka's binary form of a consumer group's metadata, which transactions are fenced with.
+"""librdkafka's binary form of a consumer group's metadata, by which brokers fence transactions (KIP-447).
 
 The layout is that of ``rd_kafka_consumer_group_metadata_write``: ``CGMDv2:``, the generation (int32,
 little-endian), then group and member id, each ended by a zero byte, then one byte that says whether an
@@ -19,12 +19,12 @@ class GroupMetadata:
 
     group_id: str = ""
     generation: int = -1
-    """-1 for a member of no generation."""
+    """-1 for a member that is in no generation."""
     member_id: str = ""
     group_instance_id: str | None = None
 
     def encode(self) -> bytes:
-        """Return librdkafka's bytes."""
+        """Encode as librdkafka does."""
         instance = (
             b"\x01" if self.group_instance_id is None else b"\x00" + self.group_instance_id.encode() + b"\x00"
         )
@@ -40,7 +40,7 @@ class GroupMetadata:
 
     @classmethod
     def decode(cls, metadata: bytes | None) -> Self:
-        """Read librdkafka's bytes; None and other bytes are those of a member of no group."""
+        """Decode librdkafka's bytes; None, and bytes in another format, decode to a member of no group."""
         if (
             metadata is None
             or len(metadata) < len(_MAGIC) + _GENERATION.size

@@ -6,8 +6,9 @@ from groupwright.core.rebalance import Partitions, Rebalance
 class RebalanceListener:
     """Receives a consumer's rebalances and commits. Subclass it, and override the methods of interest.
 
-    The consumer calls it on the thread that polls. An exception that a method raises is logged and goes no
-    further.
+    The consumer calls it on the polling thread. A plain confluent-kafka consumer that is instrumented also
+    calls `rebalanced` on a thread that reads its `membership_snapshot`, such as one that serves a scrape. An
+    exception that a method raises is logged, and does not propagate.
     """
 
     def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
@@ -26,6 +27,6 @@ class RebalanceListener:
         """A commit has ended. A synchronous commit calls this on its own thread.
 
         Args:
-            seconds: How long it took; None if not known.
-            error: Name of the error that it failed with; None if it succeeded.
+            seconds: Its duration; None if unknown.
+            error: The name of its error; None if it succeeded.
         """

@@ -45,8 +45,8 @@ REJECTIONS = frozenset(
         _Code.UNSUPPORTED_ASSIGNOR,
     }
 )
-"""Codes by which a coordinator rejects a member, fatal or not: no other request of a consumer's is answered
-with them, but for the authorizations, whose lack keeps the member out as well."""
+"""Codes by which a coordinator rejects a member, fatal or not. No other request of a consumer fails with them,
+except for the authorization errors; without that authorization the member cannot join either."""
 
 _FATAL_CAUSES = REJECTIONS | {
     _Code.FENCED_INSTANCE_ID,
@@ -68,7 +68,7 @@ class ErrorKind(Enum):
     REJECTED = auto()
     """The coordinator rejected the member."""
     OTHER = auto()
-    """None: the error is not about the membership."""
+    """No effect: the error is not about the membership."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,20 @@ class MembershipError:
     """The cause of a fatal error where its text names one, otherwise the error's own code."""
 
 
-def classify(code: int, text: str, describe: Callable[[int], str]) -> MembershipError:
+def classify_error(code: int, text: str, describe: Callable[[int], str]) -> MembershipError:
     """Classify an error that librdkafka reported.
 
     Args:
         code: The error's code.
         text: The error's text.
-        describe: Returns librdkafka's text for a code, by which the cause of a fatal error is found.
+        describe: Returns librdkafka's text for a code (`rd_kafka_err2str`), which identifies the cause of a
+            fatal error.
     """
     fatal = code == _Code.FATAL
     if fatal:
-        named = [cause for cause in _FATAL_CAUSES if describe(cause) in text]
+        causes = [cause for cause in _FATAL_CAUSES if describe(cause) in text]
         # The longest, since one description may be the beginning of another.
-        code = max(named, key=lambda cause: len(describe(cause)), default=_Code.FATAL)
+        code = max(causes, key=lambda cause: len(describe(cause)), default=_Code.FATAL)
     if code == _Code.FENCED_INSTANCE_ID:
         kind = ErrorKind.FENCED
     elif code == _Code.MAX_POLL_EXCEEDED:

@@ -1,4 +1,4 @@
-"""What a consumer offers to those who measure it."""
+"""Interface of a consumer that reports its rebalances."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -31,4 +31,4 @@ class ObservableConsumer(Protocol):
         """The membership at this moment. Safe from any thread."""
 
     def add_listener(self, listener: RebalanceListener, /) -> None:
-        """Call `listener` for every rebalance from now on."""
+        """Call `listener` for every rebalance and commit from now on."""

@@ -1,4 +1,4 @@
-"""The record of one rebalance, and the words that it uses."""
+"""Record of one rebalance, with its enumerations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ TopicPartitionKey = tuple[str, int]
 
 
 class Outcome(StrEnum):
-    """How a rebalance ended."""
+    """Outcome of a rebalance."""
 
     COMPLETED = "completed"
     """The member applied a new assignment."""
@@ -37,13 +37,13 @@ class Phase(StrEnum):
     """From the JoinGroup response until SyncGroup brought the assignment; for the leader, with the assignor's
     run."""
     JOIN_AND_SYNC = "join_and_sync"
-    """Join and sync together, where librdkafka holds the membership and does not tell them apart."""
+    """Join and sync together: librdkafka's callbacks do not separate them."""
     ASSIGN = "assign"
     """From the assignment's arrival until it was applied: committed offsets fetched, callbacks run."""
 
 
 class Kind(StrEnum):
-    """How a member rebalances."""
+    """Kind of a member's rebalances: Java's `RebalanceProtocol` (KIP-429), or KIP-848."""
 
     EAGER = "eager"
     """The member revokes all its partitions first."""
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 
 class Trigger(StrEnum):
-    """Who began a rebalance, as far as the member knows."""
+    """Origin of a rebalance, as far as the member knows."""
 
     MEMBER = "member"
     """This member: it subscribed, rejoined, lost its membership, or was asked to rebalance."""
@@ -71,9 +71,12 @@ class Leadership:
     moved: int
     """Partitions taken from a member that owned them and could have kept them."""
     moves_needed: int
-    """The fewest such moves with which an assignment can be as balanced as possible."""
+    """The fewest such moves that an optimally balanced assignment requires."""
     imbalance: int
-    """Excess imbalance: (max - min partitions per member) minus the smallest difference achievable."""
+    """Excess imbalance: (max - min partitions per member) minus the smallest difference achievable.
+
+    In an assignor's `AssignmentQuality`: `imbalance - min_imbalance`, at least 0.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Rebalance:
     """The assignor that the group voted for; None where the rebalance failed before the vote."""
     outcome: Outcome
     reason: str
-    """Why it began, in words: for logs. Code reads `trigger`."""
+    """Why it began, in words for logs. Code should read `trigger`."""
     duration: float | None
     """Seconds from the trigger to the end; None if the beginning could not be observed."""
     phases: Mapping[Phase, float]

@@ -1,8 +1,9 @@
-"""Rebalances of a membership of librdkafka's, derived from its callbacks. Pure: no clock, no threads.
+"""Derives the rebalances of a librdkafka membership from its callbacks. Pure: no clock, no threads.
 
-librdkafka reports operations, not rebalances, and a member sees different operations by kind of rebalance:
+librdkafka reports assignments and revocations, not rebalances. Which of them a member sees depends on the
+kind of rebalance:
 
-- eager: everything revoked, then an assignment. One round.
+- eager: the revocation of all partitions, then an assignment. One round.
 - cooperative: a member that must revoke partitions sees a revocation and an empty assignment, rejoins, and
   sees the assignment of the second round. Other members see one assignment in each round, or in the only one,
   and cannot know whether another round follows. So the end of a first round is held for `settle` seconds
@@ -32,7 +33,7 @@ CONSUMER_SETTLE = 6.0
 """Seconds to hold a KIP-848 rebalance. The broker moves partitions at the heartbeats of members, and
 group.consumer.heartbeat.interval.ms is 5 s by default."""
 
-_SECOND_ROUND = 2
+_SECOND_ROUND = 2  # of KIP-429, the last one
 
 Keys = Iterable[TopicPartitionKey]
 
@@ -53,21 +54,25 @@ class CallbackTime:
 
 
 @dataclass(slots=True)
-class _Cycle:
-    """A rebalance under way."""
+class _CurrentRebalance:
+    """The rebalance under way."""
 
     trigger: Trigger
     reason: str
     started: float | None
+    """Monotonic time, in seconds; None if the beginning could not be observed."""
     before: frozenset[TopicPartitionKey]
+    """The partitions owned when it began."""
     phase_started: float
-    """When the last known phase ended."""
+    """Monotonic time at which the last known phase ended."""
     phases: dict[Phase, float] = field(default_factory=dict)
     lost: bool = False
     rounds_due: int = 1
+    """Assignments that must still follow."""
     rounds: int = 0
+    """Assignments since it began, or since its last revocation."""
     held: CallbackTime | None = None
-    """Its last assignment, while another may follow."""
+    """Its last assignment, while a further round may follow; None otherwise."""
 
     def add(self, phase: Phase, seconds: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + seconds
@@ -95,26 +100,26 @@ class RebalanceTracker:
         self._protocol = protocol
         self._settle = settle
         self._owned: frozenset[TopicPartitionKey] = frozenset()
-        self._cycle: _Cycle | None = None
+        self._current: _CurrentRebalance | None = None
         self._topics: tuple[str, ...] | None = None
         self._last = CallbackTime(0.0, 0.0, 0.0)
         self._leaving = False
 
     @property
     def settles_at(self) -> float:
-        """When `settle` has a rebalance to end, by the monotonic clock; infinite if none is held."""
-        held = None if self._cycle is None else self._cycle.held
+        """Monotonic time, in seconds, at which `settle` ends the held rebalance; infinite if none is held."""
+        held = None if self._current is None else self._current.held
         return math.inf if held is None else held.ended + self._settle
 
     def subscribed(self, topics: Iterable[str], now: float) -> list[Rebalance]:
-        """Record a subscription; the same topics again begin no rebalance before a revocation."""
+        """Record a subscription. Subscribing to the same topics again begins no rebalance."""
         wanted, before = tuple(sorted(topics)), self._topics
         self._topics, self._leaving = wanted, False
         if wanted == before:
             return []
         ended = self._end_held()
         # Under KIP-848 the broker need not answer a changed subscription with an assignment.
-        if self._cycle is None and (before is None or self._kind is not Kind.CONSUMER):
+        if self._current is None and (before is None or self._kind is not Kind.CONSUMER):
             reason = "the consumer subscribed" if before is None else "the subscription changed"
             self._begin(Trigger.MEMBER, reason, now, now)
         return ended
@@ -122,90 +127,97 @@ class RebalanceTracker:
     def leaving(self) -> list[Rebalance]:
         """Record that the application unsubscribes or closes. Later revocations begin no rebalance."""
         ended = self._end_held()
-        self._cycle, self._topics, self._leaving = None, None, True
+        self._current, self._topics, self._leaving = None, None, True
         return ended
 
     def revoked(self, partitions: Keys, callback: CallbackTime, *, lost: bool) -> list[Rebalance]:
         """Record that partitions were revoked or lost."""
-        gone = frozenset(partitions)
+        revoked = frozenset(partitions)
         ended = self._end_held()
         if not self._leaving:
-            cycle = self._cycle
-            if cycle is None and lost:
-                cycle = self._begin(Trigger.MEMBER, "partitions were lost", callback.began, callback.began)
-            elif cycle is None:
-                cycle = self._begin_for_group(callback.began, callback.began)
-            cycle.add(Phase.REVOKE, callback.ended - callback.began)
-            cycle.phase_started = callback.ended
-            cycle.lost |= lost
-            rejoins = self._kind is Kind.COOPERATIVE and bool(gone) and not lost
-            cycle.rounds, cycle.rounds_due = 0, _SECOND_ROUND if rejoins else 1
-        self._owned -= gone
+            current = self._current
+            if current is None and lost:
+                current = self._begin(Trigger.MEMBER, "partitions were lost", callback.began, callback.began)
+            elif current is None:
+                current = self._begin_for_group(callback.began, callback.began)
+            current.add(Phase.REVOKE, callback.ended - callback.began)
+            current.phase_started = callback.ended
+            current.lost |= lost
+            rejoins = self._kind is Kind.COOPERATIVE and bool(revoked) and not lost
+            current.rounds, current.rounds_due = 0, _SECOND_ROUND if rejoins else 1
+        self._owned -= revoked
         return ended
 
     def assigned(self, partitions: Keys, callback: CallbackTime) -> list[Rebalance]:
         """Record that partitions were assigned, or none, at the end of a round."""
-        gained = frozenset(partitions)
-        cycle = self._cycle
-        late = self._kind is Kind.CONSUMER and callback.generation == self._last.generation
-        if cycle is None and not late:
-            cycle = self._begin_for_group(None, callback.began)
-        self._owned = gained if self._kind is Kind.EAGER else self._owned | gained
-        if cycle is None:
-            return []  # a further part of a rebalance that has ended
-        if self._may_have_waited(cycle, callback.began):
-            cycle.started = None
-        if cycle.started is not None:
-            cycle.add(Phase.JOIN_AND_SYNC, callback.began - cycle.phase_started)
-        cycle.add(Phase.ASSIGN, callback.ended - callback.began)
-        cycle.phase_started = callback.ended
-        cycle.rounds += 1
-        cycle.rounds_due = max(0, cycle.rounds_due - 1)
+        assigned = frozenset(partitions)
+        current = self._current
+        same_epoch = self._kind is Kind.CONSUMER and callback.generation == self._last.generation
+        if current is None and not same_epoch:
+            current = self._begin_for_group(None, callback.began)
+        self._owned = assigned if self._kind is Kind.EAGER else self._owned | assigned
+        if current is None:
+            return []  # another assignment of an epoch whose rebalance has ended
+        if self._may_have_waited(current, callback.began):
+            current.started = None
+        if current.started is not None:
+            current.add(Phase.JOIN_AND_SYNC, callback.began - current.phase_started)
+        current.add(Phase.ASSIGN, callback.ended - callback.began)
+        current.phase_started = callback.ended
+        current.rounds += 1
+        current.rounds_due = max(0, current.rounds_due - 1)
         self._last = callback
-        if cycle.rounds_due:
+        if current.rounds_due:
             return []
-        cycle.held = callback
+        current.held = callback
         last_round = self._kind is Kind.EAGER or (
-            self._kind is Kind.COOPERATIVE and cycle.rounds >= _SECOND_ROUND
+            self._kind is Kind.COOPERATIVE and current.rounds >= _SECOND_ROUND
         )
         return self._end_held() if last_round else []
 
     def failed(self, error: str, now: float, wall: float) -> list[Rebalance]:
         """Record that the coordinator rejected the member; librdkafka retries."""
         ended = self._end_held()
-        cycle = self._cycle
-        if cycle is None:
+        current = self._current
+        if current is None:
             return ended
-        self._begin(Trigger.MEMBER, "joining again after an error", now, now).lost = cycle.lost
+        self._begin(Trigger.MEMBER, "joining again after an error", now, now).lost = current.lost
         end = CallbackTime(now, now, wall, member_id=self._last.member_id)
-        return [*ended, self._record(cycle, end, Outcome.FAILED, error)]
+        return [*ended, self._record(current, end, Outcome.FAILED, error)]
 
     def settle(self, now: float) -> list[Rebalance]:
         """End the held rebalance if its last round was `settle` seconds ago."""
         return self._end_held() if now >= self.settles_at else []
 
-    def _may_have_waited(self, cycle: _Cycle, now: float) -> bool:
-        """Return whether the member may have been without partitions, which KIP-848 does not report."""
-        subscribed_only = cycle.rounds == 0 and not cycle.phases
+    def _may_have_waited(self, current: _CurrentRebalance, now: float) -> bool:
+        """Return whether this first assignment came so late that an empty one may have preceded it.
+
+        Under KIP-848 a member without partitions gets no callback, so the wait cannot be observed.
+        """
+        subscribed_only = current.rounds == 0 and not current.phases
         return (
-            self._kind is Kind.CONSUMER and subscribed_only and now - cycle.phase_started > 2 * self._settle
+            self._kind is Kind.CONSUMER and subscribed_only and now - current.phase_started > 2 * self._settle
         )
 
-    def _begin_for_group(self, started: float | None, now: float) -> _Cycle:
+    def _begin_for_group(self, started: float | None, now: float) -> _CurrentRebalance:
         return self._begin(Trigger.GROUP, "the group is rebalancing", started, now)
 
-    def _begin(self, trigger: Trigger, reason: str, started: float | None, now: float) -> _Cycle:
-        self._cycle = _Cycle(trigger, reason, started, self._owned, now)
-        return self._cycle
+    def _begin(self, trigger: Trigger, reason: str, started: float | None, now: float) -> _CurrentRebalance:
+        self._current = _CurrentRebalance(trigger, reason, started, self._owned, now)
+        return self._current
 
     def _end_held(self) -> list[Rebalance]:
-        cycle = self._cycle
-        if cycle is None or cycle.held is None:
+        current = self._current
+        if current is None or current.held is None:
             return []
-        self._cycle = None
-        return [self._record(cycle, cycle.held, Outcome.LOST if cycle.lost else Outcome.COMPLETED, None)]
+        self._current = None
+        return [
+            self._record(current, current.held, Outcome.LOST if current.lost else Outcome.COMPLETED, None)
+        ]
 
-    def _record(self, cycle: _Cycle, end: CallbackTime, outcome: Outcome, error: str | None) -> Rebalance:
+    def _record(
+        self, current: _CurrentRebalance, end: CallbackTime, outcome: Outcome, error: str | None
+    ) -> Rebalance:
         return Rebalance(
             group=self._group,
             client_id=self._client_id,
@@ -213,13 +225,13 @@ class RebalanceTracker:
             generation=end.generation,
             protocol=None if outcome is Outcome.FAILED else self._protocol,
             outcome=outcome,
-            reason=cycle.reason,
-            duration=None if cycle.started is None else end.ended - cycle.started,
-            phases=dict(cycle.phases),
+            reason=current.reason,
+            duration=None if current.started is None else end.ended - current.started,
+            phases=dict(current.phases),
             partitions=by_topic(self._owned),
             ended_at=end.wall,
             error=error,
             kind=self._kind,
-            partitions_before=by_topic(cycle.before),
-            trigger=cycle.trigger,
+            partitions_before=by_topic(current.before),
+            trigger=current.trigger,
         )

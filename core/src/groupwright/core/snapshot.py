@@ -10,7 +10,7 @@ from groupwright.core.rebalance import TopicPartitionKey
 class MembershipSnapshot:
     """The state of a consumer's membership. A value that the consumer does not know is None, 0 or empty.
 
-    Counts are totals since the consumer was made; times are in seconds.
+    Counts are totals since the consumer was created; times are in seconds.
     """
 
     state: str | None = None
@@ -18,7 +18,7 @@ class MembershipSnapshot:
     coordinator: int | None = None
     """The coordinator's broker id; None while none is known."""
     coordinator_changes: int = 0
-    """Times that another broker became the coordinator."""
+    """Times that this client found another broker to be the coordinator."""
     coordinator_errors: int = 0
     """Requests to the coordinator that got no response."""
     round_trip: float | None = None
@@ -41,8 +41,7 @@ class MembershipSnapshot:
     max_poll_interval: float | None = None
     """``max.poll.interval.ms``."""
     prefetched: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """Of partitions with prefetched messages, the offset of the first one that the application has not
-    received."""
+    """By partition: the offset of the first prefetched message that the application has not received."""
     start_offsets: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """Of partitions without a consumed message since they were assigned or sought, the start offset where
-    known."""
+    """By partition: the offset at which it starts. Only partitions whose start is known, and from which no
+    message was consumed since they were assigned or sought."""

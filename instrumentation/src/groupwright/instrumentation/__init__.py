@@ -4,10 +4,10 @@
   ``Consumer(config)``.
 - `instrument`: instruments an existing consumer that reports its rebalances, as Groupwright's does.
 - `Instrumentation`: returned by `instrument`; it can remove the consumer's series again.
-- `Metrics`: the collector behind it, one for each registry.
+- `Metrics`: the prometheus-client collector of these metrics, one for each registry.
 - `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: destinations of the event of each
   rebalance.
-- `RebalanceEvent`: that event.
+- `RebalanceEvent`: that event; the same content as a `Rebalance`, ready for JSON.
 - `Finding`, `Severity`: the results of advice.
 - `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `MembershipSnapshot`, `Leadership`: the interface to
   a consumer.

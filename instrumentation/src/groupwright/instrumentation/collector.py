@@ -21,10 +21,10 @@ from groupwright.instrumentation._tracking.producer_metrics import ProducerInstr
 from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
 
-_asked: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
-    "groupwright_asked", default=None
+_registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
+    "groupwright_registry_lookup", default=None
 )
-"""Set while `Metrics.of` looks for a registry's collector, which then only adds itself to the list."""
+"""Set while `Metrics.of` looks a registry's collector up, whose `collect` then only adds itself to the list."""
 
 
 def instrument(
@@ -109,7 +109,7 @@ class Metrics:
 
         Args:
             consumer: The consumer.
-            options: What to measure in addition.
+            options: Optional measurements.
             callbacks: librdkafka's callbacks of the consumer, if they are wrapped.
 
         Raises:
@@ -142,16 +142,16 @@ class Metrics:
     def describe(self) -> Iterator[Metric]:
         """Yield every family without series, from which the registry knows the names."""
         for spec in CATALOGUE:
-            yield Metric(spec.family, spec.help, spec.kind, spec.unit)
+            yield Metric(spec.family, spec.help, spec.type, spec.unit)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family with its present series."""
-        asked = _asked.get()
-        if asked is not None:
-            asked.append(self)
+        lookup = _registry_lookup.get()
+        if lookup is not None:
+            lookup.append(self)
             return
         consumers, producers = self._alive(), self._alive_producers()
-        # Before the families, since failures to read and the increments of totals are counted in them.
+        # Samples come first, since reading them increments counters of the families.
         clients = []
         alive: list[Instrumentation | ProducerInstrumentation] = [*consumers, *producers]
         for client in alive:
@@ -167,7 +167,7 @@ class Metrics:
     def _alive(self) -> list[Instrumentation]:
         """Return the consumers that still exist, in the order in which their last rebalances ended.
 
-        The counters of the others stay, as totals.
+        `Merge.LAST` needs this order. The counters of consumers that no longer exist stay, as totals.
         """
         with self._lock:
             self._consumers = [each for each in self._consumers if each.alive]
@@ -178,32 +178,31 @@ class Metrics:
             self._producers = [each for each in self._producers if each.alive]
             return list(self._producers)
 
-    def _remove_consumer(self, gone: Instrumentation) -> None:
+    def _remove_consumer(self, removed: Instrumentation) -> None:
         with self._lock:
-            self._consumers = [each for each in self._consumers if each is not gone]
-            if all(each.client_labels != gone.client_labels for each in self._alive()):
-                self._families.remove(gone.client_labels)
+            self._consumers = [each for each in self._consumers if each is not removed]
+            if all(each.client_labels != removed.client_labels for each in self._alive()):
+                self._families.remove(removed.client_labels)
 
-    def _remove_producer(self, gone: ProducerInstrumentation) -> None:
+    def _remove_producer(self, removed: ProducerInstrumentation) -> None:
         with self._lock:
-            self._producers = [each for each in self._producers if each is not gone]
-            if all(each.client_labels != gone.client_labels for each in self._alive_producers()):
-                self._families.remove(gone.client_labels)
+            self._producers = [each for each in self._producers if each is not removed]
+            if all(each.client_labels != removed.client_labels for each in self._alive_producers()):
+                self._families.remove(removed.client_labels)
 
 
 def _registered(registry: CollectorRegistry) -> Metrics | None:
     """Return the registry's collector, if it has one.
 
-    A registry has no method that returns a collector, so it is made to collect the one that has Groupwright's
-    names.
+    `CollectorRegistry` has no method that returns a collector, but it can collect the one with a given metric.
     """
     found: list[Metrics] = []
-    token = _asked.set(found)
+    token = _registry_lookup.set(found)
     try:
         for _ in registry.restricted_registry([BUILD_INFO.name]).collect():
             pass
     finally:
-        _asked.reset(token)
+        _registry_lookup.reset(token)
     return found[0] if found else None
 
 
@@ -211,9 +210,8 @@ def _check_observable(consumer: Any) -> None:
     if not hasattr(consumer, "add_listener"):
         name = type(consumer).__name__
         raise TypeError(
-            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes "
-            "its callbacks "
-            f"at construction alone. Create it by create_instrumented({name}, config)"
+            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes its "
+            f"callbacks at construction alone. Create it by create_instrumented({name}, config)"
         )
 
 
@@ -225,7 +223,7 @@ def _gauge(spec: Spec, series: gauges.Series) -> GaugeMetricFamily:
 
 
 def _info(spec: Spec, series: Iterable[tuple[str, ...]]) -> Metric:
-    family = Metric(spec.family, spec.help, spec.kind)
+    family = Metric(spec.family, spec.help, spec.type)
     for values in sorted(series):
         family.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), 1)
     return family

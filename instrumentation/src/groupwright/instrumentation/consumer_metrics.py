@@ -58,7 +58,7 @@ _TIMER_MARGIN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to measure of one consumer in addition."""
+    """Optional measurements of one consumer."""
 
     events: Sequence[EventSink] = ()
     """Sinks that receive an event for each rebalance."""
@@ -73,7 +73,7 @@ class Instrumentation(RebalanceListener):
 
     It receives the consumer's rebalances and commits as a `RebalanceListener`, and holds the consumer weakly.
     None of its methods raises: a failure is counted in ``groupwright_instrumentation_errors_total``, and
-    logged once for each kind of event.
+    logged once for each operation. Safe to use from any thread.
     """
 
     def __init__(
@@ -173,11 +173,15 @@ class Instrumentation(RebalanceListener):
 
     def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
         """Count revoked partitions."""
-        self._guarded("partitions_revoked", self._on_gone, PARTITIONS_REVOKED, "revoke", partitions, seconds)
+        self._guarded(
+            "partitions_revoked", self._on_revoked_or_lost, PARTITIONS_REVOKED, "revoke", partitions, seconds
+        )
 
     def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
         """Count lost partitions."""
-        self._guarded("partitions_lost", self._on_gone, PARTITIONS_LOST, "lost", partitions, seconds)
+        self._guarded(
+            "partitions_lost", self._on_revoked_or_lost, PARTITIONS_LOST, "lost", partitions, seconds
+        )
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         """Count and time a rebalance, and send its event to the sinks."""
@@ -193,10 +197,10 @@ class Instrumentation(RebalanceListener):
         # The owned partitions change in `rebalanced`, which follows.
         self._count_partitions(PARTITIONS_ASSIGNED, "assign", _sizes(partitions), seconds)
 
-    def _on_gone(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
-        gone = _sizes(partitions)
-        self._count_partitions(spec, callback, gone, seconds)
-        self.state = self.state.after_removal(gone)
+    def _on_revoked_or_lost(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
+        removed = _sizes(partitions)
+        self._count_partitions(spec, callback, removed, seconds)
+        self.state = self.state.after_removal(removed)
 
     def _on_rebalanced(self, rebalance: Rebalance) -> None:
         state = replace(self.state, kind=str(rebalance.kind))
@@ -208,7 +212,7 @@ class Instrumentation(RebalanceListener):
         for each in ended:
             self._count_rebalance(each)
         if merger is not None and merger.settles_at < math.inf and self._options.events:
-            # A scrape ends what has settled; an event must not wait for a scrape.
+            # A scrape also ends a settled rebalance, but its event must not wait for the next scrape.
             timer = threading.Timer(merger.settles_at - time.monotonic() + _TIMER_MARGIN, self._settle)
             timer.daemon = True
             timer.start()
@@ -222,7 +226,7 @@ class Instrumentation(RebalanceListener):
             self._count_rebalance(each)
 
     def _count_rebalance(self, ended: Rebalance) -> None:
-        # First, since it reads the whole record: a record that cannot be read must not be counted in part.
+        # First, since it reads the whole record: an unreadable record must not increment some of the counters.
         event = make_event(*self.client_labels, ended)
         protocol = ended.protocol or ""
         self._start_outcome_counters(protocol)
@@ -324,39 +328,38 @@ class Instrumentation(RebalanceListener):
                 callbacks.statistics, snapshot, by_partition=self._options.lag_by_partition
             )
 
-    def _read(self, place: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
+    def _read(self, operation: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
         try:
             return list(read())
         except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
-            self._record_failure(place, error)
+            self._record_failure(operation, error)
             return []
 
     # --- Failures -----------------------------------------------------------------------------------
 
-    def _guarded(self, event: str, record: Callable[..., None], *arguments: object) -> None:
+    def _guarded(self, operation: str, record: Callable[..., None], *arguments: object) -> None:
         with self._lock:
             if self._removed:
                 return
             try:
                 record(*arguments)
             except Exception as error:  # noqa: BLE001 - measuring must not break the application
-                self._record_failure(event, error)
+                self._record_failure(operation, error)
 
-    def _record_failure(self, event: str, error: Exception) -> None:
+    def _record_failure(self, operation: str, error: Exception) -> None:
         with self._lock:
             if self._removed:
                 return
             self._families.add(ERRORS, self.client_labels)
-            if event in self._logged:
+            if operation in self._logged:
                 return
-            self._logged.add(event)
+            self._logged.add(operation)
         self._logger.warning(
-            "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures "
-            "of this "
-            "kind are only counted, in %s",
+            "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures of "
+            "this kind are only counted, in %s",
             self.client_labels.client_id,
             self.client_labels.group,
-            event,
+            operation,
             error,
             ERRORS.name,
             exc_info=error,

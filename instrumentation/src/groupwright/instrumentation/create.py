@@ -23,7 +23,7 @@ _log = logging.getLogger("groupwright.instrumentation")
 
 
 def create_instrumented(
-    kind: Callable[..., C],
+    client_class: Callable[..., C],
     config: Mapping[str, Any],
     /,
     *,
@@ -39,11 +39,11 @@ def create_instrumented(
     configuration sets ``statistics.interval.ms``, librdkafka emits statistics every 15 s; with 0, the metrics
     made of statistics are absent.
 
-    If the registry already has other metrics by Groupwright's names, the client is created without served
-    metrics, and the log has a warning. Events and advice work all the same.
+    If the registry already has other metrics by Groupwright's names, a warning is logged, and the client's
+    metrics are in no registry. Events and advice are not affected.
 
     Args:
-        kind: The client's class: `confluent_kafka.Consumer`, `DeserializingConsumer`, `AIOConsumer`,
+        client_class: `confluent_kafka.Consumer`, `DeserializingConsumer`, `AIOConsumer`,
             Groupwright's `Consumer`, a class derived from one of these, or a producer's class.
         config: The client's whole configuration. It is not changed.
         registry: The registry for its metrics.
@@ -57,30 +57,30 @@ def create_instrumented(
         The client.
 
     Raises:
-        TypeError: `kind` is no client class of confluent-kafka.
+        TypeError: `client_class` is no client class of confluent-kafka.
     """
     metrics = _metrics_of(registry)
-    asynchronous = inspect.iscoroutinefunction(getattr(kind, "poll", None))
-    if hasattr(kind, "produce"):
+    asynchronous = inspect.iscoroutinefunction(getattr(client_class, "poll", None))
+    if hasattr(client_class, "produce"):
         producer_callbacks = LibrdkafkaCallbacks(read_producer)
-        producer = kind(producer_callbacks.configure(config, asynchronous=asynchronous), **arguments)
+        producer = client_class(producer_callbacks.configure(config, asynchronous=asynchronous), **arguments)
         metrics.add_producer(Configuration(config).text("client.id"), producer_callbacks)
         return producer
     callbacks = LibrdkafkaCallbacks(read_consumer)
     configured = callbacks.configure(config, asynchronous=asynchronous)
     consumer: Any
-    if hasattr(kind, "add_listener"):
-        consumer = kind(configured, **arguments)
+    if hasattr(client_class, "add_listener"):
+        consumer = client_class(configured, **arguments)
     else:
         tracker = CallbackTracker(config, callbacks)
-        wrapper = _wrapper_for(kind, asynchronous=asynchronous)
-        consumer = create_wrapped(kind, wrapper, tracker, configured, **arguments)
+        wrapper = _wrapper_for(client_class, asynchronous=asynchronous)
+        consumer = create_wrapped(client_class, wrapper, tracker, configured, **arguments)
     metrics.add_consumer(consumer, Options(events, lag_by_partition, advise), callbacks)
-    return consumer  # type: ignore[no-any-return] # it is of that kind
+    return consumer  # type: ignore[no-any-return] # it is of that class
 
 
 def _metrics_of(registry: CollectorRegistry) -> Metrics:
-    """Return the registry's metrics; where others hold their names, metrics that no registry serves."""
+    """Return the registry's metrics; if it has other metrics by their names, metrics of no registry."""
     try:
         return Metrics.of(registry)
     except ValueError as clash:
@@ -88,19 +88,22 @@ def _metrics_of(registry: CollectorRegistry) -> Metrics:
         return Metrics()
 
 
-def _wrapper_for(kind: Any, *, asynchronous: bool) -> type:
-    """Return the class that wraps consumers of this kind."""
+def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
+    """Return the class that wraps consumers of this class.
+
+    Raises:
+        TypeError: It is no client class of confluent-kafka.
+    """
     if asynchronous:
         from confluent_kafka.aio import AIOConsumer  # noqa: PLC0415 - it imports asyncio
 
         from groupwright.instrumentation._tracking.wrapped_aio import WrappedAIOConsumer  # noqa: PLC0415 - as above
 
-        if isinstance(kind, type) and issubclass(kind, AIOConsumer):
+        if isinstance(client_class, type) and issubclass(client_class, AIOConsumer):
             return WrappedAIOConsumer
-    elif isinstance(kind, type) and issubclass(kind, confluent_kafka.Consumer):
+    elif isinstance(client_class, type) and issubclass(client_class, confluent_kafka.Consumer):
         return WrappedConsumer
     raise TypeError(
-        f"{kind!r} is no client class of confluent-kafka. Pass a class such as confluent_kafka.Consumer, and "
-        "its "
-        "configuration: create_instrumented(Consumer, config)"
+        f"{client_class!r} is no client class of confluent-kafka. Pass a class such as "
+        "confluent_kafka.Consumer, and its configuration: create_instrumented(Consumer, config)"
     )

@@ -15,6 +15,7 @@ from typing import Any
 from groupwright.core import Rebalance
 
 VERSION = 1
+"""Version of the event's schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class RebalanceEvent:
     outcome: str
     """A `groupwright.core.Outcome`."""
     trigger: str | None
-    """Why it began, in words; None if unknown."""
+    """Why it began, in words: `Rebalance.reason`, not `Rebalance.trigger`. None if unknown."""
     started_at: str | None
     """ISO 8601 in UTC, to the microsecond; None if the beginning could not be observed."""
     ended_at: str

@@ -30,7 +30,7 @@ def _metrics() -> Iterator[str]:
     for spec in CATALOGUE:
         labels = ", ".join(f"`{label}`" for label in spec.labels)
         meaning = spec.help + (" ◆" if spec.own_membership else "")
-        yield f"| `{spec.name}` | {spec.kind} | {labels} | {meaning} | {spec.java or ''} |"
+        yield f"| `{spec.name}` | {spec.type} | {labels} | {meaning} | {spec.java or ''} |"
 
 
 def _labels() -> Iterator[str]:

@@ -21,12 +21,13 @@ from confluent_kafka import KafkaException, Producer
 from groupwright.instrumentation.events import RebalanceEvent
 
 TOPIC = "groupwright.rebalances"
+"""Default topic of `to_kafka`."""
 
 OnOutcome = Callable[[str], None]
 """Called with the outcome of an event: one of `labels.EVENT_OUTCOMES`."""
 
 _log = logging.getLogger("groupwright.instrumentation")
-_EXIT_TIMEOUT = 2.0
+_EXIT_TIMEOUT = 2.0  # seconds
 
 
 class EventSink:

@@ -38,34 +38,34 @@ def balance(classes: PartitionClasses) -> Balance:
     Args:
         classes: The group, without racks.
     """
-    flow = _water_filled(classes, classes.owned)
+    flow = _fill_lowest(classes, classes.owned)
     if _imbalance(classes, flow) > 1 and classes.owned.any():
-        afresh = _water_filled(classes, np.zeros_like(classes.owned))
-        if _squares(classes, afresh) < _squares(classes, flow):
-            flow = afresh
+        from_scratch = _fill_lowest(classes, np.zeros_like(classes.owned))
+        if _squares(classes, from_scratch) < _squares(classes, flow):
+            flow = from_scratch
     if _imbalance(classes, flow) > 1:
         return _BlockBalancer(classes, flow).run()
     return Balance(flow, np.zeros(classes.members, np.int64), np.zeros(classes.sizes.size, np.int64))
 
 
-def _water_filled(classes: PartitionClasses, owned: Int64Array) -> Int64Array:
-    """Return a flow in which members keep their owned partitions, and the others fill the lowest loads.
+def _fill_lowest(classes: PartitionClasses, owned: Int64Array) -> Int64Array:
+    """Return a flow in which members keep their owned partitions, and the others go to the lowest loads.
 
-    At first no member takes more than its fair share of a class, so that classes are spread. The rest goes
-    anywhere.
+    In the first pass no member gets more than its fair share of a class, so that classes are spread; in the
+    second there is no limit. Classes with few subscribers come first, as they have the least choice.
     """
     flow = owned.copy()
     loads = classes.loads(flow)
-    left = classes.sizes - classes.totals(flow)
-    widths = np.diff(classes.starts)
-    for most in (-(-classes.sizes // widths), classes.sizes):
-        for partition_class in np.argsort(widths, kind="stable").tolist():
-            if left[partition_class]:
+    unassigned = classes.sizes - classes.totals(flow)
+    degrees = np.diff(classes.starts)
+    for limits in (-(-classes.sizes // degrees), classes.sizes):
+        for partition_class in np.argsort(degrees, kind="stable").tolist():
+            if unassigned[partition_class]:
                 arcs = slice(classes.starts[partition_class], classes.starts[partition_class + 1])
                 members = classes.member_of_arc[arcs]
-                gained = water_fill(loads[members], int(left[partition_class]))
-                gained = np.minimum(gained, np.maximum(0, most[partition_class] - flow[arcs]))
-                left[partition_class] -= gained.sum()
+                gained = water_fill(loads[members], int(unassigned[partition_class]))
+                gained = np.minimum(gained, np.maximum(0, limits[partition_class] - flow[arcs]))
+                unassigned[partition_class] -= gained.sum()
                 flow[arcs] += gained
                 loads[members] += gained
     return flow
@@ -88,6 +88,12 @@ class _BlockBalancer:
     """
 
     def __init__(self, classes: PartitionClasses, flow: Int64Array) -> None:
+        """Start with one block.
+
+        Args:
+            classes: The group, without racks.
+            flow: `(arcs,) int64`: an assignment of all partitions.
+        """
         self._classes = classes
         self._loads = classes.loads(flow)
         self._block_of = np.zeros(classes.members, np.int64)
@@ -102,19 +108,23 @@ class _BlockBalancer:
             rack_mismatch=np.zeros(flow.size, np.bool_),
             open=np.ones(flow.size, np.bool_),
         )
-        nothing = np.zeros(classes.sizes.size, np.int64), np.zeros(classes.members, np.int64)
-        self._flow_network = MinCostFlow(arcs, *nothing)
+        no_units = np.zeros(classes.sizes.size, np.int64), np.zeros(classes.members, np.int64)
+        self._flow_network = MinCostFlow(arcs, *no_units)
 
     def run(self) -> Balance:
-        excess = self._surplus()
+        excess = self._excess()
         while excess.any():
-            self._fill_through_others(excess)
+            self._even_out(excess)
             self._split_blocks()
-            excess = self._surplus()
+            excess = self._excess()
         return Balance(self._flow_network.flow(), self._block_of, self._class_block())
 
-    def _surplus(self) -> Int64Array:
-        """Return the excess over the average load, in blocks where a load is too far above or below it."""
+    def _excess(self) -> Int64Array:
+        """Return `(members,) int64`: the units above the block's average load, or below it if negative.
+
+        The average is rounded up in a block with a load above that, and down in a block with a load below it.
+        In the other blocks every load is the average, rounded down or up, and the excess is 0.
+        """
         total = np.bincount(self._block_of, self._loads).astype(np.int64)
         floor, rest = np.divmod(total, np.bincount(self._block_of))
         ceiling = floor + (rest > 0)
@@ -124,11 +134,14 @@ class _BlockBalancer:
         too_low = self._in_blocks_with(above_floor < 0)
         return np.where(too_high, above, np.where(too_low, above_floor, 0))
 
-    def _fill_through_others(self, excess: Int64Array) -> None:
-        everybody = np.arange(self._classes.members)
-        blocks = sets_of(self._block_of, everybody, int(self._block_of.max()) + 1, self._classes.members)
-        of_classes = zip(self._subscriber_sets, self._class_block().tolist(), strict=True)
-        self._flow_network.restrict([subscriber_set & blocks[block] for subscriber_set, block in of_classes])
+    def _even_out(self, excess: Int64Array) -> None:
+        """Move units within the blocks from members with an excess to members with room."""
+        all_members = np.arange(self._classes.members)
+        blocks = sets_of(self._block_of, all_members, int(self._block_of.max()) + 1, self._classes.members)
+        class_blocks = zip(self._subscriber_sets, self._class_block().tolist(), strict=True)
+        self._flow_network.restrict(
+            [subscriber_set & blocks[block] for subscriber_set, block in class_blocks]
+        )
         self._flow_network.excess = excess.tolist()
         self._flow_network.run()
         self._loads += np.array(self._flow_network.excess) - excess
@@ -139,7 +152,9 @@ class _BlockBalancer:
         self._block_of = np.unique(self._block_of * 2 + reached, return_inverse=True)[1]
 
     def _in_blocks_with(self, flags: BoolArray) -> BoolArray:
+        """Return `(members,) bool`: the members of blocks that have a flagged member."""
         return np.bincount(self._block_of, flags)[self._block_of] > 0
 
     def _class_block(self) -> Int64Array:
+        """Return `(classes,) int64`: the block of each class, all of whose units are in one block."""
         return self._block_of[self._flow_network.some_holder()]

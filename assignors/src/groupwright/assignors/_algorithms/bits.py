@@ -9,7 +9,7 @@ from groupwright.assignors._model.arrays import BoolArray, IntegerArray
 Bits = int
 """Set of small numbers: number `i` is bit `i` of an integer of any size."""
 
-_CHUNK = 1 << 22
+_CHUNK = 1 << 22  # flags held at a time
 
 
 def iter_bits(bits: Bits) -> Iterator[int]:
@@ -25,28 +25,34 @@ def bits_where(flags: BoolArray) -> Bits:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-def sets_of(which: IntegerArray, number: IntegerArray, sets: int, numbers: int) -> list[Bits]:
-    """Return sets from pairs of a set and a number in it.
+def sets_of(set_index: IntegerArray, element: IntegerArray, set_count: int, bound: int) -> list[Bits]:
+    """Return the sets that these pairs describe, each pair being a set and one element of it.
 
     Args:
-        which: `(pairs,)` integers: the index of the set.
-        number: `(pairs,)` integers: the number.
-        sets: The number of sets.
-        numbers: An upper bound of the numbers, exclusive.
+        set_index: `(pairs,)` integers: the index of the set.
+        element: `(pairs,)` integers: the element.
+        set_count: The number of sets.
+        bound: An upper bound of the elements, exclusive.
     """
-    at_once = max(1, _CHUNK // max(1, numbers))
-    order = np.argsort(which, kind="stable") if at_once < sets and (which[1:] < which[:-1]).any() else None
+    at_once = max(1, _CHUNK // max(1, bound))
+    order = (
+        np.argsort(set_index, kind="stable")
+        if at_once < set_count and (set_index[1:] < set_index[:-1]).any()
+        else None
+    )
     if order is not None:
-        which, number = which[order], number[order]
-    made: list[Bits] = []
-    for first in range(0, sets, at_once):
-        count = min(at_once, sets - first)
-        if at_once < sets:
-            start, end = np.searchsorted(which, [first, first + count])
-            here, numbers_here = which[start:end] - first, number[start:end]
+        set_index, element = set_index[order], element[order]
+    result: list[Bits] = []
+    for first in range(0, set_count, at_once):
+        count = min(at_once, set_count - first)
+        if at_once < set_count:
+            start, end = np.searchsorted(set_index, [first, first + count])
+            chunk_sets, chunk_elements = set_index[start:end] - first, element[start:end]
         else:
-            here, numbers_here = which, number
-        flags = np.zeros((count, numbers), np.bool_)
-        flags[here, numbers_here] = True
-        made += [int.from_bytes(packed, "little") for packed in np.packbits(flags, axis=1, bitorder="little")]
-    return made
+            chunk_sets, chunk_elements = set_index, element
+        flags = np.zeros((count, bound), np.bool_)
+        flags[chunk_sets, chunk_elements] = True
+        result += [
+            int.from_bytes(packed, "little") for packed in np.packbits(flags, axis=1, bitorder="little")
+        ]
+    return result

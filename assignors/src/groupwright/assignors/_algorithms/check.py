@@ -95,11 +95,11 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
     indexed = IndexedGroup.of(group)
     owners = indexed.owners_of(assignment)
     claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
-    early = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner))
-    if early.size:
-        partition = early[0]
+    not_revoked = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner))
+    if not_revoked.size:
+        partition = not_revoked[0]
         raise AssignorError(
-            f"it rebalances cooperatively, but gives {indexed.topics[indexed.topic[partition]]!r} "
+            f"it rebalances cooperatively, but assigns {indexed.topics[indexed.topic[partition]]!r} "
             f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} "
             "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
         )
@@ -120,7 +120,7 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
         topic = assignment.run_topics[run]
         member = assignment.members[np.searchsorted(assignment.member_starts, run, side="right") - 1]
         raise AssignorError(
-            f"member {member!r} is given partition {last[run]} of {assignment.topics[topic]!r}, which has "
+            f"member {member!r} is assigned partition {last[run]} of {assignment.topics[topic]!r}, which has "
             f"{sizes[topic]} partitions, numbered from 0"
         )
 
@@ -128,17 +128,19 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     members = {member.id: member for member in group.members}
     subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
-    places = list(topic_indexes(assignment.topics, subscriptions))
-    wanted = PairTable(
-        np.repeat(np.arange(len(places)), [listed.size for listed in places]),
-        np.concatenate([np.empty(0, np.int32), *places]),
+    topics = list(topic_indexes(assignment.topics, subscriptions))
+    subscribed = PairTable(
+        np.repeat(np.arange(len(topics)), [listed.size for listed in topics]),
+        np.concatenate([np.empty(0, np.int32), *topics]),
         len(assignment.topics) + 1,
     )
     member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
-    strange = np.flatnonzero(wanted.find(subscription_of[member], assignment.run_topics) == NOT_FOUND)
-    if strange.size:
-        run = strange[0]
+    unsubscribed = np.flatnonzero(
+        subscribed.find(subscription_of[member], assignment.run_topics) == NOT_FOUND
+    )
+    if unsubscribed.size:
+        run = unsubscribed[0]
         raise AssignorError(
-            f"member {assignment.members[member[run]]!r} is given partitions of "
+            f"member {assignment.members[member[run]]!r} is assigned partitions of "
             f"{assignment.topics[assignment.run_topics[run]]!r}, which it does not subscribe to"
         )

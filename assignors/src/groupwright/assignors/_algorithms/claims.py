@@ -11,8 +11,9 @@ from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._wire.owned import OwnedColumns
 
 Owners = Int32Array
+"""`(partitions,) int32`: the index of the owner of each partition, or `UNASSIGNED`."""
 
-_UNKNOWN = -1
+_UNKNOWN_TOPIC = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,48 +44,52 @@ def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
         indexed: The group.
         owned: The claims of the group's members, in the order of `indexed.members`.
     """
-    member, place = _claimed_places(indexed, owned.partitions)
+    member, partition = _claimed_partitions(indexed, owned.partitions)
     owner = np.full(indexed.starts[-1], UNASSIGNED, np.int32)
-    owner[place] = member
+    owner[partition] = member
     claimed = owner != UNASSIGNED
     contested = 0
-    if np.count_nonzero(claimed) < place.size:
-        contested = _decide(owner, member, place, owned.generations[member])
-    held = np.flatnonzero(owner != UNASSIGNED)
-    subscriber_index = indexed.subscriber_index(indexed.topic[held], owner[held])
-    owner[held[subscriber_index == NOT_FOUND]] = UNASSIGNED
+    if np.count_nonzero(claimed) < partition.size:
+        contested = _resolve_contested(owner, member, partition, owned.generations[member])
+    owned_now = np.flatnonzero(owner != UNASSIGNED)
+    subscriber_index = indexed.subscriber_index(indexed.topic[owned_now], owner[owned_now])
+    owner[owned_now[subscriber_index == NOT_FOUND]] = UNASSIGNED
     return Claims(owner, claimed, contested)
 
 
-def _claimed_places(indexed: IndexedGroup, lists: PartitionColumns) -> tuple[Owners, Int64Array]:
-    """Return the member and the partition, as indexes, of each claim to an existing partition."""
+def _claimed_partitions(indexed: IndexedGroup, lists: PartitionColumns) -> tuple[Owners, Int64Array]:
+    """Return the claims to existing partitions.
+
+    Returns:
+        `(claims,) int32`, the index of the member, and `(claims,) int64`, that of the partition.
+    """
     number_of = {topic: number for number, topic in enumerate(indexed.topics)}
-    numbers = np.array([number_of.get(name, _UNKNOWN) for name in lists.names], np.int64)
+    numbers = np.array([number_of.get(name, _UNKNOWN_TOPIC) for name in lists.names], np.int64)
     topics = numbers[lists.run_topics]
-    known = topics != _UNKNOWN
+    known = topics != _UNKNOWN_TOPIC
     first_of = np.where(known, indexed.starts[topics], 0)
     size_of = np.where(known, indexed.starts[topics + known] - indexed.starts[topics], 0)
-    runs = np.diff(lists.run_starts)
+    run_sizes = np.diff(lists.run_starts)
     member = np.repeat(np.arange(len(lists), dtype=np.int32), lists.counts)
-    exists = (lists.partitions >= 0) & (lists.partitions < np.repeat(size_of, runs))
-    place = np.repeat(first_of, runs)
-    place += lists.partitions
-    return (member, place) if exists.all() else (member[exists], place[exists])
+    exists = (lists.partitions >= 0) & (lists.partitions < np.repeat(size_of, run_sizes))
+    partition = np.repeat(first_of, run_sizes)
+    partition += lists.partitions
+    return (member, partition) if exists.all() else (member[exists], partition[exists])
 
 
-def _decide(
+def _resolve_contested(
     owner: Owners,
     member: Owners,
-    place: Int64Array,
+    partition: Int64Array,
     generation: Int64Array,
 ) -> int:
     """Set the owners of partitions with several claimants, and return the number of these partitions."""
-    contested = np.bincount(place, minlength=owner.size) > 1
-    rows = np.flatnonzero(contested[place])
-    rows = rows[np.lexsort((generation[rows], place[rows]))]
-    last = np.append(place[rows[1:]] != place[rows[:-1]], True)
-    highest = rows[last]
-    before = rows[np.flatnonzero(last) - 1]
-    is_tie = generation[before] == generation[highest]
-    owner[place[highest]] = np.where(is_tie, UNASSIGNED, member[highest])
+    contested = np.bincount(partition, minlength=owner.size) > 1
+    contesting = np.flatnonzero(contested[partition])
+    contesting = contesting[np.lexsort((generation[contesting], partition[contesting]))]
+    last = np.append(partition[contesting[1:]] != partition[contesting[:-1]], True)
+    highest = contesting[last]
+    second_highest = contesting[np.flatnonzero(last) - 1]
+    is_tie = generation[second_highest] == generation[highest]
+    owner[partition[highest]] = np.where(is_tie, UNASSIGNED, member[highest])
     return int(highest.size)

@@ -15,8 +15,8 @@ from groupwright.assignors._wire.interning import topic_indexes
 NOT_FOUND = -1
 """Index of a pair that is not in the table."""
 
-_RADIX = 2**16
-_CELLS = 2**22  # of a look-up table at a time
+_RADIX_SORT_LIMIT = 2**16  # numpy sorts integers of 16 bits with a radix sort, longer ones slower
+_MAX_TABLE_SIZE = 2**22  # of a look-up table at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +78,21 @@ class IndexedGroup:
         return numbers_in_slices(self.starts)
 
     def subscriber_index(self, topics: IntegerArray, members: IntegerArray) -> Int32Array:
-        """Return, per pair, the member's index among the topic's subscribers, or `NOT_FOUND`."""
-        widths = [subscriber_set.size for subscriber_set in self.subscriber_sets]
-        if min(widths) == len(self.members):
+        """Return `(pairs,) int32`: the member's index among the topic's subscribers, or `NOT_FOUND`.
+
+        Args:
+            topics: `(pairs,)` integers: indexes into `topics`.
+            members: `(pairs,)` integers: indexes into `members`.
+        """
+        sizes = [subscriber_set.size for subscriber_set in self.subscriber_sets]
+        if min(sizes) == len(self.members):
             return members.astype(np.int32)
-        of_pair = self.subscriber_set_of[topics]
-        subscriber_set = np.repeat(np.arange(len(widths)), widths)
+        set_of_pair = self.subscriber_set_of[topics]
+        subscriber_set = np.repeat(np.arange(len(sizes)), sizes)
         table = PairTable(subscriber_set, np.concatenate(self.subscriber_sets), len(self.members))
-        place = table.find(of_pair, members)
-        first = (np.cumsum(widths) - widths).astype(np.int32)
-        return np.where(place == NOT_FOUND, place, place - first[of_pair])
+        index = table.find(set_of_pair, members)
+        first = (np.cumsum(sizes) - sizes).astype(np.int32)
+        return np.where(index == NOT_FOUND, index, index - first[set_of_pair])
 
     def assignment_by_index(self, subscriber_index: Int32Array) -> Assignment:
         """Return the assignment of each partition to one of its topic's subscribers.
@@ -100,8 +105,8 @@ class IndexedGroup:
         first_index = np.cumsum([0, *(subscriber_set.size for subscriber_set in self.subscriber_sets)])[
             self.subscriber_set_of
         ]
-        all_seats = np.concatenate([np.empty(0, np.int32), *self.subscriber_sets])
-        return self.assignment_of(all_seats[first_index[self.topic] + subscriber_index])
+        all_subscribers = np.concatenate([np.empty(0, np.int32), *self.subscriber_sets])
+        return self.assignment_of(all_subscribers[first_index[self.topic] + subscriber_index])
 
     def assignment_of(self, owners: IntegerArray) -> Assignment:
         """Return the assignment with these owners.
@@ -130,7 +135,7 @@ class IndexedGroup:
 
 
 def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, ...]], Int32Array]:
-    """Return the distinct subscriptions, and the index of each member's among them."""
+    """Return the distinct subscriptions, and `(members,) int32`: the index of each member's among them."""
     numbers: dict[tuple[str, ...], int] = {}
     by_identity: dict[int, int] = {}  # members share long tuples, which are slow to hash
     number_of = []
@@ -145,38 +150,38 @@ def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, .
 class PairTable:
     """Finds pairs of numbers in a table of pairs, many at a time."""
 
-    def __init__(self, first: IntegerArray, second: IntegerArray, seconds: int) -> None:
-        """Take the pairs.
+    def __init__(self, first: IntegerArray, second: IntegerArray, bound: int) -> None:
+        """Create the table of these pairs.
 
         Args:
             first: `(pairs,)` integers: the first numbers, ascending.
             second: `(pairs,)` integers: the second numbers.
-            seconds: An upper bound of the second numbers, exclusive.
+            bound: An upper bound of the second numbers, exclusive.
         """
         self._first = first
         self._second = second
-        self._seconds = seconds
+        self._bound = bound
 
     def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
-        """Return the index of each of these pairs in the table, or `NOT_FOUND`.
+        """Return `(pairs,) int32`: the index of each of these pairs in the table, or `NOT_FOUND`.
 
         The look-up uses a dense array of all possible pairs, built for part of the first numbers at a time so
         that its size is bounded.
         """
         found = np.full(first.size, NOT_FOUND, np.int32)
         firsts = int(self._first[-1]) + 1 if self._first.size else 0
-        at_once = max(1, _CELLS // self._seconds)
+        at_once = max(1, _MAX_TABLE_SIZE // self._bound)
         for start in range(0, firsts, at_once):
             end = min(start + at_once, firsts)
             is_all = end - start == firsts
-            given = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
-            places = np.arange(self._first.size, dtype=np.int32)[given]
-            table = np.full((end - start) * self._seconds, NOT_FOUND, np.int32)
-            table[(self._first[given] - start).astype(np.int64) * self._seconds + self._second[given]] = (
-                places
+            chosen = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
+            indexes = np.arange(self._first.size, dtype=np.int32)[chosen]
+            table = np.full((end - start) * self._bound, NOT_FOUND, np.int32)
+            table[(self._first[chosen] - start).astype(np.int64) * self._bound + self._second[chosen]] = (
+                indexes
             )
-            here = slice(None) if is_all else np.flatnonzero((first >= start) & (first < end))
-            found[here] = table[(first[here] - start).astype(np.int64) * self._seconds + second[here]]
+            asked = slice(None) if is_all else np.flatnonzero((first >= start) & (first < end))
+            found[asked] = table[(first[asked] - start).astype(np.int64) * self._bound + second[asked]]
         return found
 
 
@@ -194,30 +199,38 @@ def _subscriber_sets(
     subscription = np.repeat(
         np.arange(len(subscriptions), dtype=np.int32), [len(listed) for listed in subscriptions]
     )
-    by_topic = np.argsort(topic.astype(np.uint16 if len(names) < _RADIX else np.int32), kind="stable")
+    by_topic = np.argsort(
+        topic.astype(np.uint16 if len(names) < _RADIX_SORT_LIMIT else np.int32), kind="stable"
+    )
     topic, subscription = topic[by_topic], subscription[by_topic]
-    once = np.ones(topic.size, np.bool_)
-    once[1:] = (topic[1:] != topic[:-1]) | (subscription[1:] != subscription[:-1])
-    topic, subscription = topic[once], subscription[once]
+    is_first = np.ones(topic.size, np.bool_)
+    is_first[1:] = (topic[1:] != topic[:-1]) | (subscription[1:] != subscription[:-1])
+    topic, subscription = topic[is_first], subscription[is_first]
     bounds = np.searchsorted(topic, np.arange(len(names) + 1))
     wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
     numbers: dict[bytes, int] = {}
     subscriber_set_of = []
     subscriber_sets: list[Int32Array] = []
     for start, end in zip(bounds[wanted].tolist(), bounds[wanted + 1].tolist(), strict=True):
-        held_by = subscription[start:end]
-        number = numbers.setdefault(held_by.tobytes(), len(numbers))
+        subscribed_by = subscription[start:end]
+        number = numbers.setdefault(subscribed_by.tobytes(), len(numbers))
         subscriber_set_of.append(number)
         if number == len(subscriber_sets):
-            subscriber_sets.append(_subscribers(held_by, subscription_of, len(subscriptions)))
+            subscriber_sets.append(_subscribers(subscribed_by, subscription_of, len(subscriptions)))
     topics = names if wanted.size == len(names) else tuple(names[number] for number in wanted.tolist())
     return topics, np.array(subscriber_set_of, np.int32), tuple(subscriber_sets)
 
 
 def _subscribers(subscriptions: Int32Array, subscription_of: Int32Array, count: int) -> Int32Array:
-    """Return the members that have one of these subscriptions; `count` is the number of all subscriptions."""
+    """Return `(subscribers,) int32`: the members with one of these subscriptions, ascending.
+
+    Args:
+        subscriptions: Indexes of subscriptions, ascending.
+        subscription_of: The index of each member's subscription.
+        count: The number of all subscriptions.
+    """
     if count == subscription_of.size:
         return subscriptions  # every member has its own, numbered in the order of members
-    holds = np.zeros(count, np.bool_)
-    holds[subscriptions] = True
-    return np.flatnonzero(holds[subscription_of]).astype(np.int32)
+    is_chosen = np.zeros(count, np.bool_)
+    is_chosen[subscriptions] = True
+    return np.flatnonzero(is_chosen[subscription_of]).astype(np.int32)

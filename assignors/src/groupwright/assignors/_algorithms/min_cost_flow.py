@@ -10,10 +10,10 @@ from groupwright.assignors._algorithms.bits import Bits, bits_where, iter_bits, 
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 
 _SetBy = dict[int, Bits]
-"""Members or classes by their price or potential."""
+"""Members or classes by price or by potential. A price is the cost of one more, or one less, unit on an arc."""
 
 _Node = tuple[bool, int]
-"""Node: whether it is a class (or else a member), and its number."""
+"""Node: True for a class or False for a member, and its index."""
 
 _INFINITE = 2**62
 
@@ -41,6 +41,8 @@ class Arcs:
 
 class MinCostFlow:
     """Min-cost flow by the primal-dual method: classes supply units, and members with room take them.
+
+    Terms as in Ahuja, Magnanti and Orlin, "Network Flows" (1993). Room is a negative excess.
 
     A unit costs `rack_mismatch_cost` on an arc with a mismatch, and `move_cost` beyond the owned units. The
     initial flow must be optimal for its amounts: at the given potentials, no unit can be added to or removed
@@ -84,24 +86,24 @@ class MinCostFlow:
         self.left: list[int] = left.tolist()
         self.excess: list[int] = excess.tolist()
         self.reached: Bits = 0
-        self._step = move_cost
+        self._move_cost = move_cost
         self._arcs = arcs
         self._flow = _by_class(arcs, arcs.flow, classes)
-        self._kept = _by_class(arcs, arcs.owned, classes)
-        self._far_cost = rack_mismatch_cost
-        self._far = sets_of(
+        self._owned = _by_class(arcs, arcs.owned, classes)
+        self._rack_mismatch_cost = rack_mismatch_cost
+        self._rack_mismatch = sets_of(
             arcs.class_of_arc[arcs.rack_mismatch], arcs.member_of_arc[arcs.rack_mismatch], classes, members
         )
         base = np.where(arcs.rack_mismatch, rack_mismatch_cost, 0)
         self._above_owned_prices = _sets_by_price(
             arcs.class_of_arc, arcs.member_of_arc, base + move_cost, arcs.open, classes, members
         )
-        self._room = _sets_by_price(
+        self._below_owned_prices = _sets_by_price(
             arcs.class_of_arc, arcs.member_of_arc, base, arcs.flow < arcs.owned, classes, members
         )
-        taking = -base - np.where(arcs.flow > arcs.owned, move_cost, 0)
+        removal_price = -base - np.where(arcs.flow > arcs.owned, move_cost, 0)
         self._removal_prices = _sets_by_price(
-            arcs.member_of_arc, arcs.class_of_arc, taking, arcs.flow > 0, members, classes
+            arcs.member_of_arc, arcs.class_of_arc, removal_price, arcs.flow > 0, members, classes
         )
         self._changed: set[tuple[int, int]] = set()
         self._class_potential = [0] * classes if class_potential is None else class_potential.tolist()
@@ -138,10 +140,10 @@ class MinCostFlow:
 
     def restrict(self, rack_match: list[Bits]) -> None:
         """Let each class send further units to these members only, without rack mismatches."""
-        self._above_owned_prices = [{self._step: members} for members in rack_match]
+        self._above_owned_prices = [{self._move_cost: members} for members in rack_match]
 
     def some_holder(self) -> list[int]:
-        """Return, for each class, a member that has units of it."""
+        """Return, for each class, the index of a member that has units of it."""
         return [next(member for member, units in flow.items() if units) for flow in self._flow]
 
     def _sources(self) -> list[_Node]:
@@ -153,12 +155,13 @@ class MinCostFlow:
     def _search(self) -> bool:
         """Find the cheapest paths from excess to room; return whether there are any.
 
-        Updates the potentials so that these paths cost nothing, and builds the layers: the nodes by the
-        number of steps.
+        Dijkstra's algorithm on reduced costs, for all sources and whole sets of nodes at once. It updates the
+        potentials so that the arcs of these paths have reduced cost 0, and builds the layers as Dinic's
+        algorithm does: the nodes by the number of steps from a source.
         """
         frontier = self._initial_frontier()
         sinks = bits_where(np.array(self.excess) < 0)
-        unseen_classes = unseen_members = -1
+        unseen_classes = unseen_members = -1  # all bits set
         cheapest = _INFINITE
         found: list[tuple[int, int, Bits, Bits]] = []
         while frontier and frontier.least <= cheapest:
@@ -186,7 +189,7 @@ class MinCostFlow:
         return frontier
 
     def _cost_at_sinks(self, cost: int, sinks: Bits) -> int:
-        """Return the cost of reaching the cheapest of these sinks, given the cost of reaching this layer."""
+        """Return the cost of a path that ends in the cheapest of these sinks; `cost` is that of reaching them."""
         potentials = [potential for potential, at in self._members_by_potential.items() if sinks & at]
         return cost + min(potentials) - self._sink_potential if potentials else _INFINITE
 
@@ -194,23 +197,23 @@ class MinCostFlow:
         self, frontier: "_Frontier", cost: int, steps: int, classes: Bits, unseen: Bits
     ) -> None:
         for partition_class in iter_bits(classes):
-            here = cost + self._class_potential[partition_class]
+            at_origin = cost + self._class_potential[partition_class]
             for price, to in self._addition_prices(partition_class):
                 new = to & unseen
                 if new:
                     for potential, at in self._members_by_potential.items():
-                        frontier.add(here + price - potential, steps, 0, new & at)
+                        frontier.add(at_origin + price - potential, steps, 0, new & at)
 
     def _relax_members(
         self, frontier: "_Frontier", cost: int, steps: int, members: Bits, unseen: Bits
     ) -> None:
         for member in iter_bits(members):
-            here = cost + self._member_potential[member]
+            at_origin = cost + self._member_potential[member]
             for price, to in self._removal_prices[member].items():
                 new = to & unseen
                 if new:
                     for potential, at in self._classes_by_potential.items():
-                        frontier.add(here + price - potential, steps, new & at, 0)
+                        frontier.add(at_origin + price - potential, steps, new & at, 0)
 
     def _build_layers(self, found: list[tuple[int, int, Bits, Bits]], cheapest: int) -> None:
         depth = 1 + max(steps for _, steps, _, _ in found)
@@ -227,40 +230,46 @@ class MinCostFlow:
     # --- Sending units ------------------------------------------------------------------------------
 
     def _augment_from(self, source: _Node) -> bool:
-        """Send units from one source along one path through the layers; return whether there is still one."""
-        if not self._may_start(source):
+        """Send units from a source along one path through the layers; return whether a path was found.
+
+        Depth-first, as in Dinic's algorithm: a node without a way on leaves its layer.
+        """
+        if not self._is_source(source):
             return False
         path = [source]
         while path:
-            is_row, number = path[-1]
-            if not is_row and self._is_sink(number):
+            is_class, number = path[-1]
+            if not is_class and self._is_sink(number):
                 self._augment(path)
                 return True
-            admissible = self._admissible(is_row, number, len(path))
+            admissible = self._admissible(is_class, number, len(path))
             if admissible:
                 path.append(
-                    (not is_row, self._next_in_turn(admissible, len(self.excess if is_row else self.left)))
+                    (
+                        not is_class,
+                        self._rotated_choice(admissible, len(self.excess if is_class else self.left)),
+                    )
                 )
             else:
                 path.pop()
-                (self._class_layers if is_row else self._member_layers)[len(path)] &= ~(1 << number)
+                (self._class_layers if is_class else self._member_layers)[len(path)] &= ~(1 << number)
         return False
 
-    def _may_start(self, node: _Node) -> bool:
-        is_row, number = node
-        if is_row:
+    def _is_source(self, node: _Node) -> bool:
+        is_class, number = node
+        if is_class:
             return self.left[number] > 0 and bool(self._class_layers[0] >> number & 1)
         return self.excess[number] > 0 and bool(self._member_layers[0] >> number & 1)
 
     def _is_sink(self, member: int) -> bool:
         return self.excess[member] < 0 and self._member_potential[member] == self._sink_potential
 
-    def _admissible(self, is_row: bool, number: int, steps: int) -> Bits:  # noqa: FBT001 - half of a node
-        """Return the nodes of the next layer that units can reach from here at no cost."""
+    def _admissible(self, is_class: bool, number: int, steps: int) -> Bits:  # noqa: FBT001 - half of a node
+        """Return the nodes of the next layer to which this node has an arc of reduced cost 0."""
         if steps >= len(self._class_layers):
             return 0
         admissible = 0
-        if is_row:
+        if is_class:
             potential = self._class_potential[number]
             for price, to in self._addition_prices(number):
                 admissible |= to & self._members_by_potential.get(potential + price, 0)
@@ -270,23 +279,24 @@ class MinCostFlow:
             admissible |= to & self._classes_by_potential.get(potential + price, 0)
         return admissible & self._class_layers[steps]
 
-    def _next_in_turn(self, places: Bits, count: int) -> int:
-        """Return the next of these nodes in turn, so that not all units take the same path.
+    def _rotated_choice(self, nodes: Bits, count: int) -> int:
+        """Return the next of these nodes in rotation, so that not all units take the same path.
 
         Args:
-            places: The nodes to choose from.
-            count: The number of all nodes.
+            nodes: The nodes to choose from, as a set of indexes.
+            count: The number of nodes of their kind, classes or members.
         """
         turn = self._paths_sent % count
-        places = places >> turn << turn or places
-        return (places & -places).bit_length() - 1
+        nodes = nodes >> turn << turn or nodes
+        return (nodes & -nodes).bit_length() - 1
 
     def _augment(self, path: list[_Node]) -> None:
         """Send as many units as the whole path admits."""
-        (from_row, source), (_, sink) = path[0], path[-1]
-        supply = self.left if from_row else self.excess
+        (from_class, source), (_, sink) = path[0], path[-1]
+        supply = self.left if from_class else self.excess
         arcs = [
-            (here, there, 1) if is_row else (there, here, -1) for (is_row, here), (_, there) in pairwise(path)
+            (here, there, 1) if is_class else (there, here, -1)
+            for (is_class, here), (_, there) in pairwise(path)
         ]
         units = min(supply[source], -self.excess[sink], *(self._residual(*arc) for arc in arcs))
         self._paths_sent += 1
@@ -296,9 +306,9 @@ class MinCostFlow:
             self._update(partition_class, member, sign * units)
 
     def _residual(self, partition_class: int, member: int, sign: int) -> int:
-        """Return the number of units that can be added or removed before the price changes."""
+        """Return the number of units that can be added (sign 1) or removed (-1) before the price changes."""
         units = self._flow[partition_class].get(member, 0)
-        owned = self._kept[partition_class].get(member, 0)
+        owned = self._owned[partition_class].get(member, 0)
         if sign > 0:
             return owned - units if units < owned else _INFINITE
         return units - owned if units > owned else units
@@ -307,22 +317,29 @@ class MinCostFlow:
 
     def _addition_prices(self, partition_class: int) -> list[tuple[int, Bits]]:
         """Return the members that can be given one more unit of the class, by price."""
-        return [*self._room[partition_class].items(), *self._above_owned_prices[partition_class].items()]
+        return [
+            *self._below_owned_prices[partition_class].items(),
+            *self._above_owned_prices[partition_class].items(),
+        ]
 
     def _update(self, partition_class: int, member: int, units: int) -> None:
+        """Add units to an arc, and update the prices of its next units."""
         self._changed.add((partition_class, member))
-        owned = self._kept[partition_class].get(member, 0)
-        base = self._far_cost if self._far[partition_class] >> member & 1 else 0
+        owned = self._owned[partition_class].get(member, 0)
+        base = self._rack_mismatch_cost if self._rack_mismatch[partition_class] >> member & 1 else 0
         before = self._flow[partition_class].get(member, 0)
         after = self._flow[partition_class][member] = before + units
-        held, room = self._removal_prices[member], self._room[partition_class]
+        removal_prices, below_owned_prices = (
+            self._removal_prices[member],
+            self._below_owned_prices[partition_class],
+        )
         if before:
-            held[-base - self._step if before > owned else -base] ^= 1 << partition_class
+            removal_prices[-base - self._move_cost if before > owned else -base] ^= 1 << partition_class
         if after:
-            price = -base - self._step if after > owned else -base
-            held[price] = held.get(price, 0) | 1 << partition_class
+            price = -base - self._move_cost if after > owned else -base
+            removal_prices[price] = removal_prices.get(price, 0) | 1 << partition_class
         if before < owned <= after or after < owned <= before:
-            room[base] = room.get(base, 0) ^ 1 << member
+            below_owned_prices[base] = below_owned_prices.get(base, 0) ^ 1 << member
 
 
 class _Frontier:
@@ -330,7 +347,7 @@ class _Frontier:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
-        self._places: dict[tuple[int, int], list[Bits]] = {}
+        self._nodes: dict[tuple[int, int], list[Bits]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._heap)
@@ -342,34 +359,34 @@ class _Frontier:
     def add(self, cost: int, steps: int, classes: Bits, members: Bits) -> None:
         if not classes and not members:
             return
-        places = self._places.get((cost, steps))
-        if places is None:
-            self._places[cost, steps] = [classes, members]
+        nodes = self._nodes.get((cost, steps))
+        if nodes is None:
+            self._nodes[cost, steps] = [classes, members]
             heappush(self._heap, (cost, steps))
         else:
-            places[0] |= classes
-            places[1] |= members
+            nodes[0] |= classes
+            nodes[1] |= members
 
     def pop(self) -> tuple[int, int, Bits, Bits]:
         cost, steps = heappop(self._heap)
-        classes, members = self._places.pop((cost, steps))
+        classes, members = self._nodes.pop((cost, steps))
         return cost, steps, classes, members
 
 
 def _by_class(arcs: Arcs, amounts: Int64Array, classes: int) -> list[dict[int, int]]:
     """Return, for each class, the amounts other than 0 by member."""
-    by_row: list[dict[int, int]] = [{} for _ in range(classes)]
+    by_class: list[dict[int, int]] = [{} for _ in range(classes)]
     some = np.flatnonzero(amounts)
     columns = arcs.class_of_arc[some].tolist(), arcs.member_of_arc[some].tolist(), amounts[some].tolist()
     for partition_class, member, amount in zip(*columns, strict=True):
-        by_row[partition_class][member] = amount
-    return by_row
+        by_class[partition_class][member] = amount
+    return by_class
 
 
 def _sets_by_price(
     which: Int64Array, number: Int64Array, price: Int64Array, flags: BoolArray, sets: int, numbers: int
 ) -> list[_SetBy]:
-    """Return, for each node, the flagged numbers by price."""
+    """Return, for each set, its flagged elements by price; see `sets_of` for the other arguments."""
     made: list[_SetBy] = [{} for _ in range(sets)]
     for cost in np.unique(price[flags]).tolist():
         here = flags & (price == cost)
@@ -384,12 +401,12 @@ def _by_value(values: list[int]) -> _SetBy:
     return {value: bits_where(array == value) for value in np.unique(array).tolist()}
 
 
-def _shift(potential: list[int], at: _SetBy, places: Bits, by: int) -> None:
+def _shift(potential: list[int], at: _SetBy, nodes: Bits, by: int) -> None:
     """Add a number to the potentials of these nodes."""
-    moving = [(old, bits & places) for old, bits in at.items() if bits & places]
-    for old, bits in moving:
+    shifted = [(old, bits & nodes) for old, bits in at.items() if bits & nodes]
+    for old, bits in shifted:
         at[old] ^= bits
-    for old, bits in moving:
+    for old, bits in shifted:
         at[old + by] = at.get(old + by, 0) | bits
         for number in iter_bits(bits):
             potential[number] = old + by

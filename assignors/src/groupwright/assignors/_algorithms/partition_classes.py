@@ -11,6 +11,8 @@ from groupwright.assignors._model.assignment import UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 
 NO_ARC = -1
+"""Arc of a partition without an owner."""
+
 _ANY_RACK = 0
 
 
@@ -54,18 +56,18 @@ class PartitionClasses:
         """Return the same group with one class per subscriber set."""
         if (np.diff(self.subscriber_set) > 0).all():
             return self
-        opens = np.append(True, np.diff(self.subscriber_set) > 0)
-        firsts = np.flatnonzero(opens)
-        widths = np.diff(self.starts)[firsts]
-        starts = np.concatenate([[0], np.cumsum(widths)])
-        seat = np.arange(self.class_of_arc.size) - self.starts[self.class_of_arc]
-        arc = starts[(np.cumsum(opens) - 1)[self.class_of_arc]] + seat
-        keeps = opens[self.class_of_arc]
+        is_first = np.append(True, np.diff(self.subscriber_set) > 0)
+        firsts = np.flatnonzero(is_first)
+        degrees = np.diff(self.starts)[firsts]
+        starts = np.concatenate([[0], np.cumsum(degrees)])
+        offset = np.arange(self.class_of_arc.size) - self.starts[self.class_of_arc]
+        arc = starts[(np.cumsum(is_first) - 1)[self.class_of_arc]] + offset
+        keeps = is_first[self.class_of_arc]
         return PartitionClasses(
             members=self.members,
             sizes=np.add.reduceat(self.sizes, firsts),
             starts=starts,
-            class_of_arc=np.repeat(np.arange(firsts.size), widths),
+            class_of_arc=np.repeat(np.arange(firsts.size), degrees),
             member_of_arc=self.member_of_arc[keeps],
             owned=np.bincount(arc, self.owned).astype(np.int64),
             rack_match=np.ones(starts[-1], np.bool_),
@@ -96,24 +98,27 @@ def classify_partitions(
         indexed: The indexed form of the group, with at least one partition.
         owner: `(partitions,) int32`: the member that owns each partition, a subscriber of its topic, or
             `UNASSIGNED`.
+
+    Returns:
+        The classes, and the class and arc of each partition.
     """
     racks = _RackClasses(group, indexed)
-    kind = indexed.subscriber_set_of.astype(np.int64)[indexed.topic]
+    key = indexed.subscriber_set_of.astype(np.int64)[indexed.topic]
     if racks.count > 1:
-        kind = kind * racks.count + racks.of_partitions()
-    counts = np.bincount(kind)
-    kinds = np.flatnonzero(counts)
-    class_of = (np.cumsum(counts > 0) - 1)[kind]
-    subscriber_set, rack_class = np.divmod(kinds, racks.count)
+        key = key * racks.count + racks.of_partitions()
+    counts = np.bincount(key)
+    keys = np.flatnonzero(counts)
+    class_of = (np.cumsum(counts > 0) - 1)[key]
+    subscriber_set, rack_class = np.divmod(keys, racks.count)
     subscriber_sets = [indexed.subscriber_sets[number] for number in subscriber_set.tolist()]
-    widths = np.array([members.size for members in subscriber_sets], np.int64)
-    starts = np.concatenate([[0], np.cumsum(widths)])
-    partition_class = np.repeat(np.arange(kinds.size), widths)
+    degrees = np.array([members.size for members in subscriber_sets], np.int64)
+    starts = np.concatenate([[0], np.cumsum(degrees)])
+    partition_class = np.repeat(np.arange(keys.size), degrees)
     member = np.concatenate(subscriber_sets).astype(np.int64)
     class_index = ClassIndex(class_of, _arcs(indexed, starts[class_of], owner))
     classes = PartitionClasses(
         members=len(indexed.members),
-        sizes=counts[kinds],
+        sizes=counts[keys],
         starts=starts,
         class_of_arc=partition_class,
         member_of_arc=member,
@@ -133,10 +138,10 @@ class _RackClasses:
         numbers = {name: number for number, name in enumerate(names)}
         self._topics = [group.topics[name] for name in indexed.topics]
         self.of_members = np.array([numbers.get(rack_of[id_] or "", len(names)) for id_ in indexed.members])
-        self._classes = _classes(frozenset(names), self._topics)
-        self.count = max(self._classes.values(), default=_ANY_RACK) + 1
+        self._rack_classes = _rack_classes(frozenset(names), self._topics)
+        self.count = max(self._rack_classes.values(), default=_ANY_RACK) + 1
         self.matches = np.ones((self.count, len(names) + 1), np.bool_)
-        for racks, number in self._classes.items():
+        for racks, number in self._rack_classes.items():
             if number != _ANY_RACK:
                 self.matches[number, : len(names)] = [name in racks for name in names]
 
@@ -147,19 +152,22 @@ class _RackClasses:
     def _of_topic(self, topic: Topic) -> Int64Array:
         if topic.racks is None:
             return np.full(topic.partitions, _ANY_RACK, np.int64)
-        return np.fromiter(map(self._classes.__getitem__, topic.racks), np.int64, topic.partitions)
+        return np.fromiter(map(self._rack_classes.__getitem__, topic.racks), np.int64, topic.partitions)
 
 
-def _classes(of_members: frozenset[str], topics: Sequence[Topic]) -> dict[frozenset[str], int]:
-    """Return the class of each rack set of a partition; no classes if no member has a rack."""
-    if not of_members:
+def _rack_classes(member_racks: frozenset[str], topics: Sequence[Topic]) -> dict[frozenset[str], int]:
+    """Return the class of each rack set of a partition, by the racks of members in it.
+
+    Empty if no member has a rack: then racks make no difference.
+    """
+    if not member_racks:
         return {}
     distinct = {racks for topic in topics for racks in topic.racks or ()}
-    numbers = {of_members: _ANY_RACK}
-    in_order = sorted(distinct, key=sorted)
+    numbers = {member_racks: _ANY_RACK}
+    ordered = sorted(distinct, key=sorted)
     return {
-        racks: numbers.setdefault(racks & of_members, len(numbers)) if racks else _ANY_RACK
-        for racks in in_order
+        racks: numbers.setdefault(racks & member_racks, len(numbers)) if racks else _ANY_RACK
+        for racks in ordered
     }
 
 

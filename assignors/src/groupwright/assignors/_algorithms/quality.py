@@ -128,8 +128,8 @@ def _spreads(indexed: IndexedGroup, given: Int32Array) -> dict[str, int]:
     """Return, by topic, the largest number of its partitions of a subscriber minus the smallest."""
     members = len(indexed.members)
     keys = (indexed.topic.astype(np.int64) * members + given)[given != UNASSIGNED]
-    shares, sizes = np.unique(keys, return_counts=True)
-    topics = shares // members
+    pairs, sizes = np.unique(keys, return_counts=True)
+    topics = pairs // members
     most = np.zeros(len(indexed.topics), np.int64)
     np.maximum.at(most, topics, sizes)
     fewest = most.copy()

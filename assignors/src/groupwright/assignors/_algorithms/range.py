@@ -14,19 +14,20 @@ def plan_ranges(group: Group) -> Assignment:
     indexed = IndexedGroup.of(group)
     subscriber_index = _ranges(indexed)
     if any(member.rack is not None for member in group.members):
-        for topics, index_of_cut in rack_aware_index(group, indexed):
-            subscriber_index[indexed.starts[topics][:, np.newaxis] + np.arange(index_of_cut.size)] = (
-                index_of_cut
-            )
+        for topics, rack_aware in rack_aware_index(group, indexed):
+            subscriber_index[indexed.starts[topics][:, np.newaxis] + np.arange(rack_aware.size)] = rack_aware
     return indexed.assignment_by_index(subscriber_index)
 
 
 def _ranges(indexed: IndexedGroup) -> Int32Array:
-    """Return each partition's owner, as an index among its topic's subscribers, regardless of racks."""
-    each, larger = (numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts))
-    # The first `larger` subscribers have `each + 1` partitions, the others `each`. The first quotient is the
-    # index of the former, the second that of the latter, and the right one is the larger of the two.
+    """Return `(partitions,) int32`: each owner's index among the topic's subscribers, regardless of racks."""
+    per_subscriber, larger = (
+        numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts)
+    )
+    # The first `larger` subscribers have `per_subscriber + 1` partitions, the others `per_subscriber`. The first
+    # quotient is the index of the former, the second that of the latter; the right one is the larger of both.
     subscriber_index: Int32Array = np.maximum(
-        indexed.partition // (each + 1), (indexed.partition - larger) // np.maximum(each, 1)
+        indexed.partition // (per_subscriber + 1),
+        (indexed.partition - larger) // np.maximum(per_subscriber, 1),
     )
     return subscriber_index

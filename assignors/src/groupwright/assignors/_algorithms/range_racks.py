@@ -18,12 +18,11 @@ _Racks = frozenset[str]
 
 
 def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list[int], SubscriberIndex]]:
-    """Yield groups of topics that are assigned alike and by racks, and the owners of their partitions.
+    """Yield the topics to which racks apply, as indexes, in sets with equal owners, and these owners.
 
-    Racks matter if some topic needs them: one whose partitions are not all in the same racks, and are in a
-    subscriber's rack. Then they apply to all topics that are co-partitioned, that is, have the same
-    subscribers and the same number of partitions as others, and to those of the remaining topics that need
-    them.
+    A topic needs racks if its partitions are not all in the same racks, and some are in a subscriber's rack
+    (Java's `needsRackAwareAssignment`). If any topic does, racks apply to it, and to all co-partitioned
+    topics: those with the same subscribers and the same number of partitions as another.
     """
     rack_of = {member.id: member.rack for member in group.members}
     of_members = np.array([rack_of[id_] for id_ in indexed.members], object)
@@ -38,19 +37,22 @@ def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list
     ]
     if not any(needs_racks):
         return
-    cut_alike: dict[tuple[int, int], list[int]] = {}
+    co_partitioned: dict[tuple[int, int], list[int]] = {}
     for number, topic in enumerate(topics):
-        cut_alike.setdefault((subscriber_set_of[number], topic.partitions), []).append(number)
-    for (subscriber_set, partitions), numbers in cut_alike.items():
+        co_partitioned.setdefault((subscriber_set_of[number], topic.partitions), []).append(number)
+    for (subscriber_set, partitions), numbers in co_partitioned.items():
         if len(numbers) > 1 or needs_racks[numbers[0]]:
             ranges = _RangeBuilder(partitions, racks[subscriber_set])
             rack_matches = _racks_in_common([topics[number] for number in numbers])
-            (ranges.assign_together if len(numbers) > 1 else ranges.assign_rack_matches)(rack_matches)
+            (ranges.assign_co_partitioned if len(numbers) > 1 else ranges.assign_rack_matches)(rack_matches)
             yield numbers, ranges.subscriber_index()
 
 
 class _RangeBuilder:
-    """Builds the assignment of topics with the same subscribers and the same number of partitions."""
+    """Builds the assignment of topics with the same subscribers and the same number of partitions.
+
+    Java's `RangeAssignor.TopicAssignmentState`.
+    """
 
     def __init__(self, partitions: int, racks: Sequence[str | None]) -> None:
         """Start with unassigned partitions.
@@ -60,72 +62,82 @@ class _RangeBuilder:
             racks: The rack of each subscriber.
         """
         self._racks = racks
-        self._each, self._larger_left = divmod(partitions, len(racks))
+        # Java's `numPartitionsPerConsumer` and `remainingConsumersWithExtraPartition`.
+        self._per_subscriber, self._larger_ranges_left = divmod(partitions, len(racks))
         self._assigned = [0] * len(racks)
         self._owner = [UNASSIGNED] * partitions
 
-    def assign_together(self, rack_matches: Sequence[_Racks]) -> None:
-        """Assign each partition, of all topics, to the first subscriber with room that matches its racks.
+    def assign_co_partitioned(self, rack_matches: Sequence[_Racks]) -> None:
+        """Assign each partition, in all topics at once, to the first rack-matching subscriber with room.
 
         Args:
             rack_matches: By partition, the racks where all topics have a replica.
         """
-        waiting: dict[str | None, deque[int]] = {}
+        subscribers_by_rack: dict[str | None, deque[int]] = {}
         for owner, rack in enumerate(self._racks):
-            waiting.setdefault(rack, deque()).append(owner)
+            subscribers_by_rack.setdefault(rack, deque()).append(owner)
         for partition, racks in enumerate(rack_matches):
-            queues = [waiting[rack] for rack in (None, *racks) if rack in waiting]
+            queues = [subscribers_by_rack[rack] for rack in (None, *racks) if rack in subscribers_by_rack]
             for queue in queues:
                 while queue and not self._room(queue[0]):
                     queue.popleft()
             owner = min((queue[0] for queue in queues if queue), default=UNASSIGNED)
             if owner != UNASSIGNED:
-                self._fill_class(owner, [partition])
+                self._assign(owner, [partition])
 
     def assign_rack_matches(self, rack_matches: Sequence[_Racks]) -> None:
-        """Assign each member in turn the first rack-matching partitions, as many as it has room for."""
-        here: dict[str | None, list[int]] = {None: list(range(len(rack_matches)))}
+        """Assign to each subscriber in turn the first rack-matching partitions, as many as it has room for.
+
+        Args:
+            rack_matches: By partition, the racks where the topic has a replica.
+        """
+        partitions_by_rack: dict[str | None, list[int]] = {None: list(range(len(rack_matches)))}
         for partition, racks in enumerate(rack_matches):
             for name in racks:
-                here.setdefault(name, []).append(partition)
-        free = {rack: self._free(partitions) for rack, partitions in here.items()}
+                partitions_by_rack.setdefault(name, []).append(partition)
+        unassigned_by_rack = {
+            rack: self._unassigned(partitions) for rack, partitions in partitions_by_rack.items()
+        }
         left = len(rack_matches)
         for owner, rack in enumerate(self._racks):
             if not left:
                 break
-            if rack in free:
-                left -= self._fill_class(owner, list(islice(free[rack], self._room(owner))))
+            if rack in unassigned_by_rack:
+                left -= self._assign(owner, list(islice(unassigned_by_rack[rack], self._room(owner))))
 
     def subscriber_index(self) -> SubscriberIndex:
-        """Assign the remaining partitions in ranges, and return all owners."""
-        given = np.array(self._assigned)
-        larger = given > self._each
-        shares = self._each + larger
-        shares[np.flatnonzero(~larger)[: self._larger_left]] += 1
+        """Assign the remaining partitions in ranges; return all owners as indexes among the subscribers."""
+        assigned = np.array(self._assigned)
+        has_larger = assigned > self._per_subscriber
+        sizes = self._per_subscriber + has_larger
+        sizes[np.flatnonzero(~has_larger)[: self._larger_ranges_left]] += 1
         subscriber_index = np.array(self._owner)
-        subscriber_index[subscriber_index == UNASSIGNED] = np.repeat(np.arange(given.size), shares - given)
+        subscriber_index[subscriber_index == UNASSIGNED] = np.repeat(
+            np.arange(assigned.size), sizes - assigned
+        )
         return subscriber_index
 
     def _room(self, owner: int) -> int:
-        return max(0, self._each + (self._larger_left > 0) - self._assigned[owner])
+        """Return the number of partitions that the subscriber may still be assigned (Java's `maxAssignable`)."""
+        return max(0, self._per_subscriber + (self._larger_ranges_left > 0) - self._assigned[owner])
 
-    def _fill_class(self, owner: int, partitions: Sequence[int]) -> int:
+    def _assign(self, owner: int, partitions: Sequence[int]) -> int:
         """Assign partitions to a subscriber, and return their number."""
-        had = self._assigned[owner]
+        before = self._assigned[owner]
         self._assigned[owner] += len(partitions)
-        self._larger_left -= had <= self._each < self._assigned[owner]
+        self._larger_ranges_left -= before <= self._per_subscriber < self._assigned[owner]
         for partition in partitions:
             self._owner[partition] = owner
         return len(partitions)
 
-    def _free(self, partitions: Iterable[int]) -> Iterator[int]:
+    def _unassigned(self, partitions: Iterable[int]) -> Iterator[int]:
         return (partition for partition in partitions if self._owner[partition] == UNASSIGNED)
 
 
 def _needs_racks(topic: Topic, racks: Iterable[str | None]) -> bool:
     """Return whether the topic needs racks, given those of its subscribers."""
-    different = set(topic.racks or ())
-    return len(different) > 1 and not frozenset[str | None]().union(*different).isdisjoint(racks)
+    distinct = set(topic.racks or ())
+    return len(distinct) > 1 and not frozenset[str | None]().union(*distinct).isdisjoint(racks)
 
 
 def _racks_in_common(topics: Sequence[Topic]) -> list[_Racks]:

@@ -19,7 +19,7 @@ def plan_round_robin(group: Group) -> Assignment:
 
 
 def _first_index(indexed: IndexedGroup) -> list[int]:
-    """Return, for each topic, the index among its subscribers of the owner of partition 0."""
+    """Return, for each topic, the owner of partition 0, as an index among the topic's subscribers."""
     subscriber_sets = [subscriber_set.tolist() for subscriber_set in indexed.subscriber_sets]
     next_member = 0
     first_index = []

@@ -8,9 +8,9 @@ from groupwright.assignors._algorithms.partition_classes import NO_ARC, Partitio
 from groupwright.assignors._algorithms.water_fill import water_fill
 from groupwright.assignors._model.arrays import Int64Array
 
-_MOVE = 1
-_ANY = 2**31
-_FEW = 100
+_MOVE = 1  # cost of a move
+_UNLIMITED = 2**31
+_MAX_PASSED_UNITS = 100  # missing units up to which `_fill_through_others` is tried
 
 
 def best_flow(classes: PartitionClasses) -> Int64Array:
@@ -24,12 +24,12 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
     )
     if sticky_flow.fill():
         return sticky_flow.flow  # all loads are the average, so there is one block, and nothing is more even
-    plain = classes.without_racks()
-    even = balance(plain)
-    if plain is classes and (classes.rack_match.all() and (even.flow >= classes.owned).all()):
-        return even.flow
-    if even.block_of.any():
-        sticky_flow = _StickyFlow(classes, even.block_of, even.class_block[classes.subscriber_set])
+    without_racks = classes.without_racks()
+    balanced = balance(without_racks)
+    if without_racks is classes and (classes.rack_match.all() and (balanced.flow >= classes.owned).all()):
+        return balanced.flow
+    if balanced.block_of.any():
+        sticky_flow = _StickyFlow(classes, balanced.block_of, balanced.class_block[classes.subscriber_set])
     if not sticky_flow.fill():
         sticky_flow.solve()
     return sticky_flow.flow
@@ -38,18 +38,22 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
 class _StickyFlow:
     """Starts from the owned partitions, and moves as few as the loads and racks require.
 
-    A class is assigned within its block only. All members of a block shall have as many units as its largest
-    load: partitions, and at most one idle unit, of which there are exactly enough. Initially each member has
-    the partitions that it owns and whose racks it matches, at no cost. Most of the missing and excess units
-    can be assigned at once to rack-matching members with room, for one move per partition. No path is
-    cheaper, so this stays optimal. A min-cost flow assigns the remainder, starting from potentials that
-    express this, and so the result is optimal. There a rack mismatch costs more than all moves together.
+    A class is assigned within its block only. All members of a block end with as many units as its largest
+    load: partitions, and at most one idle unit, of which there are exactly enough (the dummy supply of an
+    unbalanced transportation problem).
+
+    Initially each member has the partitions that it owns and whose racks it matches, at no cost. `fill` then
+    assigns most of the missing and excess units to rack-matching members with room, for one move each; no
+    path is cheaper, so the flow stays optimal. `solve` assigns the remainder by a min-cost flow, in which a
+    rack mismatch costs more than all moves together. It starts from potentials at which the flow so far is
+    optimal, so its result is optimal too.
 
     Attributes:
         flow: `(arcs,) int64`: the partitions of the class that the member is assigned so far.
     """
 
     def __init__(self, classes: PartitionClasses, block_of: Int64Array, class_block: Int64Array) -> None:
+        """Start with the owned partitions; see `Balance` for the blocks."""
         self._classes = classes
         self._block_of = block_of
         self._class_block = class_block
@@ -59,14 +63,14 @@ class _StickyFlow:
         self._left = classes.sizes - classes.totals(self.flow)
         total = np.bincount(class_block, classes.sizes, int(block_of.max()) + 1).astype(np.int64)
         members = np.bincount(block_of)
-        most = -(-total // members)
-        self._room = most[block_of] - classes.loads(self.flow)
+        largest_load = -(-total // members)
+        self._room = largest_load[block_of] - classes.loads(self.flow)
         self._had_room = self._room > 0
-        self._idle = self._place_idle_units(members * most - total)
-        self._wanted = int(self._room.clip(0).sum())
+        self._idle = self._assign_idle_units(members * largest_load - total)
+        self._total_room = int(self._room.clip(0).sum())
 
-    def _place_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Place each block's idle units on the members with the most room; return 1 for these."""
+    def _assign_idle_units(self, idle: Int64Array) -> Int64Array:
+        """Assign each block's idle units to its members with the most room; return `(members,) int64`, 1 for these."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)
@@ -78,27 +82,30 @@ class _StickyFlow:
         return idles.astype(np.int64)
 
     def fill(self) -> bool:
-        """Move missing and excess units to members with room; return whether none are left."""
-        widths = np.diff(self._classes.starts)
-        narrow_first = np.argsort(widths, kind="stable").tolist()
-        shares = (-(-self._classes.sizes // widths)).tolist()
-        for times in (1, 2, 4, _ANY):
+        """Move missing and excess units to members with room; return whether none are left.
+
+        Each pass allows a member more units of a class, so that classes are spread where possible.
+        """
+        degrees = np.diff(self._classes.starts)
+        by_degree = np.argsort(degrees, kind="stable").tolist()
+        shares = (-(-self._classes.sizes // degrees)).tolist()
+        for times in (1, 2, 4, _UNLIMITED):
             can_release = bool((self._room < 0).any() or self._idle_left.any())
-            for partition_class in narrow_first:
-                if self._wanted and (can_release or self._left[partition_class]):
+            for partition_class in by_degree:
+                if self._total_room and (can_release or self._left[partition_class]):
                     self._fill_class(
                         partition_class, times * shares[partition_class], can_release=can_release
                     )
-        if 0 < self._wanted <= _FEW:
+        if 0 < self._total_room <= _MAX_PASSED_UNITS:
             self._fill_through_others()
         return not self._room.any()
 
-    def _fill_class(self, partition_class: int, most: int, *, can_release: bool) -> None:
+    def _fill_class(self, partition_class: int, limit: int, *, can_release: bool) -> None:
         """Move units of one class to members with room.
 
         Args:
             partition_class: The class.
-            most: The number of units of the class that a member may have afterwards.
+            limit: The number of units of the class that a member may have afterwards.
             can_release: Whether members may have excess units, or idle units are left.
         """
         arcs = slice(self._classes.starts[partition_class], self._classes.starts[partition_class + 1])
@@ -110,63 +117,65 @@ class _StickyFlow:
         supply = missing = int(self._left[partition_class])
         if can_release:
             excess = np.clip(-room, 0, flow)
-            can_rest = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
-            can_rest = can_rest[: self._idle_left[self._class_block[partition_class]]]
-            supply += int(excess.sum()) + can_rest.size
+            # A member without room can exchange one of its partitions for an idle unit.
+            can_idle = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
+            can_idle = can_idle[: self._idle_left[self._class_block[partition_class]]]
+            supply += int(excess.sum()) + can_idle.size
         if not supply:
             return
         room = room[takers]
         gained = water_fill(-room, min(supply, int(room.sum())))
-        gained = np.minimum(gained, np.maximum(0, most - flow[takers]))
+        gained = np.minimum(gained, np.maximum(0, limit - flow[takers]))
         units = int(gained.sum())
         if units > missing:
             released = _from_first(excess, units - missing)
-            rest = can_rest[: units - missing - int(released.sum())]
+            idled = can_idle[: units - missing - int(released.sum())]
             self._room[members] += released
-            self._idle[members[rest]] = 1
-            self._idle_left[self._class_block[partition_class]] -= rest.size
-            released[rest] = 1
+            self._idle[members[idled]] = 1
+            self._idle_left[self._class_block[partition_class]] -= idled.size
+            released[idled] = 1
             flow -= released
         self._left[partition_class] -= min(units, missing)
         self._room[members[takers]] -= gained
-        self._wanted -= units
+        self._total_room -= units
         flow[takers] += gained
 
     def _fill_through_others(self) -> None:
-        """Move missing units to members without room that pass units they do not own to a member with room.
+        """Send missing units to members without room, which pass others that they do not own to one with room.
 
         This also costs one move per partition. It avoids the min-cost flow when few units are left.
         """
         classes = self._classes
         spare = np.flatnonzero((self.flow > classes.owned) & self._open)
         for taker in np.flatnonzero(self._room > 0).tolist():
-            rack_match = np.flatnonzero((classes.member_of_arc == taker) & self._open)
-            arc_of = np.full(classes.sizes.size, NO_ARC)
-            arc_of[classes.class_of_arc[rack_match]] = rack_match
+            open_arcs = np.flatnonzero((classes.member_of_arc == taker) & self._open)
+            taker_arc_of = np.full(classes.sizes.size, NO_ARC)
+            taker_arc_of[classes.class_of_arc[open_arcs]] = open_arcs
             for partition_class in np.flatnonzero(self._left).tolist():
                 arcs = np.arange(classes.starts[partition_class], classes.starts[partition_class + 1])
                 arcs = arcs[self._open[arcs]]
-                way_to = np.full(classes.members, NO_ARC)
-                way_to[classes.member_of_arc[arcs]] = arcs
+                arc_to = np.full(classes.members, NO_ARC)
+                arc_to[classes.member_of_arc[arcs]] = arcs
                 admissible = spare[
-                    (arc_of[classes.class_of_arc[spare]] != NO_ARC)
-                    & (way_to[classes.member_of_arc[spare]] != NO_ARC)
+                    (taker_arc_of[classes.class_of_arc[spare]] != NO_ARC)
+                    & (arc_to[classes.member_of_arc[spare]] != NO_ARC)
                 ]
                 admissible = admissible[self.flow[admissible] > classes.owned[admissible]]
                 passed = admissible[: min(self._left[partition_class], self._room[taker])]
-                np.add.at(self.flow, way_to[classes.member_of_arc[passed]], 1)
-                np.add.at(self.flow, arc_of[classes.class_of_arc[passed]], 1)
+                np.add.at(self.flow, arc_to[classes.member_of_arc[passed]], 1)
+                np.add.at(self.flow, taker_arc_of[classes.class_of_arc[passed]], 1)
                 self.flow[passed] -= 1
                 self._left[partition_class] -= passed.size
                 self._room[taker] -= passed.size
-                self._wanted -= passed.size
+                self._total_room -= passed.size
 
     def solve(self) -> None:
         """Move the remaining units on the cheapest paths, which may lead through several members."""
         classes = self._classes
         arcs = np.flatnonzero(self._allowed)
         idle_members = np.argsort(self._block_of, kind="stable")
-        yes, no = np.ones(arcs.size, np.bool_), np.zeros(idle_members.size, np.bool_)
+        never = np.zeros(idle_members.size, np.bool_)
+        # The idle units of a block are one more class. Each member owns one, since it costs no move.
         flow_network = MinCostFlow(
             Arcs(
                 class_of_arc=np.concatenate(
@@ -174,9 +183,9 @@ class _StickyFlow:
                 ),
                 member_of_arc=np.concatenate([classes.member_of_arc[arcs], idle_members]),
                 flow=np.concatenate([self.flow[arcs], self._idle[idle_members]]),
-                owned=np.concatenate([classes.owned[arcs], ~no]),
-                rack_mismatch=np.concatenate([~classes.rack_match[arcs], no]),
-                open=np.concatenate([yes, no]),
+                owned=np.concatenate([classes.owned[arcs], np.ones_like(idle_members)]),
+                rack_mismatch=np.concatenate([~classes.rack_match[arcs], never]),
+                open=np.concatenate([np.ones(arcs.size, np.bool_), never]),
             ),
             left=np.concatenate([self._left, self._idle_left]),
             excess=-self._room,
@@ -191,6 +200,6 @@ class _StickyFlow:
 
 
 def _from_first(amounts: Int64Array, units: int) -> Int64Array:
-    """Return this number of units from the amounts, exhausting the first ones first."""
-    taken: Int64Array = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
-    return taken
+    """Return `(amounts,) int64`: this number of units in total, taken from the first amounts first."""
+    released: Int64Array = np.clip(units - (np.cumsum(amounts) - amounts), 0, amounts)
+    return released

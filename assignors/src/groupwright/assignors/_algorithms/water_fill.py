@@ -6,19 +6,19 @@ from groupwright.assignors._model.arrays import Int64Array
 
 
 def water_fill(levels: Int64Array, units: int) -> Int64Array:
-    """Return the units added to each level if every unit goes to the lowest level, the first of equals.
+    """Return `(levels,) int64`: the units added if each goes to the lowest level, the first one of equals.
 
     Args:
-        levels: `(levels,) int64`; not empty.
+        levels: `(levels,) int64`: the levels before, at least one.
         units: The number of units.
     """
     bits = levels.size.bit_length()
     ascending = np.sort((levels << bits) + np.arange(levels.size))  # the low bits break ties by index
     order, lowest = ascending & ((1 << bits) - 1), ascending >> bits
-    before = np.cumsum(lowest) - lowest
-    wet = int(np.searchsorted(np.arange(levels.size) * lowest - before, units, side="right"))
-    level, more = divmod(units + int(before[wet - 1] + lowest[wet - 1]), wet)
+    sum_before = np.cumsum(lowest) - lowest
+    raised = int(np.searchsorted(np.arange(levels.size) * lowest - sum_before, units, side="right"))
+    level, remainder = divmod(units + int(sum_before[raised - 1] + lowest[raised - 1]), raised)
     gained = np.zeros(levels.size, np.int64)
-    gained[order[:wet]] = level - lowest[:wet]
-    gained[order[:more]] += 1
+    gained[order[:raised]] = level - lowest[:raised]
+    gained[order[:remainder]] += 1
     return gained

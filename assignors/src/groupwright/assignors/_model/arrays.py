@@ -52,7 +52,7 @@ def partition_array(partitions: Iterable[int]) -> PartitionArray:
 
 
 def numbers_in_slices(starts: Offsets) -> PartitionArray:
-    """Return 0, 1, 2 and so on for each slice, concatenated."""
+    """Return `(elements,) int32`: 0, 1, 2 and so on within each slice."""
     return (np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
 
 
@@ -77,7 +77,12 @@ def ascending(topic: str, partitions: Iterable[int]) -> PartitionArray:
         raise InvalidInputError(f"topic {topic!r}: {error}") from error
 
 
-def unaligned_view(buffer: bytes | npt.NDArray[np.uint8], kind: str) -> npt.NDArray[Any]:
-    """Return a view of the buffer whose element `i` is the number that starts at byte `i`, aligned or not."""
-    dtype = np.dtype(kind)
-    return np.ndarray(max(0, len(buffer) - dtype.itemsize + 1), dtype, buffer, strides=(1,))
+def unaligned_view(buffer: bytes | npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
+    """Return a view of the buffer whose element `i` is the number that starts at byte `i`, aligned or not.
+
+    Args:
+        buffer: The bytes.
+        dtype: The type of the numbers, such as `>i4`.
+    """
+    parsed = np.dtype(dtype)
+    return np.ndarray(max(0, len(buffer) - parsed.itemsize + 1), parsed, buffer, strides=(1,))

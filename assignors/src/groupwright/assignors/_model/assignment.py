@@ -22,7 +22,7 @@ UNASSIGNED = -1
 """Owner index of a partition that is assigned to no member."""
 
 _SHOWN_MEMBERS = 16
-_RADIX = 2**16
+_RADIX_SORT_LIMIT = 2**16
 
 
 class Assignment(Mapping[str, PartitionsByTopic]):
@@ -95,8 +95,8 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         if twice.size:
             one, other = order[twice[0]], order[twice[0] + 1]
             first, second = ids[owner[one]], ids[owner[other]]
-            given = f"to {first!r} twice" if first == second else f"both to {first!r} and to {second!r}"
-            raise AssignorError(f"partition {partition[one]} of {topics[topic[one]]!r} is given {given}")
+            to = f"to {first!r} twice" if first == second else f"both to {first!r} and to {second!r}"
+            raise AssignorError(f"partition {partition[one]} of {topics[topic[one]]!r} is assigned {to}")
         order = np.lexsort((partition, topic, owner))
         self._set(ids, topics, owner[order], topic[order], partition[order])
 
@@ -119,7 +119,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
             InvalidInputError: An owner is not an index into `members`, or a member is repeated.
         """
         topics = sorted_names(owners)
-        columns = [_owners(topic, owners[topic]) for topic in topics]
+        columns = [_owner_column(topic, owners[topic]) for topic in topics]
         starts = np.cumsum([0, *(column.size for column in columns)])
         owner = np.concatenate([np.empty(0, np.int64), *columns])
         return cls.from_column(members, topics, starts, owner)
@@ -142,29 +142,29 @@ class Assignment(Mapping[str, PartitionsByTopic]):
             InvalidInputError: An owner is not an index into `members`, or a member is repeated.
         """
         ids = sorted_names(members)
-        places = {member: place for place, member in enumerate(ids)}
-        if len(places) != len(ids):
+        index_of_id = {member: index for index, member in enumerate(ids)}
+        if len(index_of_id) != len(ids):
             raise InvalidInputError("members are repeated")
         if owner.size and not UNASSIGNED <= owner.min() <= owner.max() < len(ids):
-            strange = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
-            topic = np.searchsorted(starts, strange, side="right") - 1
+            invalid = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
+            topic = np.searchsorted(starts, invalid, side="right") - 1
             raise InvalidInputError(
-                f"partition {strange - starts[topic]} of {topics[topic]!r} has owner {owner[strange]}, "
+                f"partition {invalid - starts[topic]} of {topics[topic]!r} has owner {owner[invalid]}, "
                 f"which is neither UNASSIGNED nor one of {len(ids)} members, numbered from 0"
             )
-        # numpy sorts 16-bit integers with a radix sort, which is fast, and independent of the assignment.
-        kind: npt.DTypeLike = np.uint16 if len(ids) < _RADIX else np.int32
-        place_of = np.array(
-            [*(places[member] for member in members), len(ids)], kind
+        # numpy sorts 16-bit integers with a radix sort: fast, and in the same time for every assignment.
+        dtype: npt.DTypeLike = np.uint16 if len(ids) < _RADIX_SORT_LIMIT else np.int32
+        sorted_index_of = np.array(
+            [*(index_of_id[member] for member in members), len(ids)], dtype
         )  # the last one is UNASSIGNED's
-        sortable = place_of[owner]
-        row = np.argsort(sortable, kind="stable")
+        sort_key = sorted_index_of[owner]
+        order = np.argsort(sort_key, kind="stable")
         if (owner == UNASSIGNED).any():
-            row = row[: np.count_nonzero(owner != UNASSIGNED)]
-        topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))[row]
-        partition = (row - starts[topic_of]).astype(np.int32)
+            order = order[: np.count_nonzero(owner != UNASSIGNED)]
+        topic_of = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(starts))[order]
+        partition = (order - starts[topic_of]).astype(np.int32)
         made = cls.__new__(cls)
-        made._set(ids, topics, sortable[row], topic_of, partition)  # noqa: SLF001 - its own class
+        made._set(ids, topics, sort_key[order], topic_of, partition)  # noqa: SLF001 - its own class
         return made
 
     def _set(
@@ -175,17 +175,25 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         topic: IntegerArray,
         partition: PartitionArray,
     ) -> None:
-        """Store columns that are sorted by owner, topic and partition, as runs."""
-        opens = np.ones(owner.size, np.bool_)
-        opens[1:] = (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])
-        first = np.flatnonzero(opens)
+        """Store these columns as runs.
+
+        Args:
+            members: The members' ids, in Kafka's order.
+            topics: The topics, in Kafka's order.
+            owner: `(partitions,)` integers: the index of each partition's owner.
+            topic: `(partitions,)` integers: the index of each partition's topic.
+            partition: `(partitions,) int32`: the partitions, sorted by owner, topic and number.
+        """
+        is_first = np.ones(owner.size, np.bool_)
+        is_first[1:] = (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])
+        run_firsts = np.flatnonzero(is_first)
         used = np.zeros(len(topics), np.bool_)
-        used[topic[first]] = True
+        used[topic[run_firsts]] = True
         self.members = members
         self.topics = tuple(name for name, is_used in zip(topics, used.tolist(), strict=True) if is_used)
-        self.member_starts = np.searchsorted(owner[first], np.arange(len(members) + 1)).astype(np.int64)
-        self.run_topics = (np.cumsum(used) - 1)[topic[first]].astype(np.int32)
-        self.run_starts = np.append(first, owner.size).astype(np.int64)
+        self.member_starts = np.searchsorted(owner[run_firsts], np.arange(len(members) + 1)).astype(np.int64)
+        self.run_topics = (np.cumsum(used) - 1)[topic[run_firsts]].astype(np.int32)
+        self.run_starts = np.append(run_firsts, owner.size).astype(np.int64)
         self.partitions = partition
         self._numbers = {member: number for number, member in enumerate(members)}
         for column in (self.member_starts, self.run_topics, self.run_starts, self.partitions):
@@ -251,7 +259,7 @@ def _maps_to_mappings(plan: object) -> bool:
     return isinstance(plan, Mapping) and all(isinstance(share, Mapping) for share in plan.values())
 
 
-def _owners(topic: str, owners: Sequence[int] | IntegerArray) -> Int64Array:
+def _owner_column(topic: str, owners: Sequence[int] | IntegerArray) -> Int64Array:
     column = np.asarray(owners) if len(owners) else np.empty(0, np.int32)
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise InvalidInputError(f"the owners of {topic!r} must be numbers of members, not {brief(owners)}")
@@ -265,6 +273,6 @@ def _run(member: str, topic: str, partitions: Iterable[int]) -> PartitionArray:
         raise InvalidInputError(f"member {member!r}, topic {topic!r}: {error}") from error
     if array.size and array.min() < 0:
         raise AssignorError(
-            f"member {member!r} is given partition {array.min()} of {topic!r}; they start at 0"
+            f"member {member!r} is assigned partition {array.min()} of {topic!r}; they start at 0"
         )
     return array

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.partitions import PartitionsByTopic
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
-"""Alternative result of an assignor: by member id and topic, the partitions in any order."""
+"""Result of a custom assignor, as an alternative to `Assignment`: partitions by member id and topic."""
 
 
 class RebalanceProtocol(IntEnum):
@@ -30,8 +30,10 @@ class Assignor(ABC):
     """Assigns partitions to a group's members. A custom assignor is a subclass with a `name` and `assign`.
 
     Each member calls `user_data` before it joins the group, and `on_assignment` when it has its assignment.
-    In between, the leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, except
-    that an assignment has no user data.
+    In between, the leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, where
+    `user_data` is `subscriptionUserData`, except that an assignment has no user data. Groupwright's consumer
+    calls `user_data` and `on_assignment` on its network thread, and `assign` on another, so that heartbeats go
+    on meanwhile.
 
     Attributes:
         name: The protocol name that the members agree on. All members must offer an assignor of this name;
@@ -53,7 +55,7 @@ class Assignor(ABC):
         """
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:  # noqa: ARG002 - for subclasses
-        """Return bytes for the leader's `assign`, where they are in `Member.user_data`; None for none.
+        """Return bytes that the leader's `assign` finds in `Member.user_data`; None for none.
 
         Args:
             topics: The topics that this member subscribes to.

@@ -12,7 +12,7 @@ from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByT
 class PartitionColumns:
     """Lists of partitions by topic, one list per member, concatenated.
 
-    A run is one list's partitions of one topic.
+    A run is the partitions of one topic in one list.
 
     Attributes:
         names: Names in Kafka's order, including those of all topics here.
@@ -44,25 +44,27 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
-        """Return these lists in columns; those that are part of columns already are copied from there."""
+        """Return these lists in columns. A list that is part of other columns is copied from them, array-wise."""
         origins = [listed.source for listed in lists]
         sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
-        others = [listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed]
-        if others or not sources:
-            sources[0] = _in_columns(others)
+        not_in_columns = [
+            listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed
+        ]
+        if not_in_columns or not sources:
+            sources[0] = _in_columns(not_in_columns)
         sizes = [source.list_starts.size - 1 for source in sources.values()]
         first_of = dict(zip(sources, (np.cumsum(sizes) - sizes).tolist(), strict=True))
-        nothing, other = sum(sizes), sum(sizes) - len(others)
-        places = []
+        empty_list, next_other = sum(sizes), sum(sizes) - len(not_in_columns)
+        indexes = []
         for listed, origin in zip(lists, origins, strict=True):
             if origin is not None:
-                places.append(first_of[id(origin[0])] + origin[1])
+                indexes.append(first_of[id(origin[0])] + origin[1])
             elif listed:
-                places.append(other)
-                other += 1
+                indexes.append(next_other)
+                next_other += 1
             else:
-                places.append(nothing)
-        return cls.concatenated(list(sources.values())).take(np.array(places, np.int64))
+                indexes.append(empty_list)
+        return cls.concatenated(list(sources.values())).take(np.array(indexes, np.int64))
 
     @classmethod
     def concatenated(cls, parts: Sequence["PartitionColumns"]) -> "PartitionColumns":
@@ -104,15 +106,18 @@ class PartitionColumns:
         )
 
     def keys(self, topics: Sequence[str]) -> Int64Array:
-        """Return the partitions of these topics as one number each, without negative partitions.
+        """Return a sort key for each partition of these topics that is not negative.
 
-        Returns: `(partitions,) int64`: 2³² times the topic's index in `topics` + the partition, in the order
-            of the lists.
+        Returns:
+            `(partitions,) int64`: 2³² times the topic's index in `topics`, plus the partition, in the order of
+            the lists.
         """
-        place_of = {topic: place for place, topic in enumerate(topics)}
-        places = np.array([place_of.get(name, -1) for name in self.names], np.int64)
-        place = np.repeat(places[self.run_topics], np.diff(self.run_starts))
-        keys: Int64Array = ((place << 32) + self.partitions)[(place >= 0) & (self.partitions >= 0)]
+        index_of = {topic: topic_index for topic_index, topic in enumerate(topics)}
+        topic_indexes = np.array([index_of.get(name, -1) for name in self.names], np.int64)
+        topic_index = np.repeat(topic_indexes[self.run_topics], np.diff(self.run_starts))
+        keys: Int64Array = ((topic_index << 32) + self.partitions)[
+            (topic_index >= 0) & (self.partitions >= 0)
+        ]
         return keys
 
     def split(self) -> list[PartitionsByTopic]:
@@ -135,24 +140,26 @@ class PartitionColumns:
 
 def _in_columns(lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
     names, tables = _merged([listed.names for listed in lists])
-    nothing = np.empty(0, np.int32)
+    empty = np.empty(0, np.int32)
     topics = (tables[id(listed.names)][listed.numbers] for listed in lists)
     return PartitionColumns(
         names,
         _starts([np.array([len(listed) for listed in lists], np.int64)]),
-        np.concatenate([nothing, *topics]),
+        np.concatenate([empty, *topics]),
         _starts([np.diff(listed.starts) for listed in lists]),
-        np.concatenate([nothing, *(listed.partitions for listed in lists)]),
+        np.concatenate([empty, *(listed.partitions for listed in lists)]),
     )
 
 
 def _merged(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], dict[int, TopicNumbers]]:
-    """Return all names of these tables, and by the id of each table the indexes of its names among them."""
+    """Return the names of all tables, sorted, and the indexes of each table's names in them, by `id(table)`."""
     distinct = {id(table): table for table in tables}  # most lists share one
     names = sorted_names(frozenset().union(*distinct.values()))
     number_of = {name: number for number, name in enumerate(names)}
-    places = {key: np.array([number_of[name] for name in table], np.int32) for key, table in distinct.items()}
-    return names, places
+    indexes = {
+        key: np.array([number_of[name] for name in table], np.int32) for key, table in distinct.items()
+    }
+    return names, indexes
 
 
 def _starts(sizes: Sequence[Int64Array]) -> Offsets:
@@ -160,7 +167,12 @@ def _starts(sizes: Sequence[Int64Array]) -> Offsets:
 
 
 def _gathered(starts: Offsets, places: Int64Array) -> tuple[Int64Array, Offsets]:
-    """Return the indexes of the elements of the slices at these places, concatenated, and their offsets."""
+    """Return the indexes of all elements of these slices, concatenated, and the new slices' offsets.
+
+    Args:
+        starts: The offsets of all slices.
+        places: `(chosen,) int64`: the indexes of the chosen slices.
+    """
     sizes = np.diff(starts)[places]
     new_starts = _starts([sizes])
     return np.repeat(starts[places] - new_starts[:-1], sizes) + np.arange(new_starts[-1]), new_starts

@@ -54,7 +54,7 @@ class Topic:
         object.__setattr__(self, "weights", None if weights is None else self._weights(weights))
 
     def _racks(self, racks: Sequence[Collection[str]]) -> tuple[frozenset[str], ...]:
-        self._check_one_each("racks", len(racks))
+        self._check_length("racks", len(racks))
         if any(isinstance(of_partition, str) for of_partition in racks):
             raise InvalidInputError(
                 f"racks must be a collection of names for each partition, not {brief(racks)}"
@@ -65,7 +65,7 @@ class Topic:
     def _weights(self, weights: "Sequence[float] | npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
         import numpy as np  # noqa: PLC0415 - a topic without weights needs no arrays
 
-        self._check_one_each("weights", len(weights))
+        self._check_length("weights", len(weights))
         try:
             array = np.array(weights, np.float64)
         except (TypeError, ValueError) as error:
@@ -75,10 +75,10 @@ class Topic:
         array.flags.writeable = False
         return array
 
-    def _check_one_each(self, what: str, given: int) -> None:
+    def _check_length(self, what: str, given: int) -> None:
         if given != self.partitions:
             raise InvalidInputError(
-                f"{what} must be one a partition: {given} for {self.partitions} partitions"
+                f"{what} must have one element per partition: {given} for {self.partitions} partitions"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -262,7 +262,7 @@ def _partition_count(given: int) -> int:
     try:
         count = index(given)
     except TypeError as error:
-        raise InvalidInputError(f"a count of partitions must be an integer, not {given!r}") from error
+        raise InvalidInputError(f"the number of partitions must be an integer, not {given!r}") from error
     if not 0 <= count <= _MAX_PARTITIONS:
-        raise InvalidInputError(f"a count of partitions must be from 0 to {_MAX_PARTITIONS}, not {count}")
+        raise InvalidInputError(f"the number of partitions must be from 0 to {_MAX_PARTITIONS}, not {count}")
     return count

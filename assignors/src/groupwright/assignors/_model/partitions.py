@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SHOWN_PARTITIONS = 20
 _SHOWN_TOPICS = 16
-_MADE_LATER = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_places"})
+_LAZY = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_index_by_topic"})
 
 
 class PartitionsByTopic(Mapping[str, "PartitionArray"]):
@@ -35,11 +35,11 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         partitions: `(partitions,) int32`: the partitions of all topics, concatenated.
         starts: `(topics + 1,) int64`: the partitions of `names[numbers[i]]` are
             `partitions[starts[i]:starts[i + 1]]`.
-        source: The columns that this is a list of, and its index there; None if it was not made from columns.
-        ints: The partitions as tuples of int, by topic in order; None if it was not made from these.
+        source: The columns that hold this list, and its index in them; None if it was not made from columns.
+        ints: The partitions as tuples, by topic in Kafka's order; None if it was not made from integers.
     """
 
-    __slots__ = ("_places", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
+    __slots__ = ("_index_by_topic", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
 
     names: tuple[str, ...]
     numbers: "TopicNumbers"
@@ -48,7 +48,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     source: "tuple[PartitionColumns, int] | None"
     ints: dict[str, tuple[int, ...]] | None
     _topics: tuple[str, ...] | None
-    _places: dict[str, int] | None
+    _index_by_topic: dict[str, int] | None
 
     def __init__(self, partitions: Mapping[str, Iterable[int]] = MappingProxyType({})) -> None:
         """Create partitions from a mapping of topics to integers.
@@ -65,7 +65,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         sizes = [arrays[topic].size for topic in topics]
         flat = np.concatenate([np.empty(0, np.int32), *(arrays[topic] for topic in topics)])
         self.source = self.ints = None
-        self._set(topics, _all_of(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
+        self._set(topics, _all_indexes(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
     def from_slices(
@@ -78,7 +78,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
             starts: See the attribute.
             partitions: See the attribute.
         """
-        return cls.from_numbers(topics, _all_of(topics), starts, partitions)
+        return cls.from_numbers(topics, _all_indexes(topics), starts, partitions)
 
     @classmethod
     def from_numbers(
@@ -121,7 +121,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     def __getattr__(self, name: str) -> Any:
         """Create the arrays on first use, from the columns or from integers."""
-        if name not in _MADE_LATER:
+        if name not in _LAZY:
             raise AttributeError(name)
         if self.source is not None:
             lists, place = self.source
@@ -148,7 +148,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         self.starts = starts
         self.partitions = partitions
         self._topics = names if len(names) == numbers.size else None
-        self._places = None
+        self._index_by_topic = None
         for column in (numbers, starts, partitions):
             column.flags.writeable = False
 
@@ -158,7 +158,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         topics = tuple(ints)
         starts = np.cumsum([0, *map(len, ints.values())], dtype=np.int64)
         flat = np.fromiter(chain.from_iterable(ints.values()), np.int32, int(starts[-1]))
-        self._set(topics, _all_of(topics), starts, flat)
+        self._set(topics, _all_indexes(topics), starts, flat)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -167,10 +167,10 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
             self._topics = tuple(map(self.names.__getitem__, self.numbers.tolist()))
         return self._topics
 
-    def _place_of(self) -> dict[str, int]:
-        if self._places is None:
-            self._places = {name: place for place, name in enumerate(self.topics)}
-        return self._places
+    def _indexes(self) -> dict[str, int]:
+        if self._index_by_topic is None:
+            self._index_by_topic = {name: index for index, name in enumerate(self.topics)}
+        return self._index_by_topic
 
     @property
     def count(self) -> int:
@@ -179,12 +179,12 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     def __getitem__(self, topic: str) -> "PartitionArray":
         """Return the topic's partitions, ascending."""
-        place = self._place_of()[topic]
-        return self.partitions[self.starts[place] : self.starts[place + 1]]
+        index = self._indexes()[topic]
+        return self.partitions[self.starts[index] : self.starts[index + 1]]
 
     def __contains__(self, topic: object) -> bool:
         """Return whether the topic has partitions here."""
-        return topic in self._place_of()
+        return topic in self._indexes()
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the topics that have partitions, sorted by name."""
@@ -228,11 +228,11 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return f"{{{', '.join(shown)}}}"
 
 
-def _all_of(names: tuple[str, ...]) -> "TopicNumbers":
+def _all_indexes(names: tuple[str, ...]) -> "TopicNumbers":
     import numpy as np  # noqa: PLC0415 - see the module
 
     return np.arange(len(names), dtype=np.int32)
 
 
 NO_PARTITIONS = PartitionsByTopic.of_ints({})
-"""Empty instance."""
+"""No partitions of any topic."""

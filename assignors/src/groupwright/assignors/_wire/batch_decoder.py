@@ -33,21 +33,21 @@ _COUNT_BYTES = 4
 _PADDING = 2**16 + 16
 """Zeros after all lists, so that the count after a name is in the buffer for any claimed length."""
 
-_ITEMS_PER_PASS = 25
-"""One step through many lists at once costs about as much as locating 25 elements one by one."""
+_ELEMENTS_PER_STEP = 25
+"""Locating the next element of many lists at once costs about as much as 25 elements one by one."""
 
 _MIN_STRING_BYTES = 2
 _MIN_RUN_BYTES = 6
 
 _INT32_MIN = -(2**31)
 
-_MAX_ITEMS = 2**20
+_MAX_ELEMENTS = 2**20
 """Limit on the elements, and on the blocks of 16 bytes, decoded at a time. A list with more is not valid.
 An element takes about 100 bytes while it is decoded, however few it takes in its list."""
 
 
 class BatchReader:
-    """Reads one value after the other, each from the bytes of many members at once.
+    """Reads one value after the other, each from the bytes of many members at once. Numbers are big-endian.
 
     A member is no longer valid once a value is missing, malformed or unusual. Its later values are
     meaningless.
@@ -90,7 +90,7 @@ class BatchReader:
     def nullable_bytes(self) -> list[bytes | None]:
         """Read NULLABLE_BYTES."""
         sizes, at = self.int32(), self.at
-        self.skip(sizes, least=-1)
+        self.skip(sizes, min_size=-1)
         sizes = np.where(self.valid, sizes, -1)
         bounds = zip(sizes.tolist(), at.tolist(), (at + sizes).tolist(), strict=True)
         return [None if size < 0 else self._buffer[start:end] for size, start, end in bounds]
@@ -98,16 +98,16 @@ class BatchReader:
     def nullable_strings(self, where: BoolArray) -> list[str | None]:
         """Read a NULLABLE_STRING, of those members that have one."""
         sizes, at = self.int16(where, -1), self.at
-        self.skip(sizes, least=-1)
+        self.skip(sizes, min_size=-1)
         self.valid &= sizes <= MAX_NAME_BYTES
-        some = np.flatnonzero(self.valid & (sizes >= 0))
-        if not some.size:
+        present = np.flatnonzero(self.valid & (sizes >= 0))
+        if not present.size:
             return [None] * self.at.size
-        texts, numbers = read_names(self._buffer, at[some], sizes[some], self._names)
-        self.valid[some[numbers == NOT_INTERNED]] = False
-        places = np.full(self.at.size, len(texts))
-        places[some] = np.where(numbers == NOT_INTERNED, len(texts), numbers)
-        return list(map((*texts, None).__getitem__, places.tolist()))
+        texts, numbers = read_names(self._buffer, at[present], sizes[present], self._names)
+        self.valid[present[numbers == NOT_INTERNED]] = False
+        indexes = np.full(self.at.size, len(texts))
+        indexes[present] = np.where(numbers == NOT_INTERNED, len(texts), numbers)
+        return list(map((*texts, None).__getitem__, indexes.tolist()))
 
     def strings(self, members: Int64Array) -> list[tuple[str, ...]]:
         """Read an array of STRING, of these members; it is empty for those that are not valid."""
@@ -116,46 +116,53 @@ class BatchReader:
     def topic_partitions(self, where: BoolArray | None = None) -> PartitionColumns:
         """Read an array of (topic, array of partitions), in any order, of members that have one."""
         counts = unaligned_view(self._buffer, ">i4")[self.at]
-        asked = np.ones(self.at.size, np.bool_) if where is None else where
-        self.skip(np.where(asked & (counts == 0), _COUNT_BYTES, 0))
-        members = np.flatnonzero(asked & (counts != 0))
+        expected = np.ones(self.at.size, np.bool_) if where is None else where
+        self.skip(np.where(expected & (counts == 0), _COUNT_BYTES, 0))
+        members = np.flatnonzero(expected & (counts != 0))
         lists = PartitionColumns.concatenated([self._topic_partitions(part) for part in self._parts(members)])
         sizes = np.zeros(self.at.size, np.int64)
         sizes[members] = np.diff(lists.list_starts)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         return PartitionColumns(lists.names, starts, lists.run_topics, lists.run_starts, lists.partitions)
 
-    def skip(self, sizes: Int64Array, least: int = 0) -> None:
-        """Skip bytes of each member: none if the size is negative, which is not valid below `least`."""
+    def skip(self, sizes: Int64Array, min_size: int = 0) -> None:
+        """Skip a value of each member.
+
+        Args:
+            sizes: `(members,) int64`: its size in bytes; a negative one skips nothing.
+            min_size: The smallest valid size; -1 where null is valid.
+        """
         at = self.at + np.maximum(sizes, 0)
-        self.valid &= (at <= self.ends) & (sizes >= least)
+        self.valid &= (at <= self.ends) & (sizes >= min_size)
         self.at = np.minimum(at, self.ends)
 
-    def _number(self, kind: str, where: BoolArray | None, default: int) -> Int64Array:
-        places = unaligned_view(self._buffer, kind)
-        numbers: Int64Array = places[self.at].astype(np.int64)
+    def _number(self, dtype: str, where: BoolArray | None, default: int) -> Int64Array:
+        view = unaligned_view(self._buffer, dtype)
+        numbers: Int64Array = view[self.at].astype(np.int64)
         if where is None:
-            self.skip(np.full(self.at.size, places.itemsize))
+            self.skip(np.full(self.at.size, view.itemsize))
             return numbers
-        self.skip(where * places.itemsize)
+        self.skip(where * view.itemsize)
         return np.where(where, numbers, default)
 
     def _parts(self, members: Int64Array) -> Iterator[Int64Array]:
         """Split the members into parts, so that the arrays computed for a part have a bounded size."""
-        left = (self.ends - self.at)[members]
+        remaining = (self.ends - self.at)[members]
         claimed = unaligned_view(self._buffer, ">u4")[self.at[members]]
-        sizes = np.cumsum(left // 16 + np.minimum(claimed, left // _MIN_STRING_BYTES))
+        sizes = np.cumsum(remaining // 16 + np.minimum(claimed, remaining // _MIN_STRING_BYTES))
         first = before = 0
         while first < members.size:
-            end = int(np.searchsorted(sizes, before + _MAX_ITEMS, side="right")) + 1
+            end = int(np.searchsorted(sizes, before + _MAX_ELEMENTS, side="right")) + 1
             yield members[first:end]
             first, before = end, int(sizes[min(end, members.size) - 1])
 
-    def _elements(self, members: Int64Array, least: int, *, has_partitions: bool) -> "_ListOffsets":
+    def _list_offsets(self, members: Int64Array, min_size: int, *, has_partitions: bool) -> "_ListOffsets":
         at, ends = self.at[members], self.ends[members]
         counts = unaligned_view(self._buffer, ">i4")[at].astype(np.int64)
-        can_be = (ends - at >= _COUNT_BYTES) & (counts >= 0) & (counts * least <= ends - at - _COUNT_BYTES)
-        valid = self.valid[members] & can_be & (counts <= _MAX_ITEMS)
+        is_possible = (
+            (ends - at >= _COUNT_BYTES) & (counts >= 0) & (counts * min_size <= ends - at - _COUNT_BYTES)
+        )
+        valid = self.valid[members] & is_possible & (counts <= _MAX_ELEMENTS)
         return _ListOffsets(
             self._buffer, at, ends, np.where(valid, counts, 0), valid, has_partitions=has_partitions
         )
@@ -167,72 +174,75 @@ class BatchReader:
         self.at = at
 
     def _strings(self, members: Int64Array) -> list[tuple[str, ...]]:
-        lists = self._elements(members, _MIN_STRING_BYTES, has_partitions=False)
-        of, at = lists.find()
+        lists = self._list_offsets(members, _MIN_STRING_BYTES, has_partitions=False)
+        list_of, at = lists.locate()
         sizes = lists.uint16s(at)
-        lists.check(of, at + 2 + sizes, sizes)
-        of, at, sizes = lists.only_valid(of, at, sizes)
+        lists.check(list_of, at + 2 + sizes, sizes)
+        list_of, at, sizes = lists.of_valid_lists(list_of, at, sizes)
         texts, numbers = read_names(self._buffer, at + 2, sizes, self._names)
-        lists.invalidate(of[numbers == NOT_INTERNED])
-        of, numbers = lists.only_valid(of, numbers)
+        lists.invalidate(list_of[numbers == NOT_INTERNED])
+        list_of, numbers = lists.of_valid_lists(list_of, numbers)
         self._finish(members, lists)
-        words = np.array(texts, object)[numbers]
-        alike: dict[bytes, InternedNames] = {}
+        names = np.array(texts, object)[numbers]
+        by_content: dict[bytes, InternedNames] = {}
         listed: list[tuple[str, ...]] = []
-        for first, end in pairwise(np.searchsorted(of, np.arange(members.size + 1)).tolist()):
+        for first, end in pairwise(np.searchsorted(list_of, np.arange(members.size + 1)).tolist()):
             key = numbers[first:end].tobytes()
-            if key not in alike:
-                alike[key] = InternedNames.of(words[first:end].tolist(), texts, numbers[first:end])
-            listed.append(alike[key])
+            if key not in by_content:
+                by_content[key] = InternedNames.of(names[first:end].tolist(), texts, numbers[first:end])
+            listed.append(by_content[key])
         return listed
 
     def _topic_partitions(self, members: Int64Array) -> PartitionColumns:
-        lists = self._elements(members, _MIN_RUN_BYTES, has_partitions=True)
-        of, at = lists.find()
+        lists = self._list_offsets(members, _MIN_RUN_BYTES, has_partitions=True)
+        list_of, at = lists.locate()
         sizes = lists.uint16s(at)
         first = at + 6 + sizes
         counts = lists.uint32s(first - 4)
-        lists.check(of, first + 4 * counts, sizes)
-        of, at, sizes, first, counts = lists.only_valid(of, at, sizes, first, counts)
+        lists.check(list_of, first + 4 * counts, sizes)
+        list_of, at, sizes, first, counts = lists.of_valid_lists(list_of, at, sizes, first, counts)
         topics, numbers = read_names(self._buffer, at + 2, sizes, self._names)
-        lists.invalidate(of[numbers == NOT_INTERNED])
-        of, numbers, first, counts = lists.only_valid(of, numbers, first, counts)
+        lists.invalidate(list_of[numbers == NOT_INTERNED])
+        list_of, numbers, first, counts = lists.of_valid_lists(list_of, numbers, first, counts)
         self._finish(members, lists)
         partitions = lists.int32s(first, counts)
-        of, numbers, starts, partitions = _normalised(of, numbers, counts, partitions, len(topics))
-        list_starts = np.searchsorted(of, np.arange(members.size + 1))
+        list_of, numbers, starts, partitions = _sorted_and_distinct(
+            list_of, numbers, counts, partitions, len(topics)
+        )
+        list_starts = np.searchsorted(list_of, np.arange(members.size + 1))
         return PartitionColumns(topics, list_starts, numbers, starts, partitions)
 
 
-def _normalised(
-    of: Int64Array, numbers: TopicNumbers, counts: Int64Array, partitions: PartitionArray, topics: int
+def _sorted_and_distinct(
+    list_of: Int64Array, numbers: TopicNumbers, counts: Int64Array, partitions: PartitionArray, topics: int
 ) -> tuple[Int64Array, TopicNumbers, Offsets, PartitionArray]:
     """Sort and deduplicate the topics and partitions of each list, and drop empty runs.
 
     Args:
-        of: `(runs,) int64`: the list of each run.
+        list_of: `(runs,) int64`: the list of each run.
         numbers: `(runs,) int32`: the topic of each run.
         counts: `(runs,) int64`: the number of partitions of each run.
         partitions: The partitions of all runs.
         topics: The number of topics.
 
     Returns:
-        The lists, the topics, the starts and the partitions of the runs.
+        `(runs,) int64`, the list of each run; `(runs,) int32`, its topic; `(runs + 1,) int64`, the start of its
+        partitions; `(partitions,) int32`, the partitions.
     """
-    run = of * topics + numbers
+    run = list_of * topics + numbers
     starts = np.concatenate([[0], np.cumsum(counts)])
     if (run[1:] > run[:-1]).all() and ascend_in_slices(starts, partitions):
-        return of, numbers, starts, partitions
-    distinct, place = np.unique(run, return_inverse=True)
-    ascending = np.unique((np.repeat(place, counts) << 32) + (partitions.astype(np.int64) - _INT32_MIN))
-    place, first = np.unique(ascending >> 32, return_index=True)
-    of, topic = np.divmod(distinct[place], max(topics, 1))
+        return list_of, numbers, starts, partitions
+    distinct, run_index = np.unique(run, return_inverse=True)
+    ascending = np.unique((np.repeat(run_index, counts) << 32) + (partitions.astype(np.int64) - _INT32_MIN))
+    run_index, first = np.unique(ascending >> 32, return_index=True)
+    list_of, topic = np.divmod(distinct[run_index], max(topics, 1))
     partitions = ((ascending & 0xFFFFFFFF) + _INT32_MIN).astype(np.int32)
-    return of, topic.astype(np.int32), np.append(first, partitions.size), partitions
+    return list_of, topic.astype(np.int32), np.append(first, partitions.size), partitions
 
 
 class _ListOffsets:
-    """Offsets of the elements of many lists in one buffer.
+    """Positions of the elements of many lists in one buffer.
 
     Attributes:
         valid: `(lists,) bool`: the lists that could be decoded so far.
@@ -249,7 +259,7 @@ class _ListOffsets:
         *,
         has_partitions: bool,
     ) -> None:
-        """Take the lists.
+        """Keep the lists; `locate` finds their elements.
 
         Args:
             buffer: The bytes of the lists, and `_PADDING` zeros after them.
@@ -270,41 +280,41 @@ class _ListOffsets:
         self._uint32 = unaligned_view(buffer, ">u4")
 
     def uint16s(self, at: Int64Array) -> Int64Array:
-        """Return the numbers at these positions."""
+        """Return the UINT16 at each of these positions."""
         return self._uint16[at].astype(np.int64)
 
     def uint32s(self, at: Int64Array) -> Int64Array:
-        """Return the numbers at these positions."""
+        """Return the UINT32 at each of these positions."""
         return self._uint32[at].astype(np.int64)
 
     def int32s(self, at: Int64Array, counts: Int64Array) -> PartitionArray:
-        """Return consecutive numbers: `counts[i]` of them from position `at[i]` on."""
+        """Return consecutive INT32: `counts[i]` of them from position `at[i]` on."""
         before = np.cumsum(counts) - counts
-        places = np.repeat(at - 4 * before, counts) + 4 * np.arange(counts.sum())
-        numbers: PartitionArray = unaligned_view(self._buffer, ">i4")[places].astype(np.int32)
+        positions = np.repeat(at - 4 * before, counts) + 4 * np.arange(counts.sum())
+        numbers: PartitionArray = unaligned_view(self._buffer, ">i4")[positions].astype(np.int32)
         return numbers
 
-    def find(self) -> tuple[Int64Array, Int64Array]:
-        """Return the list and the position of every element of all lists.
+    def locate(self) -> tuple[Int64Array, Int64Array]:
+        """Return `(elements,) int64` twice: the list, and the position, of every element.
 
         The elements after one that claims too many bytes may be anywhere in the buffer.
         """
-        of = np.repeat(np.arange(self._counts.size), self._counts)
-        found = np.empty(of.size, np.int64)
-        rows = np.cumsum(self._counts) - self._counts
+        list_of = np.repeat(np.arange(self._counts.size), self._counts)
+        found = np.empty(list_of.size, np.int64)
+        first_element = np.cumsum(self._counts) - self._counts
         longest_first = np.argsort(-self._counts, kind="stable")
-        decoded, together = np.split(longest_first, [_long_lists(self._counts[longest_first])])
-        for number in decoded.tolist():
-            row, count = rows[number], self._counts[number]
-            found[row : row + count] = self._find_in_one_list(
+        long, others = np.split(longest_first, [_count_of_long_lists(self._counts[longest_first])])
+        for number in long.tolist():
+            first, count = first_element[number], self._counts[number]
+            found[first : first + count] = self._locate_in_one_list(
                 int(self._at[number]) + _COUNT_BYTES, int(count)
             )
-        self._find_in_many_lists(
-            found, rows[together], self._at[together] + _COUNT_BYTES, self._counts[together]
+        self._locate_in_many_lists(
+            found, first_element[others], self._at[others] + _COUNT_BYTES, self._counts[others]
         )
-        return of, found
+        return list_of, found
 
-    def _find_in_one_list(self, at: int, count: int) -> list[int]:
+    def _locate_in_one_list(self, at: int, count: int) -> list[int]:
         end = len(self._buffer) - _PADDING
         length, partitions = struct.Struct(">H").unpack_from, struct.Struct(">I").unpack_from
         found = []
@@ -316,29 +326,35 @@ class _ListOffsets:
             at = min(at, end)
         return found
 
-    def _find_in_many_lists(
-        self, found: Int64Array, rows: Int64Array, at: Int64Array, counts: Int64Array
+    def _locate_in_many_lists(
+        self, found: Int64Array, first_element: Int64Array, at: Int64Array, counts: Int64Array
     ) -> None:
         end = len(self._buffer) - _PADDING
-        rounds = np.arange(counts.max(initial=0))
-        active = counts.size - np.searchsorted(counts[::-1], rounds, side="right")
-        places = []
+        steps = np.arange(counts.max(initial=0))
+        active = counts.size - np.searchsorted(counts[::-1], steps, side="right")
+        positions = []
         for lists in active.tolist():
             at = at[:lists]
-            places.append(at)
+            positions.append(at)
             at = at + self._uint16[at]
             at += 2
             if self._has_partitions:
                 at += 4 * self.uint32s(at)
                 at += 4
             np.minimum(at, end, out=at)
-        if places:
-            turn = np.arange(active.sum()) - np.repeat(np.cumsum(active) - active, active)
-            found[rows[turn] + np.repeat(rounds, active)] = np.concatenate(places)
+        if positions:
+            list_index = np.arange(active.sum()) - np.repeat(np.cumsum(active) - active, active)
+            found[first_element[list_index] + np.repeat(steps, active)] = np.concatenate(positions)
 
-    def check(self, of: Int64Array, ends: Int64Array, name_sizes: Int64Array) -> None:
-        """Invalidate lists with an element beyond their data or a long name; set the ends of the others."""
-        self.invalidate(of[(ends > self._ends[of]) | (name_sizes > MAX_NAME_BYTES)])
+    def check(self, list_of: Int64Array, ends: Int64Array, name_sizes: Int64Array) -> None:
+        """Invalidate lists with an element beyond their bytes or a long name; set the ends of the others.
+
+        Args:
+            list_of: `(elements,) int64`: the list of each element.
+            ends: `(elements,) int64`: the end of each element.
+            name_sizes: `(elements,) int64`: the size of each element's name in bytes.
+        """
+        self.invalidate(list_of[(ends > self._ends[list_of]) | (name_sizes > MAX_NAME_BYTES)])
         last = np.cumsum(self._counts) - 1
         some = self._counts > 0
         self.list_ends[some] = ends[last[some]]
@@ -347,18 +363,18 @@ class _ListOffsets:
         """Mark these lists as not valid."""
         self.valid[lists] = False
 
-    def only_valid(self, of: Int64Array, *columns: Any) -> tuple[Any, ...]:
-        """Return `of` and the columns, without the elements of lists that are not valid."""
-        valid = self.valid[of]
-        return (of, *columns) if valid.all() else tuple(column[valid] for column in (of, *columns))
+    def of_valid_lists(self, list_of: Int64Array, *columns: Any) -> tuple[Any, ...]:
+        """Return `list_of` and the columns, without the elements of lists that are not valid."""
+        valid = self.valid[list_of]
+        return (list_of, *columns) if valid.all() else tuple(column[valid] for column in (list_of, *columns))
 
 
-def _long_lists(counts: Int64Array) -> int:
-    """Return how many of the longest lists are located faster one by one.
+def _count_of_long_lists(counts: Int64Array) -> int:
+    """Return the number of longest lists whose elements are faster located one by one.
 
     Args:
         counts: The number of elements of each list, descending.
     """
-    together = _ITEMS_PER_PASS * np.append(counts, 0)
-    decoded = np.concatenate([[0], np.cumsum(counts)])
-    return int(np.argmin(together + decoded))
+    cost_together = _ELEMENTS_PER_STEP * np.append(counts, 0)
+    cost_one_by_one = np.concatenate([[0], np.cumsum(counts)])
+    return int(np.argmin(cost_together + cost_one_by_one))

@@ -69,7 +69,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
         InvalidInputError: The version does not exist, or a value is too large for its field.
     """
     parts = [
-        written_version(version),
+        encode_version(version),
         primitives.strings(subscription.topics, "topics"),
         primitives.nullable_bytes(subscription.user_data, "user data"),
     ]
@@ -102,13 +102,13 @@ def encode_assignment(
     Raises:
         InvalidInputError: The version does not exist, or a value is too large for its field.
     """
-    share = partitions if isinstance(partitions, PartitionsByTopic) else PartitionsByTopic(partitions)
-    written = (
-        written_version(version),
-        primitives.topic_partitions(share),
+    assigned = partitions if isinstance(partitions, PartitionsByTopic) else PartitionsByTopic(partitions)
+    parts = (
+        encode_version(version),
+        primitives.topic_partitions(assigned),
         primitives.nullable_bytes(user_data, "user data"),
     )
-    return b"".join(written)
+    return b"".join(parts)
 
 
 def decode_assignment(data: bytes) -> MemberAssignment:
@@ -127,7 +127,7 @@ def decode_assignment(data: bytes) -> MemberAssignment:
     )
 
 
-def written_version(version: int) -> bytes:
+def encode_version(version: int) -> bytes:
     """Write the version that both formats begin with.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Group codec: the subscriptions of all members decoded, and their assignments encoded, in arrays."""
+"""Group codec: decodes the subscriptions, and encodes the assignments, of all members at once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,14 @@ from groupwright.assignors._model.arrays import (
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.group import NO_GENERATION
 from groupwright.assignors._model.partitions import PartitionsByTopic
-from groupwright.assignors._wire import batch_decoder as bulk
-from groupwright.assignors._wire import consumer_protocol as wire
-from groupwright.assignors._wire import primitives
+from groupwright.assignors._wire import consumer_protocol, primitives
+from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.consumer_protocol import Subscription
 
 _WORD = 8
 _CHUNK = 2**14  # runs encoded at a time, so that the intermediate arrays stay in the processor's cache
 _VERSION_SIZE = 2  # bytes
-_HEAD = 64  # bytes; different lists of topics mostly differ in these
+_PREFIX_BYTES = 64  # most lists of topics that differ do so within these
 
 
 def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:
@@ -74,17 +73,17 @@ def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscri
         MalformedBytesError: A subscription cannot be decoded; the message names the member.
     """
     names: dict[bytes, str] = {}
-    reader = bulk.BatchReader(metadata, names)
+    reader = BatchReader(metadata, names)
     versions = _read_versions(reader)
     topics = _read_topics(reader, metadata)
     user_data = reader.nullable_bytes()
-    owned = reader.topic_partitions(versions >= wire.OWNED_SINCE).split()
-    generations = reader.int32(versions >= wire.GENERATION_SINCE, NO_GENERATION)
-    racks = [rack or None for rack in reader.nullable_strings(versions >= wire.RACK_SINCE)]
+    owned = reader.topic_partitions(versions >= consumer_protocol.OWNED_SINCE).split()
+    generations = reader.int32(versions >= consumer_protocol.GENERATION_SINCE, NO_GENERATION)
+    racks = [rack or None for rack in reader.nullable_strings(versions >= consumer_protocol.RACK_SINCE)]
     generations = np.maximum(generations, NO_GENERATION)
     subscriptions = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
     for number in np.flatnonzero(~reader.valid).tolist():
-        decoded = wire.read_subscription(_member_reader(ids[number], metadata[number], names))
+        decoded = consumer_protocol.read_subscription(_member_reader(ids[number], metadata[number], names))
         subscriptions.topics[number] = decoded.topics
         subscriptions.user_data[number] = decoded.user_data
         subscriptions.owned[number] = decoded.owned
@@ -93,7 +92,9 @@ def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscri
     return subscriptions
 
 
-def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSION) -> dict[str, bytes]:
+def encode_assignments(
+    assignment: Assignment, version: int = consumer_protocol.NEWEST_VERSION
+) -> dict[str, bytes]:
     """Encode the assignments of all members, much faster than `encode_assignment` one by one.
 
     Returns:
@@ -108,13 +109,13 @@ def encode_assignments(assignment: Assignment, version: int = wire.NEWEST_VERSIO
         assignment.run_topics,
         assignment.run_starts,
         assignment.partitions,
-        head=wire.written_version(version),
+        head=consumer_protocol.encode_version(version),
         tail=primitives.NULL_BYTES,
     )
-    places = bounds.tolist()
+    positions = bounds.tolist()
     return {
         member: packed[start:end].tobytes()
-        for member, start, end in zip(assignment.members, places, places[1:], strict=False)
+        for member, start, end in zip(assignment.members, positions, positions[1:], strict=False)
     }
 
 
@@ -127,35 +128,35 @@ def _member_reader(id_: str, data: bytes, names: dict[bytes, str]) -> primitives
     return primitives.Reader(data, f"subscription of member {id_!r}", names)
 
 
-def _read_versions(reader: bulk.BatchReader) -> Int64Array:
+def _read_versions(reader: BatchReader) -> Int64Array:
     versions = reader.int16()
     reader.valid &= versions >= 0
     return versions
 
 
-def _read_topics(reader: bulk.BatchReader, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
+def _read_topics(reader: BatchReader, metadata: Sequence[bytes]) -> list[tuple[str, ...]]:
     """Read the topics, which are the same bytes for most members of most groups.
 
-    Of all lists with the same first bytes one is decoded. The others are only compared with it, and decoded
+    Of all lists with the same first bytes, one is decoded. The others are compared with it, and decoded only
     if they differ.
     """
-    heads = [data[_VERSION_SIZE : _VERSION_SIZE + _HEAD] for data in metadata]
+    prefixes = [data[_VERSION_SIZE : _VERSION_SIZE + _PREFIX_BYTES] for data in metadata]
     first_of: dict[bytes, int] = {}
-    for number, head in enumerate(heads):
-        first_of.setdefault(head, number)
+    for number, prefix in enumerate(prefixes):
+        first_of.setdefault(prefix, number)
     firsts = np.array(list(first_of.values()), np.int64)
     starts = reader.at
     lists = reader.strings(firsts)
     ends = np.where(reader.valid, reader.at - reader.starts, 0)[firsts].tolist()
     known = {
-        head: (metadata[number][_VERSION_SIZE:end], listed)
-        for (head, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
+        prefix: (metadata[number][_VERSION_SIZE:end], listed)
+        for (prefix, number), end, listed in zip(first_of.items(), ends, lists, strict=True)
     }
-    topics = [known[head][1] for head in heads]
+    topics = [known[prefix][1] for prefix in prefixes]
     sizes = np.array(
         [
-            len(known[head][0]) if data.startswith(known[head][0], _VERSION_SIZE) else 0
-            for data, head in zip(metadata, heads, strict=True)
+            len(known[prefix][0]) if data.startswith(known[prefix][0], _VERSION_SIZE) else 0
+            for data, prefix in zip(metadata, prefixes, strict=True)
         ],
         np.int64,
     )
@@ -201,14 +202,14 @@ def _pack_assignments(
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     frame = len(head) + 4 + len(tail)
     bounds = ends[list_starts] + frame * np.arange(list_starts.size)
-    at = ends[:-1] + np.repeat(frame * np.arange(lists.size) + len(head) + 4, lists)
+    starts = ends[:-1] + np.repeat(frame * np.arange(lists.size) + len(head) + 4, lists)
     packed = np.empty(bounds[-1], np.uint8)
     for first in range(0, counts.size, _CHUNK):
         runs = slice(first, min(first + _CHUNK, counts.size))
-        of = run_topics[runs]
-        _pack_names(packed, at[runs], name_sizes[of], name_words, of)
+        topic_of_run = run_topics[runs]
+        _pack_names(packed, starts[runs], name_sizes[topic_of_run], name_words, topic_of_run)
         numbers = partitions[run_starts[runs.start] : run_starts[runs.stop]]
-        _pack_counted(packed, at[runs] + name_sizes[of], counts[runs], numbers)
+        _pack_counted(packed, starts[runs] + name_sizes[topic_of_run], counts[runs], numbers)
     _pack_bytes(packed, bounds[:-1], head)
     unaligned_view(packed, ">i4")[bounds[:-1] + len(head)] = lists
     _pack_bytes(packed, bounds[1:] - len(tail), tail)
@@ -231,10 +232,10 @@ def _pack_names(
 
     The last word of a name may overwrite the count and the first partition after it, which are written later.
     """
-    places = unaligned_view(packed, "u8")
+    view = unaligned_view(packed, "u8")
     for word in range(words.shape[1]):
-        reaching = np.flatnonzero(sizes > word * _WORD)
-        places[at[reaching] + word * _WORD] = words[topics[reaching], word]
+        longer = np.flatnonzero(sizes > word * _WORD)
+        view[at[longer] + word * _WORD] = words[topics[longer], word]
 
 
 def _pack_counted(
@@ -244,7 +245,7 @@ def _pack_counted(
     partitions: PartitionArray,
 ) -> None:
     """Write counts, each followed by that number of partitions."""
-    places = unaligned_view(packed, ">i4")
-    places[at] = counts
+    view = unaligned_view(packed, ">i4")
+    view[at] = counts
     before = np.cumsum(counts) - counts
-    places[np.repeat(at + 4 - 4 * before, counts) + 4 * np.arange(partitions.size)] = partitions
+    view[np.repeat(at + 4 - 4 * before, counts) + 4 * np.arange(partitions.size)] = partitions

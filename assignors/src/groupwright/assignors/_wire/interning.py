@@ -1,4 +1,4 @@
-"""Interning: names decoded in arrays; each distinct name becomes a string once, and a number."""
+"""Interning: each distinct name in many members' bytes becomes one string and one number."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat, zip_longest
@@ -16,7 +16,7 @@ from groupwright.assignors._model.arrays import (
 from groupwright.assignors._model.order import sorted_names
 
 NOT_INTERNED = -1
-"""Number of a name that is not UTF-8, or that has the hash of another name."""
+"""Number of a name that is not UTF-8, or whose hash collides with that of another name."""
 
 MAX_NAME_BYTES = 256
 """Longest name that is interned, in bytes. Topic names have at most 249."""
@@ -25,7 +25,7 @@ MAX_NAME_BYTES = 256
 _WORD = 8
 _CHUNK = 2**14  # names at a time, so that the intermediate arrays stay in the processor's cache
 _FIRST_CHUNK = 2**10  # most names occur early, and a new name takes longer
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio (Fibonacci hashing, Knuth)
 _HALF = np.uint64(32)
 _MAX_PREFIX_BITS = 16  # of a hash
 _NO_NAME = 0
@@ -52,7 +52,7 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
 
 
 def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[IntegerArray]:
-    """Yield each list of names as indexes into `topics`; a name that is not there gets `len(topics)`."""
+    """Yield each list of names as indexes into `topics`; a name that is not in it has index `len(topics)`."""
     numbers = {topic: number for number, topic in enumerate(topics)}
     tables: dict[int, TopicNumbers] = {}
 
@@ -99,109 +99,117 @@ class _NameReader:
     """
 
     def __init__(self, buffer: bytes, known: dict[bytes, str], bits: int) -> None:
-        """Start without names. The first look-up uses this number of bits of a hash."""
+        """Start without names.
+
+        Args:
+            buffer: The bytes of the names, and at least `MAX_NAME_BYTES` more.
+            known: Strings decoded so far, by their bytes; new ones are added.
+            bits: The number of leading bits of a hash that the first look-up uses.
+        """
         self._buffer = buffer
-        self._places = unaligned_view(buffer, "<u8")
+        self._view = unaligned_view(buffer, "<u8")
         self._known = known
-        self._texts: list[str | None] = [None]
+        self._names: list[str | None] = [None]
         self._sizes = np.full(1, -1, np.int64)
         self._words: list[UInt64Array] = []
         self._hashes = np.zeros(1, np.uint64)
         self._by_hash = np.zeros(1, np.int64)
         self._by_prefix = np.zeros(1 << bits, np.int64)
-        self._rest = np.uint64(64 - bits)
+        self._prefix_shift = np.uint64(64 - bits)
 
     def read(self, at: Int64Array, sizes: Int64Array) -> Int64Array:
         """Return the numbers of names; 0 for those that are not UTF-8."""
         words = self._read_words(at, sizes)
         hashes = _hashes(sizes, words)
-        numbers: Int64Array = self._by_prefix[hashes >> self._rest]
-        agree = self._agree(numbers, sizes, words)
-        if not agree.all():
-            others = np.flatnonzero(~agree)
+        numbers: Int64Array = self._by_prefix[hashes >> self._prefix_shift]
+        equal = self._equal(numbers, sizes, words)
+        if not equal.all():
+            others = np.flatnonzero(~equal)
             words_of_others = [word[others] for word in words]
-            numbers[others] = self._find(at[others], sizes[others], hashes[others], words_of_others)
+            numbers[others] = self._look_up(at[others], sizes[others], hashes[others], words_of_others)
         return numbers
 
     def in_order(self, numbers: Int64Array) -> tuple[tuple[str, ...], TopicNumbers]:
         """Return all names in Kafka's order, and the numbers as indexes into them."""
-        names = sorted_names(text for text in self._texts if text is not None)
+        names = sorted_names(text for text in self._names if text is not None)
         places: dict[str | None, int] = {name: place for place, name in enumerate(names)}
-        return names, np.array([places.get(text, NOT_INTERNED) for text in self._texts], np.int32)[numbers]
+        return names, np.array([places.get(text, NOT_INTERNED) for text in self._names], np.int32)[numbers]
 
-    def _agree(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
-        """Return where the names equal those with these numbers."""
-        agree: BoolArray = self._sizes[numbers] == sizes
-        for known, word in zip(self._words, words, strict=False):  # of one size, names have as many words
-            agree &= known[numbers] == word
-        return agree
+    def _equal(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
+        """Return `(names,) bool`: whether each name equals the known name with its number."""
+        equal: BoolArray = self._sizes[numbers] == sizes
+        for known, word in zip(
+            self._words, words, strict=False
+        ):  # names of equal size have equally many words
+            equal &= known[numbers] == word
+        return equal
 
-    def _find(
+    def _look_up(
         self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
     ) -> Int64Array:
         """Return the numbers of names by their full hashes, and assign numbers to new names."""
-        numbers = self._with_hashes(hashes)
+        numbers = self._numbers_by_hash(hashes)
         new = np.flatnonzero(self._hashes[numbers] != hashes)
         if new.size:
-            self._learn(at[new], sizes[new], hashes[new], [word[new] for word in words])
-            numbers = self._with_hashes(hashes)
-        return np.where(self._agree(numbers, sizes, words), numbers, _NO_NAME)
+            self._add_new(at[new], sizes[new], hashes[new], [word[new] for word in words])
+            numbers = self._numbers_by_hash(hashes)
+        return np.where(self._equal(numbers, sizes, words), numbers, _NO_NAME)
 
-    def _with_hashes(self, hashes: UInt64Array) -> Int64Array:
-        """Return the numbers of the names with these hashes, or of any name where there is none."""
+    def _numbers_by_hash(self, hashes: UInt64Array) -> Int64Array:
+        """Return the numbers of the known names with these hashes, or any number for an unknown hash."""
         places = np.searchsorted(self._hashes, hashes, sorter=self._by_hash)
         numbers: Int64Array = self._by_hash[np.minimum(places, self._by_hash.size - 1)]
         return numbers
 
-    def _learn(
+    def _add_new(
         self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
     ) -> None:
         """Assign numbers to new names."""
         hashes, first = np.unique(hashes, return_index=True)
         at, sizes = at[first], sizes[first]
-        texts = [
+        new_names = [
             self._text(start, end) for start, end in zip(at.tolist(), (at + sizes).tolist(), strict=True)
         ]
-        self._by_prefix[hashes >> self._rest] = len(self._texts) + np.arange(len(texts))
-        no_known, no_new = np.zeros(len(self._texts), np.uint64), np.zeros(len(texts), np.uint64)
+        self._by_prefix[hashes >> self._prefix_shift] = len(self._names) + np.arange(len(new_names))
+        no_known, no_new = np.zeros(len(self._names), np.uint64), np.zeros(len(new_names), np.uint64)
         self._words = [
             np.concatenate([no_known if known is None else known, no_new if word is None else word[first]])
             for known, word in zip_longest(self._words, words)
         ]
-        self._texts += texts
-        self._sizes = np.concatenate([self._sizes, np.where([text is None for text in texts], -1, sizes)])
+        self._names += new_names
+        self._sizes = np.concatenate([self._sizes, np.where([text is None for text in new_names], -1, sizes)])
         self._hashes = np.concatenate([self._hashes, hashes])
         self._by_hash = np.argsort(self._hashes)
 
     def _read_words(self, at: Int64Array, sizes: Int64Array) -> list[UInt64Array]:
         """Return the first words of all names, the second words, and so on; 0 beyond a name's end."""
-        least = sizes.min()
+        min_size = sizes.min()
         words = []
         for offset in range(0, sizes.max(), _WORD):
-            if offset < least:
+            if offset < min_size:
                 word = self._word(at, sizes, offset)
             else:
-                reaching = np.flatnonzero(sizes > offset)
+                longer = np.flatnonzero(sizes > offset)
                 word = np.zeros(at.size, np.uint64)
-                word[reaching] = self._word(at[reaching], sizes[reaching], offset)
+                word[longer] = self._word(at[longer], sizes[longer], offset)
             words.append(word)
         return words
 
     def _word(self, at: Int64Array, sizes: Int64Array, offset: int) -> UInt64Array:
-        """Return the 8 bytes of each name from an offset on, or its last 8, or a shorter name and zeros.
+        """Return 8 bytes of each name: from an offset on, or its last 8, or the whole name before zeros.
 
         Args:
             at: The positions of the names.
             sizes: Their sizes in bytes, greater than the offset.
             offset: A multiple of 8.
         """
-        left = sizes - (offset + _WORD)
-        if left.min() >= 0:
-            return self._places[at + offset]
+        remaining = sizes - (offset + _WORD)
+        if remaining.min() >= 0:
+            return self._view[at + offset]
         if offset:
-            return self._places[at + offset + np.minimum(left, 0)]
-        words: UInt64Array = self._places[at]
-        return words << (np.maximum(-left, 0) * 8).astype(np.uint64)
+            return self._view[at + offset + np.minimum(remaining, 0)]
+        words: UInt64Array = self._view[at]
+        return words << (np.maximum(-remaining, 0) * 8).astype(np.uint64)
 
     def _text(self, start: int, end: int) -> str | None:
         raw = self._buffer[start:end]
@@ -216,9 +224,9 @@ class _NameReader:
 def _hashes(sizes: Int64Array, words: list[UInt64Array]) -> UInt64Array:
     """Return a hash of each name, independent of the other names."""
     hashes = (sizes + 1).astype(np.uint64) * _FACTOR
-    least = sizes.min()
+    min_size = sizes.min()
     for number, word in enumerate(words):
         mixed = (hashes ^ word) * _FACTOR
         mixed ^= mixed >> _HALF
-        hashes = mixed if number * _WORD < least else np.where(sizes > number * _WORD, mixed, hashes)
+        hashes = mixed if number * _WORD < min_size else np.where(sizes > number * _WORD, mixed, hashes)
     return hashes

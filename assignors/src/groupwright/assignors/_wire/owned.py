@@ -8,15 +8,15 @@ import numpy as np
 from groupwright.assignors._model.arrays import Int64Array
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
-from groupwright.assignors._wire import batch_decoder as bulk
 from groupwright.assignors._wire import primitives
+from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.user_data import Owned
 from groupwright.assignors.errors import MalformedBytesError
 
 _NO_TOPICS = b"\0\0\0\0"
 
 OWNS_NOTHING = Owned()
-"""Claims of a member without user data, or with user data that cannot be decoded."""
+"""Claims of a member whose user data is missing or cannot be decoded."""
 
 
 class OwnedColumns(NamedTuple):
@@ -47,21 +47,24 @@ def decode_owned(data: Sequence[bytes | None]) -> OwnedColumns:
     """Decode the user data of `sticky`: version 1, or version 0, which has no generation.
 
     As in Java, user data in neither version claims nothing, and trailing bytes are ignored.
+
+    Args:
+        data: The user data of each member; None or empty for none.
     """
-    reader = bulk.BatchReader([bytes_ or _NO_TOPICS for bytes_ in data], {})
+    reader = BatchReader([bytes_ or _NO_TOPICS for bytes_ in data], {})
     partitions = reader.topic_partitions()
-    unread = np.flatnonzero(~reader.valid).tolist()
+    not_decoded = np.flatnonzero(~reader.valid).tolist()
     generations = reader.int32()
     generations = np.where(reader.valid, generations, NO_GENERATION)
-    if unread:
+    if not_decoded:
         lists = partitions.split()
-        for number in unread:
-            lists[number], generations[number] = _read_alone(data[number] or b"")
+        for number in not_decoded:
+            lists[number], generations[number] = _decode_one(data[number] or b"")
         partitions = PartitionColumns.of(lists)
     return OwnedColumns(partitions, generations)
 
 
-def _read_alone(data: bytes) -> Owned:
+def _decode_one(data: bytes) -> Owned:
     reader = primitives.Reader(data, "user data")
     try:
         partitions = reader.topic_partitions("previous assignment")

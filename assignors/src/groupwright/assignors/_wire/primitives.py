@@ -16,13 +16,19 @@ class Reader:
     """Reads one value after the other from bytes.
 
     Every length is checked against the remaining bytes before it is used. Bytes after the last value are
-    ignored.
+    ignored. Every method that reads raises `MalformedBytesError` if the value is missing or malformed; its
+    argument `what` is the field's name for the message.
+
+    Attributes:
+        data: The bytes.
+        names: Strings decoded so far, by their bytes.
+        offset: The offset of the next value.
     """
 
     __slots__ = ("_what", "data", "names", "offset")
 
     def __init__(self, data: bytes, what: str, names: dict[bytes, str] | None = None) -> None:
-        """Start at the first byte. The bytes of `data` from `offset` on have not been read yet.
+        """Start at the first byte.
 
         Args:
             data: The bytes.
@@ -45,7 +51,7 @@ class Reader:
 
     def string(self, what: str) -> str:
         """Read a STRING."""
-        raw = self._sized(2, what)
+        raw = self._length_prefixed(2, what)
         text = self.names.get(raw)
         if text is None:
             text = self.names[raw] = self._utf8(raw, what)
@@ -57,7 +63,7 @@ class Reader:
 
     def nullable_bytes(self, what: str) -> bytes | None:
         """Read NULLABLE_BYTES; length -1 is None."""
-        return None if self.skip(NULL_BYTES) else self._sized(4, what)
+        return None if self.skip(NULL_BYTES) else self._length_prefixed(4, what)
 
     def strings(self, what: str) -> tuple[str, ...]:
         """Read an array of STRING."""
@@ -68,15 +74,15 @@ class Reader:
 
         As in Kafka, topics and partitions may be in any order, and repeat.
         """
-        gathered: dict[str, list[int]] = {}
+        by_topic: dict[str, list[int]] = {}
         for _ in range(self._count(6, what)):
-            numbers = gathered.setdefault(self.string(what), [])
-            run = self._sized(4, what, unit=4)
+            numbers = by_topic.setdefault(self.string(what), [])
+            run = self._length_prefixed(4, what, unit=4)
             numbers.extend(struct.unpack(f">{len(run) // 4}i", run))
-        return PartitionsByTopic.of_ints(gathered) if gathered else NO_PARTITIONS
+        return PartitionsByTopic.of_ints(by_topic) if by_topic else NO_PARTITIONS
 
     def skip(self, known: bytes) -> bool:
-        """Skip these bytes if they come next, and return whether they did."""
+        """Skip these bytes if they are next, and return whether they were."""
         comes_next = self.data.startswith(known, self.offset)
         if comes_next:
             self.offset += len(known)
@@ -93,30 +99,30 @@ class Reader:
     def _int(self, size: int, what: str) -> int:
         end = self.offset + size
         if end > len(self.data):
-            raise self.malformed(f"{size} bytes of {what}", self._left())
+            raise self.malformed(f"{size} bytes of {what}", self._remaining())
         number = int.from_bytes(self.data[self.offset : end], "big", signed=True)
         self.offset = end
         return number
 
-    def _count(self, least: int, what: str) -> int:
-        """Read an array's length. Each element has at least `least` bytes."""
+    def _count(self, min_size: int, what: str) -> int:
+        """Read the length of an array whose elements have at least `min_size` bytes."""
         count = self.int32(what)
-        if not 0 <= count * least <= len(self.data) - self.offset:
-            raise self.malformed(f"a count in {what}", f"{count} with {self._left()}", back=4)
+        if not 0 <= count * min_size <= len(self.data) - self.offset:
+            raise self.malformed(f"a count in {what}", f"{count} with {self._remaining()}", back=4)
         return count
 
-    def _sized(self, width: int, what: str, unit: int = 1) -> bytes:
-        """Read a length of `width` bytes, in units of `unit` bytes, and return that many units."""
+    def _length_prefixed(self, width: int, what: str, unit: int = 1) -> bytes:
+        """Read a length-prefixed value: a length of `width` bytes, in units of `unit` bytes, and that many units."""
         start = self.offset + width
         length = int.from_bytes(self.data[self.offset : start], "big", signed=True)
         end = start + length * unit
         if not start <= end <= len(self.data):
             self._int(width, what)
-            raise self.malformed(f"a length in {what}", f"{length} with {self._left()}", back=width)
+            raise self.malformed(f"a length in {what}", f"{length} with {self._remaining()}", back=width)
         self.offset = end
         return self.data[start:end]
 
-    def _left(self) -> str:
+    def _remaining(self) -> str:
         return f"{len(self.data) - self.offset} bytes left"
 
     def _utf8(self, raw: bytes, what: str) -> str:

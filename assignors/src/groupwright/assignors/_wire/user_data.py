@@ -9,7 +9,7 @@ from groupwright.assignors.errors import MalformedBytesError
 
 
 class Owned(NamedTuple):
-    """The partitions that a member claims to own.
+    """The partitions that a member claims to own: Java's `AbstractStickyAssignor.MemberData`.
 
     Attributes:
         partitions: The partitions, which need not exist.

@@ -23,7 +23,7 @@ from groupwright.consumer.errors import ConsumerError
 from groupwright.core import Kind, MembershipSnapshot, Rebalance, by_topic
 from groupwright.core.configuration import Configuration
 from groupwright.core.group_metadata import GroupMetadata
-from groupwright.core.membership_errors import ErrorKind, classify
+from groupwright.core.membership_errors import ErrorKind, classify_error
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
 
 
@@ -117,7 +117,7 @@ class LibrdkafkaMembership:
 
     def on_native_error(self, error: KafkaError) -> None:
         """Record an error about the membership, from librdkafka's poll or ``error_cb``."""
-        found = classify(error.code(), error.str(), _describe)
+        found = classify_error(error.code(), error.str(), _describe)
         if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
             self._poll_timeouts += 1
         elif found.kind is ErrorKind.FENCED:

@@ -17,8 +17,8 @@ class TimedStatistics(Protocol):
     """Statistics with the time at which librdkafka took them."""
 
     @property
-    def taken(self) -> float:
-        """Seconds, by librdkafka's clock."""
+    def taken_at(self) -> float:
+        """`ts` of the statistics: seconds by librdkafka's monotonic clock."""
 
 
 S = TypeVar("S", bound=TimedStatistics)
@@ -27,7 +27,7 @@ S = TypeVar("S", bound=TimedStatistics)
 class LibrdkafkaCallbacks(Generic[S]):
     """The newest statistics of a client, and its error counts by name.
 
-    The polling thread writes; any thread may read. It lives as long as the client, whose callbacks hold it.
+    The polling thread (a producer's: the thread that polls or flushes) writes; any thread may read. It lives as long as the client, whose callbacks hold it.
     """
 
     def __init__(self, read: Callable[[str], S], clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class LibrdkafkaCallbacks(Generic[S]):
         self.statistics: S | None = None
         self.errors: Counter[str] = Counter()
         self.on_failure: Callable[[str, Exception], None] = _ignore
-        """Called for each failure in here, with the place and the exception."""
+        """Called for each failure of the instrumentation, with the name of the operation and the exception."""
         self.on_error: Callable[[Any], None] = _ignore
         """Called for each `confluent_kafka.KafkaError` that librdkafka reports."""
         self._read = read
@@ -52,7 +52,7 @@ class LibrdkafkaCallbacks(Generic[S]):
         """Seconds since librdkafka took the newest statistics; None without any."""
         if self.statistics is None or self._clock_offset is None:
             return None
-        return max(0.0, self._clock() - self._clock_offset - self.statistics.taken)
+        return max(0.0, self._clock() - self._clock_offset - self.statistics.taken_at)
 
     def configure(self, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, Any]:
         """Return a configuration with wrapped callbacks, and a default interval of statistics.
@@ -69,16 +69,16 @@ class LibrdkafkaCallbacks(Generic[S]):
         return configured
 
     def record_statistics(self, text: str) -> None:
-        """Keep statistics if they are the newest: after a stall, old ones arrive first."""
+        """Keep statistics if they are the newest; after a stall, librdkafka delivers old ones first."""
         try:
             statistics = self._read(text)
             # librdkafka's clock has another origin. The smallest offset seen is that of a delivery without
             # delay.
-            offset = self._clock() - statistics.taken
+            offset = self._clock() - statistics.taken_at
             self._clock_offset = offset if self._clock_offset is None else min(offset, self._clock_offset)
-            if self.statistics is None or statistics.taken >= self.statistics.taken:
+            if self.statistics is None or statistics.taken_at >= self.statistics.taken_at:
                 self.statistics = statistics
-        except Exception as error:  # noqa: BLE001 - a poll must not end for it
+        except Exception as error:  # noqa: BLE001 - it must not propagate from poll
             self.on_failure("statistics", error)
 
     def record_error(self, error: Any) -> None:

@@ -19,7 +19,7 @@ class MembershipStatistics:
     def complete(
         self, snapshot: MembershipSnapshot, statistics: ConsumerStatistics | None
     ) -> MembershipSnapshot:
-        """Return a snapshot with the state, the coordinator and the requests that statistics show."""
+        """Return the snapshot, completed by the state, the coordinator and the requests in the statistics."""
         if statistics is None:
             return snapshot
         coordinator = statistics.coordinator

@@ -56,8 +56,8 @@ class CoordinatorStatistics:
 class ConsumerStatistics:
     """A consumer's statistics at one moment."""
 
-    taken: float
-    """When librdkafka took them, in seconds by its own monotonic clock."""
+    taken_at: float
+    """librdkafka's `ts`: when it took them, in seconds by its own monotonic clock."""
     state: str | None
     """One of `labels.STATES`; None outside of any group."""
     coordinator: CoordinatorStatistics | None
@@ -67,29 +67,39 @@ class ConsumerStatistics:
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Lag in messages by topic and partition, of fetched partitions whose lag is known."""
     positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """The offsets from which the lag is counted, of partitions with consumed messages."""
+    """For partitions with consumed messages: the offset from which the lag is counted."""
     ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """The end offsets of fetched partitions whose lag is unknown, since no message of them was consumed."""
+    """Last stable offsets of fetched partitions whose lag is unknown, as no message was consumed from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
     """A producer's statistics at one moment. Averages are over the window; None if it was empty."""
 
-    taken: float
+    taken_at: float
+    """See `ConsumerStatistics.taken_at`."""
     queue_messages: int
+    """`msg_cnt`."""
     queue_bytes: int
+    """`msg_size`."""
     queue_used: float
+    """Share of `msg_max` or of `msg_size_max` in use, whichever is higher."""
     batch_bytes: float | None
+    """`batchsize` of the topics."""
     batch_messages: float | None
+    """`batchcnt` of the topics."""
     queue_latency: float | None
-    """Seconds."""
+    """`int_latency` of the brokers, in seconds."""
     round_trip: float | None
-    """Seconds."""
+    """`rtt` of the brokers, in seconds."""
     messages: int
+    """Total of messages sent: `txmsgs`."""
     sent_bytes: int
+    """Total of their bytes: `txmsg_bytes`."""
     request_errors: int
+    """Total of requests without a response."""
     retries: int
+    """Total of retried requests: `txretries`."""
 
 
 def read_consumer(text: str) -> ConsumerStatistics:
@@ -110,7 +120,7 @@ def read_consumer(text: str) -> ConsumerStatistics:
                     sent[_REQUESTS[name]] = sent.get(_REQUESTS[name], 0) + number
         lags = {name: list(_lags(topic["partitions"])) for name, topic in statistics["topics"].items()}
         return ConsumerStatistics(
-            taken=statistics["ts"] * _MICROSECONDS,
+            taken_at=statistics["ts"] * _MICROSECONDS,
             state=_STATES.get(join_state),
             coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
             requests=sent,
@@ -142,7 +152,7 @@ def read_producer(text: str) -> ProducerStatistics:
             statistics["msg_size"] / max(1, statistics["msg_size_max"]),
         )
         return ProducerStatistics(
-            taken=statistics["ts"] * _MICROSECONDS,
+            taken_at=statistics["ts"] * _MICROSECONDS,
             queue_messages=statistics["msg_cnt"],
             queue_bytes=statistics["msg_size"],
             queue_used=max(used),
@@ -188,11 +198,11 @@ def _errors(broker: Mapping[str, Any]) -> int:
 class _Lag(NamedTuple):
     number: int
     lag: int
-    """-1 if not known."""
+    """-1 if unknown."""
     position: int
     """The offset from which the lag is counted; -1 if no message was consumed."""
     end: int
-    """The log's end offset; negative if not known."""
+    """The last stable offset (`ls_offset`); negative if unknown."""
 
 
 def _lags(partitions: Mapping[str, Any]) -> Iterator[_Lag]:
@@ -201,16 +211,20 @@ def _lags(partitions: Mapping[str, Any]) -> Iterator[_Lag]:
         # Partition -1 is internal to librdkafka, and a revoked partition keeps its last lag.
         if partition["fetch_state"] != "active" or partition["partition"] < 0:
             continue
-        stored, taken = partition["stored_offset"], partition["app_offset"]
-        lag, position = partition["consumer_lag_stored"], stored
+        stored_offset, app_offset = partition["stored_offset"], partition["app_offset"]
+        lag, position = partition["consumer_lag_stored"], stored_offset
         if lag < 0:
             # No offset is stored yet, so the lag counts from the committed offset.
             lag, position = partition["consumer_lag"], -1
-        if lag < 0 <= taken <= partition["ls_offset"]:
-            # Nor is one committed by librdkafka: Groupwright's membership commits, and the application stores
-            # by itself.
-            lag, position = partition["ls_offset"] - taken, taken
-        if lag < 0 and taken < 0 <= partition["lo_offset"] and partition["query_offset"] == OFFSET_BEGINNING:
+        if lag < 0 <= app_offset <= partition["ls_offset"]:
+            # librdkafka has committed none either: Groupwright's own membership commits, and the application
+            # calls `store_offsets` or `commit`.
+            lag, position = partition["ls_offset"] - app_offset, app_offset
+        if (
+            lag < 0
+            and app_offset < 0 <= partition["lo_offset"]
+            and partition["query_offset"] == OFFSET_BEGINNING
+        ):
             # No message was consumed since fetching started at the log's beginning.
             lag, position = partition["ls_offset"] - partition["lo_offset"], -1
         yield _Lag(partition["partition"], lag, position, partition["ls_offset"])

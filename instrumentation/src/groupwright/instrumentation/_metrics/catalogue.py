@@ -6,7 +6,7 @@ never a member id, a generation or a reason.
 
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
-from groupwright.instrumentation._metrics.spec import Kind, Merge, Spec
+from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
 
 _CONSUMER = ("group", "client_id")
 
@@ -14,14 +14,14 @@ _CONSUMER = ("group", "client_id")
 
 REBALANCES = Spec(
     "groupwright_rebalances_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Finished rebalances, by outcome.",
     (*_CONSUMER, "protocol", "outcome"),
     java="rebalance-total, failed-rebalance-total",
 )
 REBALANCE_DURATION = Spec(
     "groupwright_rebalance_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     "Duration of rebalances, from the trigger until the assignment was applied or the rebalance failed.",
     (*_CONSUMER, "protocol"),
     unit="seconds",
@@ -30,7 +30,7 @@ REBALANCE_DURATION = Spec(
 )
 PHASE_DURATION = Spec(
     "groupwright_rebalance_phase_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     "Duration of each phase of a rebalance.",
     (*_CONSUMER, "protocol", "phase"),
     unit="seconds",
@@ -39,7 +39,7 @@ PHASE_DURATION = Spec(
 )
 CALLBACK_DURATION = Spec(
     "groupwright_rebalance_callback_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     "Duration of the application's rebalance callbacks; 0 without a callback.",
     (*_CONSUMER, "callback"),
     unit="seconds",
@@ -48,25 +48,25 @@ CALLBACK_DURATION = Spec(
 )
 PARTITIONS_ASSIGNED = Spec(
     "groupwright_partitions_assigned_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Partitions assigned.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_REVOKED = Spec(
     "groupwright_partitions_revoked_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Partitions revoked.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_LOST = Spec(
     "groupwright_partitions_lost_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Partitions lost, which other members may have owned already.",
     (*_CONSUMER, "topic"),
 )
 PARTITIONS_OWNED = Spec(
     "groupwright_partitions_owned",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Partitions owned; 0 for a topic whose last partition was revoked or lost.",
     (*_CONSUMER, "topic"),
     java="assigned-partitions",
@@ -74,7 +74,7 @@ PARTITIONS_OWNED = Spec(
 )
 LAST_REBALANCE_TIMESTAMP = Spec(
     "groupwright_last_rebalance_timestamp_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Time at which the last rebalance ended, in seconds since the epoch; absent before the first.",
     _CONSUMER,
     unit="seconds",
@@ -82,20 +82,20 @@ LAST_REBALANCE_TIMESTAMP = Spec(
 )
 LAST_REBALANCE_DURATION = Spec(
     "groupwright_last_rebalance_duration_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Duration of the last rebalance, whatever its outcome; absent before the first.",
     _CONSUMER,
     unit="seconds",
 )
 GENERATION = Spec(
     "groupwright_generation",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Generation of the last applied assignment; absent before the first.",
     _CONSUMER,
 )
 LAST_POLL_AGE = Spec(
     "groupwright_last_poll_age_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Time since the application was last inside poll or consume, at the scrape.",
     _CONSUMER,
     unit="seconds",
@@ -106,30 +106,29 @@ LAST_POLL_AGE = Spec(
 
 LEADER_MOVES = Spec(
     "groupwright_leader_moves_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Partitions that this member, as the group's leader, moved from one member to another.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_MOVES_NEEDED = Spec(
     "groupwright_leader_moves_needed_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "The fewest moves with which the leader's assignments could have been as balanced as possible.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_IMBALANCE = Spec(
     "groupwright_leader_imbalance",
-    Kind.GAUGE,
-    "Excess imbalance of the leader's last assignment: (max - min partitions per member) minus the smallest "
-    "difference "
-    "achievable.",
+    MetricType.GAUGE,
+    "Excess imbalance of the leader's last assignment: (max - min partitions per member) minus the "
+    "smallest difference achievable.",
     _CONSUMER,
     own_membership=True,
 )
 LEADER_MEMBERS = Spec(
     "groupwright_leader_members",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Members of the group; absent if another member leads, or the group is too large to measure.",
     _CONSUMER,
     own_membership=True,
@@ -139,38 +138,38 @@ LEADER_MEMBERS = Spec(
 
 CONSUMER_INFO = Spec(
     "groupwright_consumer_info",
-    Kind.INFO,
+    MetricType.INFO,
     "The client that holds the membership, and the kind of its rebalances; always 1.",
     (*_CONSUMER, "client", "kind"),
 )
 MEMBERSHIP_STATE = Spec(
     "groupwright_membership_state",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "1 for the member's state, 0 for the other states.",
     (*_CONSUMER, "state"),
     merge=Merge.MAX,
 )
 COORDINATOR_NODE = Spec(
     "groupwright_coordinator_node",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Broker id of the group's coordinator; absent while none is known.",
     _CONSUMER,
 )
 COORDINATOR_CHANGES = Spec(
     "groupwright_coordinator_changes_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Times that this client found another broker to be the coordinator.",
     _CONSUMER,
 )
 COORDINATOR_ERRORS = Spec(
     "groupwright_coordinator_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Requests to the coordinator without a response: send and receive errors, and timeouts.",
     _CONSUMER,
 )
 COORDINATOR_ROUND_TRIP = Spec(
     "groupwright_coordinator_round_trip_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Round-trip time to the coordinator, as last measured; for librdkafka's membership the average of a "
     "statistics interval.",
     _CONSUMER,
@@ -180,23 +179,22 @@ COORDINATOR_ROUND_TRIP = Spec(
 )
 GROUP_REQUESTS = Spec(
     "groupwright_group_requests_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Requests sent to the coordinator.",
     (*_CONSUMER, "request"),
     java="heartbeat-total, join-total, sync-total, commit-total",
 )
 GROUP_REQUEST_FAILURES = Spec(
     "groupwright_group_request_failures_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Requests that the coordinator answered with an error. MEMBER_ID_REQUIRED for a new member and "
-    "REBALANCE_IN_PROGRESS "
-    "for a heartbeat do not count.",
+    "REBALANCE_IN_PROGRESS for a heartbeat do not count.",
     (*_CONSUMER, "request", "error"),
     own_membership=True,
 )
 LAST_HEARTBEAT_AGE = Spec(
     "groupwright_last_heartbeat_age_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Time since the last heartbeat response, at the scrape; absent before the first.",
     _CONSUMER,
     unit="seconds",
@@ -206,7 +204,7 @@ LAST_HEARTBEAT_AGE = Spec(
 )
 FENCED = Spec(
     "groupwright_fenced_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Times that another member with the same `group.instance.id` replaced this one.",
     _CONSUMER,
 )
@@ -215,20 +213,20 @@ FENCED = Spec(
 
 COMMITS = Spec(
     "groupwright_commits_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Finished offset commits, successful or failed.",
     _CONSUMER,
     java="commit-total",
 )
 COMMIT_FAILURES = Spec(
     "groupwright_commit_failures_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Failed offset commits, by error.",
     (*_CONSUMER, "error"),
 )
 COMMIT_DURATION = Spec(
     "groupwright_commit_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     "Duration of commits; of a plain consumer, only of its synchronous commits.",
     _CONSUMER,
     unit="seconds",
@@ -240,7 +238,7 @@ COMMIT_DURATION = Spec(
 
 POLL_INTERVAL_USED = Spec(
     "groupwright_poll_interval_used_ratio",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Time since the last poll as a share of `max.poll.interval.ms`, at the scrape; at 1 the member leaves "
     "the group.",
     _CONSUMER,
@@ -249,7 +247,7 @@ POLL_INTERVAL_USED = Spec(
 )
 POLL_SECONDS = Spec(
     "groupwright_poll_seconds_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Time spent inside poll and consume; its rate is the share of time that the application waits for "
     "messages.",
     _CONSUMER,
@@ -258,13 +256,13 @@ POLL_SECONDS = Spec(
 )
 MAX_POLL_EXCEEDED = Spec(
     "groupwright_max_poll_exceeded_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Times that the application exceeded `max.poll.interval.ms`, and so lost its partitions.",
     _CONSUMER,
 )
 LAG = Spec(
     "groupwright_lag",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Messages between the application's position and the log's end, summed over the topic's fetched "
     "partitions.",
     (*_CONSUMER, "topic"),
@@ -273,7 +271,7 @@ LAG = Spec(
 )
 LAG_MAX = Spec(
     "groupwright_lag_max",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Lag of the topic's partition that lags most.",
     (*_CONSUMER, "topic"),
     java="records-lag-max",
@@ -281,7 +279,7 @@ LAG_MAX = Spec(
 )
 PARTITION_LAG = Spec(
     "groupwright_partition_lag",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Lag of each partition; only with `lag_by_partition=True`.",
     (*_CONSUMER, "topic", "partition"),
     java="records-lag",
@@ -289,17 +287,16 @@ PARTITION_LAG = Spec(
 )
 STATISTICS_AGE = Spec(
     "groupwright_statistics_age_seconds",
-    Kind.GAUGE,
-    "Age of the newest statistics of librdkafka, from which lag and, for plain consumers, the coordinator's "
-    "metrics are "
-    "made; librdkafka emits them only while the application polls.",
+    MetricType.GAUGE,
+    "Age of the newest statistics of librdkafka, from which lag and, for plain consumers, the "
+    "coordinator's metrics are made; librdkafka emits them only while the application polls.",
     _CONSUMER,
     unit="seconds",
     merge=Merge.MAX,
 )
 CLIENT_ERRORS = Spec(
     "groupwright_client_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Errors that librdkafka reported to `error_cb`.",
     (*_CONSUMER, "error"),
 )
@@ -308,26 +305,26 @@ CLIENT_ERRORS = Spec(
 
 WARNINGS = Spec(
     "groupwright_warnings_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Warnings of advice, by rule; the log has their text.",
     (*_CONSUMER, "rule"),
 )
 EVENTS = Spec(
     "groupwright_events_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Events for sinks, by outcome.",
     (*_CONSUMER, "sink", "outcome"),
 )
 BUILD_INFO = Spec(
     "groupwright_build_info",
-    Kind.INFO,
+    MetricType.INFO,
     "Versions of Groupwright and confluent-kafka; always 1.",
     ("version", "confluent_kafka"),
     java="app-info's version",
 )
 ERRORS = Spec(
     "groupwright_instrumentation_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Failures inside the instrumentation, which do not affect the application; the log has the first of each "
     "kind.",
     _CONSUMER,

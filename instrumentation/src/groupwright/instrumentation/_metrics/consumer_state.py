@@ -18,7 +18,7 @@ class ConsumerState:
     ended_at: float | None = None
     """When the last rebalance ended, in seconds since the epoch."""
     duration: float | None = None
-    """Duration of the last rebalance in seconds; None if not known."""
+    """Duration of the last rebalance in seconds; None if unknown."""
     leadership: Leadership | None = None
     """Set if this member led the last rebalance."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from prometheus_client import Counter, Histogram, Metric
 
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import Kind, Spec
+from groupwright.instrumentation._metrics.spec import MetricType, Spec
 
 
 class ClientLabels(NamedTuple):
@@ -30,14 +30,14 @@ class Families:
         self._counters = {
             spec: Counter(spec.family, spec.help, spec.labels, unit=spec.unit, registry=None)
             for spec in CATALOGUE
-            if spec.kind is Kind.COUNTER
+            if spec.type is MetricType.COUNTER
         }
         self._histograms = {
             spec: Histogram(
                 spec.family, spec.help, spec.labels, unit=spec.unit, buckets=spec.buckets, registry=None
             )
             for spec in CATALOGUE
-            if spec.kind is Kind.HISTOGRAM
+            if spec.type is MetricType.HISTOGRAM
         }
         self._series: defaultdict[ClientLabels, set[tuple[Spec, tuple[str, ...]]]] = defaultdict(set)
         # Reentrant: a signal handler may remove series while it interrupts an addition.
@@ -50,7 +50,7 @@ class Families:
     def add_values(
         self, spec: Spec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
     ) -> None:
-        """Increment a counter; `labels` are the values of the labels after those of the client."""
+        """Increment a counter; `labels` are the label values after those of `ClientLabels`."""
         with self._lock:
             values = (*client_labels.of(spec), *labels)
             self._series[client_labels].add((spec, values))

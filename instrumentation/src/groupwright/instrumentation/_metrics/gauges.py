@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.families import ClientLabels
 from groupwright.instrumentation._metrics.samples import Sample
-from groupwright.instrumentation._metrics.spec import Kind, Merge, Spec
+from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
 
 Series = dict[tuple[str, ...], float]
 """Values by label values, in the order of `Spec.labels`."""
@@ -20,7 +20,7 @@ def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[S
     Args:
         clients: Labels and samples of each client, in the order in which their last rebalances ended.
     """
-    gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.kind is Kind.GAUGE}
+    gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.type is MetricType.GAUGE}
     for client_labels, samples in clients:
         own = {spec: client_labels.of(spec) for spec in gauges}
         for spec, labels, value in samples:

@@ -18,29 +18,22 @@ LABELS = {
     "client_id": "the client's `client.id`",
     "protocol": (
         "the assignor that the group voted for; empty if the rebalance failed before the vote. A plain "
-        "consumer does not "
-        "learn the vote: its label is its `partition.assignment.strategy`, or, under "
-        "`group.protocol=consumer`, its "
-        "`group.remote.assignor`, `consumer` by default"
+        "consumer does not learn the vote: its label is its `partition.assignment.strategy`, or, under "
+        "`group.protocol=consumer`, its `group.remote.assignor`, `consumer` by default"
     ),
     "outcome": (
-        "of a rebalance: `completed`: the member applied an assignment; `lost`: it applied one, after it had "
-        "lost the "
-        "partitions that it owned before; `failed`: the coordinator rejected the member, or its assignor "
-        "failed. Of an "
-        "event: `sent`, or `dropped` because the sink's queue was full, or `failed` in the sink"
+        "of a rebalance: `completed`: the member applied an assignment; `lost`: it applied one, after it "
+        "had lost the partitions that it owned before; `failed`: the coordinator rejected the member, or "
+        "its assignor failed. Of an event: `sent`, or `dropped` because the sink's queue was full, or "
+        "`failed` in the sink"
     ),
     "phase": (
-        "`revoke`: from the request to revoke partitions until that is done, callback included; `join`: from "
-        "the first "
-        "JoinGroup until a response brought a generation, so mostly waiting for the other members; `sync`: "
-        "from there "
-        "until SyncGroup brought the assignment, for the leader with the assignor's run; `join_and_sync`: "
-        "both together, "
-        "for a membership of librdkafka's, which does not tell them apart; `assign`: from there until the "
-        "assignment was "
-        "applied, with the callback and the fetch of committed offsets (without the fetch for librdkafka's "
-        "membership)"
+        "`revoke`: from the request to revoke partitions until that is done, callback included; `join`: "
+        "from the first JoinGroup until a response brought a generation, so mostly waiting for the other "
+        "members; `sync`: from there until SyncGroup brought the assignment, for the leader with the "
+        "assignor's run; `join_and_sync`: both together, for librdkafka's membership, whose callbacks do not "
+        "separate them; `assign`: from there until the assignment was applied, with the callback and the "
+        "fetch of committed offsets (without the fetch for librdkafka's membership)"
     ),
     "callback": (
         "`assign`: `on_assign`; `revoke`: `on_revoke`; `lost`: `on_lost`, or `on_revoke` without an `on_lost`"
@@ -49,14 +42,13 @@ LABELS = {
     "partition": "the partition's number; only with `lag_by_partition=True`",
     "kind": (
         "`eager`: the member revokes all its partitions first; `cooperative`: only those that move; "
-        "`consumer`: the "
-        "broker assigns (KIP-848); empty before the first rebalance, if the configuration does not decide it"
+        "`consumer`: the broker assigns (KIP-848); empty before the first rebalance, if the configuration "
+        "does not decide it"
     ),
-    "client": "whose membership it is: `groupwright` or `librdkafka`",
+    "client": "the client that holds the membership: `groupwright` or `librdkafka`",
     "state": (
         "`unjoined`: in no generation; `preparing_rebalance`: the member has asked to join; "
-        "`completing_rebalance`: it "
-        "waits for its assignment; `stable`: it has one"
+        "`completing_rebalance`: it waits for its assignment; `stable`: it has one"
     ),
     "request": "the request of the Kafka protocol: " + ", ".join(f"`{request}`" for request in REQUESTS),
     "error": "the name of Kafka's or librdkafka's error code",
@@ -67,7 +59,7 @@ LABELS = {
 }
 
 DURATION_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 10, 45, 120, 300)
-"""Seconds; `BUCKETS_REASON` says why these."""
+"""Upper bounds in seconds; `BUCKETS_REASON` has the reasons."""
 
 BUCKETS_REASON = """\
 They range from an empty callback to the longest time that a coordinator waits, and are finest where healthy

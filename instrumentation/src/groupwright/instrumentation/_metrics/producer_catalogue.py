@@ -1,19 +1,19 @@
 """The metrics of producers, which are made from a producer's statistics and errors."""
 
-from groupwright.instrumentation._metrics.spec import Kind, Merge, Spec
+from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
 
 _PRODUCER = ("client_id",)
 
 PRODUCER_QUEUE_MESSAGES = Spec(
     "groupwright_producer_queue_messages",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Messages in the producer's queue.",
     _PRODUCER,
     merge=Merge.SUM,
 )
 PRODUCER_QUEUE_USED = Spec(
     "groupwright_producer_queue_used_ratio",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Share of the queue's limit in use, in messages or bytes, whichever is higher; at 1 produce() fails.",
     _PRODUCER,
     unit="ratio",
@@ -22,7 +22,7 @@ PRODUCER_QUEUE_USED = Spec(
 )
 PRODUCER_QUEUE_BYTES = Spec(
     "groupwright_producer_queue_size_bytes",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Bytes in the producer's queue.",
     _PRODUCER,
     unit="bytes",
@@ -30,7 +30,7 @@ PRODUCER_QUEUE_BYTES = Spec(
 )
 PRODUCER_BATCH_BYTES = Spec(
     "groupwright_producer_batch_size_bytes",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Average size of batches in the last statistics window; absent if none was sent.",
     _PRODUCER,
     unit="bytes",
@@ -38,14 +38,14 @@ PRODUCER_BATCH_BYTES = Spec(
 )
 PRODUCER_BATCH_MESSAGES = Spec(
     "groupwright_producer_batch_messages",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Average number of messages per batch in the last statistics window; absent if none was sent.",
     _PRODUCER,
     java="records-per-request-avg",
 )
 PRODUCER_QUEUE_LATENCY = Spec(
     "groupwright_producer_queue_latency_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Average time from produce() until the batch was made, over brokers, in the last statistics window.",
     _PRODUCER,
     unit="seconds",
@@ -53,7 +53,7 @@ PRODUCER_QUEUE_LATENCY = Spec(
 )
 PRODUCER_ROUND_TRIP = Spec(
     "groupwright_producer_round_trip_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Average round-trip time to the brokers in the last statistics window.",
     _PRODUCER,
     unit="seconds",
@@ -61,14 +61,14 @@ PRODUCER_ROUND_TRIP = Spec(
 )
 PRODUCER_MESSAGES = Spec(
     "groupwright_producer_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Messages sent to brokers.",
     _PRODUCER,
     java="record-send-total",
 )
 PRODUCER_BYTES = Spec(
     "groupwright_producer_sent_bytes_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Bytes of messages sent to brokers.",
     _PRODUCER,
     unit="bytes",
@@ -76,27 +76,27 @@ PRODUCER_BYTES = Spec(
 )
 PRODUCER_REQUEST_ERRORS = Spec(
     "groupwright_producer_request_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Requests to brokers without a response: send and receive errors, and timeouts.",
     _PRODUCER,
     java="record-error-total",
 )
 PRODUCER_RETRIES = Spec(
     "groupwright_producer_retries_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Retried requests.",
     _PRODUCER,
     java="record-retry-total",
 )
 PRODUCER_CLIENT_ERRORS = Spec(
     "groupwright_producer_client_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Errors that librdkafka reported to the producer's `error_cb`.",
     (*_PRODUCER, "error"),
 )
 PRODUCER_STATISTICS_AGE = Spec(
     "groupwright_producer_statistics_age_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     "Age of the statistics from which the producer's metrics are made; librdkafka emits them only during "
     "poll and flush.",
     _PRODUCER,
@@ -106,7 +106,7 @@ PRODUCER_STATISTICS_AGE = Spec(
 
 PRODUCER_ERRORS = Spec(
     "groupwright_producer_instrumentation_errors_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     "Failures inside the instrumentation, which do not affect the producer; the log has the first.",
     _PRODUCER,
 )

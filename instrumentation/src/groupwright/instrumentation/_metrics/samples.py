@@ -1,7 +1,7 @@
 """Samples: values of the catalogue's gauges, and totals of its counters, read at a scrape. Pure.
 
-A counter's sample is a total since the client was made; `CounterIncrements` computes how much it has
-increments.
+A counter's sample is a total since the client was created. prometheus-client's counters are incremented, so
+`CounterIncrements` returns the increments of these totals between scrapes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +13,11 @@ from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState
 from groupwright.instrumentation._metrics.labels import STATES
-from groupwright.instrumentation._metrics.spec import Kind, Spec
+from groupwright.instrumentation._metrics.spec import MetricType, Spec
 
 
 class Sample(NamedTuple):
-    """One value of one metric; `labels` are the values of the labels after those of the client."""
+    """One value of one metric; `labels` are the label values after those of `ClientLabels`."""
 
     spec: Spec
     labels: tuple[str, ...]
@@ -69,8 +69,8 @@ def of_lag(
 
     Args:
         statistics: The newest statistics.
-        snapshot: The consumer's snapshot, which adds what the statistics lack: prefetched messages that the
-            application has not received, and the start offsets of partitions without a consumed message.
+        snapshot: The consumer's snapshot. It adds prefetched messages that the application has not received,
+            and the start offsets of partitions without a consumed message; statistics have neither.
         by_partition: Whether to yield samples of single partitions too.
     """
     lag_by_topic = statistics.lag if snapshot is None else _adjusted_lag(statistics, snapshot)
@@ -133,7 +133,7 @@ class CounterIncrements:
         """Return the counters' increments; a total that was reset counts in full."""
         increments = []
         for spec, labels, total in samples:
-            if spec.kind is Kind.COUNTER:
+            if spec.type is MetricType.COUNTER:
                 before = self._totals.get((spec, labels), 0.0)
                 self._totals[spec, labels] = total
                 increments.append(Sample(spec, labels, total - before if total >= before else total))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """Prometheus' type of a metric."""
+class MetricType(StrEnum):
+    """The type of a metric, by Prometheus's name."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -14,7 +14,7 @@ class Kind(StrEnum):
 
 
 class Merge(StrEnum):
-    """The value of a gauge for clients that share a series: those of the same group and client id."""
+    """The way to combine a gauge's values of clients that share a series (same group and client id)."""
 
     SUM = "sum"
     MAX = "max"
@@ -22,16 +22,16 @@ class Merge(StrEnum):
     """The value of the client whose last rebalance ended last."""
 
 
-_SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+_SUFFIXES = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """One metric. Each has one object, which is compared and hashed by identity."""
+    """The description of one metric. Each metric has one object, compared and hashed by identity."""
 
     name: str
-    """The name in queries, with the suffix of its kind."""
-    kind: Kind
+    """The name in queries, with the suffix of its type (``_total``, ``_info``)."""
+    type: MetricType
     help: str
     labels: tuple[str, ...]
     unit: str = ""
@@ -41,11 +41,11 @@ class Spec:
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram, in its unit."""
     merge: Merge = Merge.LAST
-    """How a gauge merges the values of several clients."""
+    """The way to combine a gauge's values of several clients."""
     own_membership: bool = False
     """Whether only Groupwright's own membership has it, since librdkafka does not report it."""
 
     @property
     def family(self) -> str:
-        """The name without the suffix of its kind, as prometheus-client takes it."""
-        return self.name.removesuffix(_SUFFIXES.get(self.kind, ""))
+        """The name without the suffix of its type, as prometheus-client takes it."""
+        return self.name.removesuffix(_SUFFIXES.get(self.type, ""))

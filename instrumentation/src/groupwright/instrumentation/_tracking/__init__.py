@@ -1,1 +1,1 @@
-"""Rebalances, followed through callbacks of a consumer."""
+"""Tracking: wrapped clients, and the rebalances and commits that their calls and callbacks show."""

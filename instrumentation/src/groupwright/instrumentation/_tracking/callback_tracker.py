@@ -1,7 +1,7 @@
 """Rebalances and commits of a plain consumer, tracked through its calls and callbacks.
 
 The tracker knows no client class: `wrapped_consumer` and `wrapped_aio` report their clients' calls to it.
-Failures in here never reach the application; they go to `LibrdkafkaCallbacks.on_failure`.
+Its own failures never reach the application; they go to `LibrdkafkaCallbacks.on_failure`.
 """
 
 import math
@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 from groupwright.core import Kind, MembershipSnapshot, Rebalance, RebalanceListener, by_topic
 from groupwright.core.configuration import Configuration, public_settings
 from groupwright.core.group_metadata import GroupMetadata
-from groupwright.core.membership_errors import ErrorKind, classify
+from groupwright.core.membership_errors import ErrorKind, classify_error
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
@@ -61,7 +61,7 @@ class CallbackTracker:
     # --- Calls of the application -------------------------------------------------------------------
 
     def on_poll_start(self) -> float:
-        """Record that the application entered poll or consume; return the time, for `on_poll_end`."""
+        """Record that the application entered poll or consume; return the monotonic time for `on_poll_end`."""
         began = self._last_poll = self._in_poll_since = time.monotonic()
         return began
 
@@ -89,7 +89,7 @@ class CallbackTracker:
         self.on_unsubscribe()
 
     def on_commit_end(self, seconds: float | None, error: str | None) -> None:
-        """Record the end of a commit; `seconds` is None where the time is not known."""
+        """Record the end of a commit; `seconds` is its duration, None if unknown."""
         self._guarded("commit", lambda: self._notify(lambda listener: listener.commit_ended(seconds, error)))
 
     # --- Callbacks of librdkafka --------------------------------------------------------------------
@@ -102,8 +102,8 @@ class CallbackTracker:
         Args:
             name: One of `labels.CALLBACKS`.
             partitions: The callback's `confluent_kafka.TopicPartition` objects.
-            began: When it began, by the monotonic clock.
-            seconds: Time that the application's callback took.
+            began: Monotonic time at which it began, in seconds.
+            seconds: Duration of the application's callback; 0 without one.
             metadata: The group's metadata, as `consumer_group_metadata` returned it.
         """
         self._guarded(f"on_{name}", lambda: self._track_callback(name, partitions, began, seconds, metadata))
@@ -157,7 +157,7 @@ class CallbackTracker:
             self._notify(lambda listener: listener.partitions_assigned(numbers, seconds))
             self._report(self._rebalances.assigned(keys, callback))
             return
-        # The rebalance that this callback ends comes first: it was before.
+        # First: a rebalance that this callback ends was over before the callback.
         self._report(self._rebalances.revoked(keys, callback, lost=name == "lost"))
         if name == "lost":
             self._notify(lambda listener: listener.partitions_lost(numbers, seconds))
@@ -165,7 +165,7 @@ class CallbackTracker:
             self._notify(lambda listener: listener.partitions_revoked(numbers, seconds))
 
     def _track_error(self, error: Any) -> None:
-        found = classify(error.code(), error.str(), _describe)
+        found = classify_error(error.code(), error.str(), _describe)
         if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
             self._max_poll_exceeded += 1
         elif found.kind is ErrorKind.FENCED:
@@ -183,17 +183,17 @@ class CallbackTracker:
         for listener in self.listeners:
             call(listener)
 
-    def _guarded(self, place: str, action: Callable[[], None]) -> None:
+    def _guarded(self, operation: str, action: Callable[[], None]) -> None:
         with self._lock:
             try:
                 action()
             except Exception as error:  # noqa: BLE001 - measuring must not break the application
-                self.callbacks.on_failure(place, error)
+                self.callbacks.on_failure(operation, error)
             self._settles_at = self._rebalances.settles_at
 
 
 class TrackedConsumer:
-    """The properties and methods of `ObservableConsumer`, answered by a tracker."""
+    """The properties and methods of `ObservableConsumer`, implemented by a tracker."""
 
     _tracker: CallbackTracker
 

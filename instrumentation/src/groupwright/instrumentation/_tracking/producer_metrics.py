@@ -17,7 +17,7 @@ from groupwright.instrumentation._metrics.samples import CounterIncrements, Samp
 
 
 class ProducerInstrumentation:
-    """One producer's metrics. They last as long as the producer, which holds its callbacks."""
+    """One producer's metrics. They exist as long as the producer, which alone holds its callbacks."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ProducerInstrumentation:
         for spec, labels, increment in () if self._removed else self._increments.increments(samples):
             self._families.add_values(spec, self.client_labels, increment, labels)
 
-    def _record_failure(self, place: str, error: Exception) -> None:
+    def _record_failure(self, operation: str, error: Exception) -> None:
         if self._removed:
             return
         self._families.add(PRODUCER_ERRORS, self.client_labels)
@@ -76,10 +76,9 @@ class ProducerInstrumentation:
             self._logged = True
             self._logger.warning(
                 "[producer %s] the instrumentation failed at %s: %r. The producer is not affected; further "
-                "failures are "
-                "only counted, in %s",
+                "failures are only counted, in %s",
                 self.client_labels.client_id,
-                place,
+                operation,
                 error,
                 PRODUCER_ERRORS.name,
                 exc_info=error,

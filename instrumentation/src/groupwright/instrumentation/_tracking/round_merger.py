@@ -28,10 +28,10 @@ class RoundMerger:
         self._settle = settle
         self._held: Rebalance | None = None
         self.settles_at = math.inf
-        """When `settle` has a rebalance to end, by the caller's clock; infinite if none is held."""
+        """Time at which `settle` ends the held rebalance, by the caller's clock; infinite if none is held."""
 
     def add(self, ended: Rebalance, now: float) -> list[Rebalance]:
-        """Add a round that ended at `now`."""
+        """Add a round that ended at `now`, in seconds by the caller's clock."""
         until, held = self.settles_at, self.end()
         began = now if ended.duration is None else now - ended.duration
         if held and began <= until and _may_be_second_round(ended):

@@ -1,6 +1,6 @@
 """`wrapped_consumer` for `AIOConsumer`, whose methods and callbacks are coroutine functions.
 
-Imported at the first use, since it imports asyncio.
+Imported on first use, since it imports asyncio.
 """
 
 import time
@@ -11,10 +11,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.aio import AIOConsumer
 
 from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
-from groupwright.instrumentation._tracking.wrapped_consumer import commit_error, group_metadata
+from groupwright.instrumentation._tracking.wrapped_consumer import (
+    ASYNCHRONOUS_POSITION,
+    commit_error,
+    group_metadata,
+)
 
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")
-_ASYNCHRONOUS = 2
 
 
 class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
@@ -44,7 +47,7 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
         return messages
 
     async def subscribe(self, *args: Any, **kwargs: Any) -> Any:
-        """Subscribe, with the application's callbacks inside the tracking ones."""
+        """Subscribe, with the application's callbacks wrapped in tracking ones."""
         topics, *positional = args or (kwargs.pop("topics"),)
         given = dict(zip(_CALLBACKS, positional, strict=False))
         # AIOConsumer calls positional callbacks as plain functions on a worker thread, so they stay plain
@@ -71,7 +74,11 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
 
     async def commit(self, *args: Any, **kwargs: Any) -> Any:
         """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""
-        asynchronous = args[_ASYNCHRONOUS] if len(args) > _ASYNCHRONOUS else kwargs.get("asynchronous", True)
+        asynchronous = (
+            args[ASYNCHRONOUS_POSITION]
+            if len(args) > ASYNCHRONOUS_POSITION
+            else kwargs.get("asynchronous", True)
+        )
         if asynchronous:
             return await super().commit(*args, **kwargs)
         began = time.monotonic()
@@ -101,7 +108,7 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
 
     def _track_coroutine(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
         async def call(consumer: Any, partitions: list[Any]) -> None:
-            # Inside the call that serves this callback, where librdkafka's handle admits it.
+            # Read here: the poll or close that runs this callback has not returned, so the handle is open.
             given, metadata, began = list(partitions), group_metadata(self._consumer), time.monotonic()
             try:
                 if callback is not None:

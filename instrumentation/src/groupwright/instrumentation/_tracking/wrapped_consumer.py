@@ -1,8 +1,8 @@
 """A plain consumer that reports its rebalances: confluent-kafka's own, with its calls and callbacks wrapped.
 
-The wrapper stands right above confluent-kafka's C class in the method resolution order, below every class
-derived from it: `DeserializingConsumer` and an application's subclasses come first, and their ``super()``
-calls reach the wrapper.
+In the method resolution order, the wrapper comes directly before confluent-kafka's C class, and after every
+class derived from it: `DeserializingConsumer` and an application's subclasses come first, and their
+``super()`` calls reach the wrapper.
 """
 
 import functools
@@ -22,7 +22,7 @@ Native = confluent_kafka.Consumer
 C = TypeVar("C")
 
 _native_poll = Native.poll
-_ASYNCHRONOUS = 2
+ASYNCHRONOUS_POSITION = 2
 """Position of `asynchronous` among the arguments of commit."""
 
 
@@ -64,7 +64,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         on_revoke: Callable[..., Any] | None = None,
         on_lost: Callable[..., Any] | None = None,
     ) -> None:
-        """Subscribe, with the application's callbacks inside the tracking ones."""
+        """Subscribe, with the application's callbacks wrapped in tracking ones."""
         super().subscribe(
             topics,
             on_assign=self._track_callback("assign", on_assign),
@@ -81,7 +81,11 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
         """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""
-        asynchronous = args[_ASYNCHRONOUS] if len(args) > _ASYNCHRONOUS else kwargs.get("asynchronous", True)
+        asynchronous = (
+            args[ASYNCHRONOUS_POSITION]
+            if len(args) > ASYNCHRONOUS_POSITION
+            else kwargs.get("asynchronous", True)
+        )
         if asynchronous:
             return super().commit(*args, **kwargs)
         began = time.monotonic()
@@ -101,7 +105,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close; the C method of this name would call the C close."""
+        """Close by this class's `close`; the C method would call the C class's."""
         self.close()
 
     def _track_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
@@ -136,7 +140,7 @@ def commit_error(error: KafkaException) -> str:
 
 
 def create_wrapped(
-    kind: Callable[..., C],
+    client_class: Callable[..., C],
     wrapper: type,
     tracker: CallbackTracker,
     config: Mapping[str, Any],
@@ -145,13 +149,13 @@ def create_wrapped(
     """Create a tracked client of a class.
 
     Args:
-        kind: The client's class.
+        client_class: The client's class.
         wrapper: `WrappedConsumer`, or its asyncio counterpart.
         tracker: Tracks the client.
         config: The client's configuration, with librdkafka's callbacks already wrapped.
         arguments: Further arguments of the client's constructor.
     """
-    wrapped = _wrapped_class(cast("type", kind), wrapper)
+    wrapped = _wrapped_class(cast("type", client_class), wrapper)
     client: Any = wrapped.__new__(wrapped)
     client._tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
     on_commit = chain(tracker.on_commit, config.get("on_commit"), asynchronous=wrapper is not WrappedConsumer)
@@ -160,11 +164,15 @@ def create_wrapped(
 
 
 @functools.lru_cache(maxsize=128)
-def _wrapped_class(kind: type, wrapper: type) -> Any:
-    """Return the class of a kind's tracked clients, which has the kind's name."""
-    bases = (wrapper,) if issubclass(wrapper, kind) else (kind, wrapper)
+def _wrapped_class(client_class: type, wrapper: type) -> Any:
+    """Return the class of tracked clients of a class, by whose name it goes."""
+    bases = (wrapper,) if issubclass(wrapper, client_class) else (client_class, wrapper)
 
     def fill(namespace: dict[str, Any]) -> None:
-        namespace.update(__module__=kind.__module__, __qualname__=kind.__qualname__, __doc__=kind.__doc__)
+        namespace.update(
+            __module__=client_class.__module__,
+            __qualname__=client_class.__qualname__,
+            __doc__=client_class.__doc__,
+        )
 
-    return types.new_class(kind.__name__, bases, exec_body=fill)
+    return types.new_class(client_class.__name__, bases, exec_body=fill)

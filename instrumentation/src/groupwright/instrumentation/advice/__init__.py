@@ -6,11 +6,11 @@
 - `Finding`: the result of a rule: the evidence, the consequence, and the change to make.
 """
 
-from groupwright.core.placement import partition_for
+from groupwright.core.offsets_topic import partition_for
 from groupwright.instrumentation.advice.configuration import on_configuration
 from groupwright.instrumentation.advice.findings import Finding, Severity
 from groupwright.instrumentation.advice.group import BrokerLimits, GroupFacts, on_broker, on_group
-from groupwright.instrumentation.advice.placement import OffsetsTopic, on_offsets_topic
+from groupwright.instrumentation.advice.offsets_topic import OffsetsTopic, on_offsets_topic
 from groupwright.instrumentation.advice.running import RunningAdvice
 
 __all__ = [

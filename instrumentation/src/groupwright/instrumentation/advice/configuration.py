@@ -11,8 +11,8 @@ from typing import Any
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 
-_HEARTBEATS = 3
-_SHARE = 0.5
+_HEARTBEATS = 3  # heartbeats within a session, as Kafka's documentation advises
+_SHARE = 0.5  # of max.poll.interval.ms between two polls
 _LONG_COMMIT_INTERVAL_MS = 60_000
 _SHORT_STATIC_SESSION_MS = 30_000
 _CLASSIC_ONLY = (
@@ -25,7 +25,7 @@ _CLASSIC_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Known behaviour of the service."""
+    """Measured behaviour of the service whose configuration is checked."""
 
     longest_processing: float | None = None
     """The longest time between two polls, in seconds."""
@@ -38,7 +38,7 @@ def on_configuration(given: Mapping[str, Any], measured: Measured | None = None)
 
     Args:
         given: The configuration, as confluent-kafka takes it; values may be text.
-        measured: Known behaviour of the service.
+        measured: Measured behaviour of the service.
     """
     config, known = Configuration(given), measured or Measured()
     return [finding for rule in _RULES for finding in rule(config, known)]
@@ -95,8 +95,7 @@ def _eager(config: Configuration, _: Measured) -> Iterator[Finding]:
             + ("" if config.has("partition.assignment.strategy") else " (the default)"),
             "Every rebalance stops all members until the last of them has rejoined",
             "Set partition.assignment.strategy to cooperative-sticky in all members at once, or "
-            "group.protocol to "
-            "consumer where the brokers are Kafka 4.0 or later",
+            "group.protocol to consumer where the brokers are Kafka 4.0 or later",
         )
 
 
@@ -130,8 +129,7 @@ def _stored_before_processed(config: Configuration, _: Measured) -> Iterator[Fin
             "A message counts as processed once poll has returned it, so a crash can lose the message in "
             "progress",
             "Set enable.auto.offset.store to false and call store_offsets after a message has been "
-            "processed, or "
-            "call commit",
+            "processed, or call commit",
         )
 
 
@@ -147,12 +145,12 @@ def _commit_interval(config: Configuration, _: Measured) -> Iterator[Finding]:
         )
 
 
-def _of_the_classic_protocol(config: Configuration, _: Measured) -> Iterator[Finding]:
-    useless = [key for key in _CLASSIC_ONLY if config.has(key)]
-    if not config.classic and useless:
+def _classic_settings(config: Configuration, _: Measured) -> Iterator[Finding]:
+    rejected = [key for key in _CLASSIC_ONLY if config.has(key)]
+    if not config.classic and rejected:
         yield warning(
             "classic-settings",
-            f"group.protocol is consumer, and {', '.join(useless)} {'is' if len(useless) == 1 else 'are'} "
+            f"group.protocol is consumer, and {', '.join(rejected)} {'is' if len(rejected) == 1 else 'are'} "
             "set",
             "The broker decides these, and librdkafka rejects them",
             "Remove them: group.remote.assignor names the assignor, and the broker's group configuration has "
@@ -179,6 +177,6 @@ _RULES: tuple[Callable[[Configuration, Measured], Iterator[Finding]], ...] = (
     _static_session,
     _stored_before_processed,
     _commit_interval,
-    _of_the_classic_protocol,
+    _classic_settings,
     _client_id,
 )

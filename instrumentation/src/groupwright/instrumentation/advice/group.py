@@ -13,16 +13,16 @@ class BrokerLimits:
     """Limits of groups in a broker's configuration."""
 
     min_session_timeout: int
-    """``group.min.session.timeout.ms``."""
+    """``group.min.session.timeout.ms``, in milliseconds."""
     max_session_timeout: int
-    """``group.max.session.timeout.ms``."""
+    """``group.max.session.timeout.ms``, in milliseconds."""
     max_size: int
     """``group.max.size``, the number of members."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A coordinator's description of a group."""
+    """A coordinator's description of a group: Java's `ConsumerGroupDescription`."""
 
     state: str
     """Kafka's name of the state: ``STABLE``, ``PREPARING_REBALANCE``, ``EMPTY``, ..."""

@@ -1,4 +1,4 @@
-"""Rules over the events of one running consumer. Pure: events in with their time, findings out.
+"""Rules over rebalances, callbacks and polls of one running consumer. Pure: times are arguments.
 
 A rule reports at most once in `WINDOW` seconds.
 """
@@ -38,7 +38,7 @@ class RunningAdvice:
         self._reported: dict[str, float] = {}
 
     def on_rebalance(self, outcome: str, now: float) -> list[Finding]:
-        """Return the findings after a rebalance."""
+        """Return the findings after a rebalance that ended at `now`, in seconds by a monotonic clock."""
         self._rebalances.append((now, outcome))
         recent = [each for ended_at, each in self._rebalances if ended_at > now - WINDOW]
         return self._new(now, [*_storm(recent), *_flapping(recent)])
@@ -74,7 +74,7 @@ def _storm(recent: list[str]) -> Iterator[Finding]:
 
 
 def _flapping(recent: list[str]) -> Iterator[Finding]:
-    flaps = [outcome for outcome in recent if outcome in {"lost", Outcome.FAILED}]
+    flaps = [outcome for outcome in recent if outcome in {Outcome.LOST, Outcome.FAILED}]
     if len(flaps) >= FLAPS:
         yield warning(
             "flapping",

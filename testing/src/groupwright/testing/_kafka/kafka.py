@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from groupwright.core.placement import partition_for
+from groupwright.core.offsets_topic import partition_for
 from groupwright.testing._kafka import broker_log, ports, settings
 from groupwright.testing._kafka.proxy import Link, Proxy
 from groupwright.testing._kafka.readiness import QUIET, ClientSetting

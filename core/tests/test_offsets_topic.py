@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.core.placement import java_hash, partition_for
+from groupwright.core.offsets_topic import java_hash, partition_for
 
 
 @pytest.mark.parametrize(

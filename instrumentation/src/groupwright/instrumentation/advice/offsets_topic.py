@@ -1,14 +1,14 @@
-"""A rule that finds groups left behind when ``__consumer_offsets`` was given more partitions.
+"""Rule about groups whose offsets are not found since partitions were added to ``__consumer_offsets``.
 
-A group's id hashes to a partition of ``__consumer_offsets``, whose leader coordinates the group. After that
-topic has been given more partitions, most ids hash to another one. Brokers count the partitions when they
+A group's id hashes to a partition of ``__consumer_offsets``, whose leader coordinates the group. After
+partitions were added to that topic, most ids hash to another one. Brokers count the partitions when they
 start, so they look for the group in its new partition from their next restart on.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from groupwright.core.placement import OFFSETS_TOPIC, partition_for
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 
 
@@ -31,17 +31,15 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
         return
     before, after = partition_for(group, topic.configured), partition_for(group, topic.partitions)
     evidence = (
-        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions "
-        "is "
+        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions is "
         f"{topic.configured}"
     )
     if before == after:
         yield note(
             "offsets-topic-grown",
             f"{evidence}; the group {group!r} is in partition {after} with both",
-            "If the topic was given partitions after its creation, most groups' offsets are no longer found; "
-            "this group's "
-            "still are",
+            "If the topic was given partitions after its creation, most groups' offsets are no longer "
+            "found; this group's still are",
             f"Check the other groups, and set offsets.topic.num.partitions to {topic.partitions}",
         )
     else:
@@ -50,9 +48,8 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
             f"{evidence}; the group {group!r} is in partition {after}, and was in {before} with "
             f"{topic.configured}",
             "If the topic was given partitions after its creation, offsets committed before are not found "
-            "once the brokers "
-            "have restarted: auto.offset.reset then decides where the group starts, which skips or repeats "
-            "messages",
+            "once the brokers have restarted: auto.offset.reset then decides where the group starts, which "
+            "skips or repeats messages",
             f"Commit the group's offsets again while the group is empty (docs/offsets-topic.md), and set "
             f"offsets.topic.num.partitions to {topic.partitions}",
         )
