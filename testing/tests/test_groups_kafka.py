@@ -1,4 +1,4 @@
-"""Groups under load on a real broker: members of any consumer, as threads and as processes, broken and held to promises."""
+"""Groups under load on a real broker: members as threads and processes, faults, and checks of guarantees."""
 
 import os
 import signal

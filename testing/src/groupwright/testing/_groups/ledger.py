@@ -181,10 +181,10 @@ class Ledger:
             return [event.error for event in self.histories[member] if isinstance(event, Failed)]
 
     def check(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> report.Report:
-        """Hold all that was recorded against what a consumer group promises.
+        """Check everything recorded against the guarantees of a consumer group.
 
         Args:
-            duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+            duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
         """
         with self._lock:
             histories = {name: list(events) for name, events in self.histories.items()}

@@ -1,4 +1,4 @@
-"""The check of what a group promises: one owner for each partition, nothing lost, nothing twice without a reason. Pure."""
+"""Checks of a group's guarantees: one owner a partition, no message lost, no unexplained duplicates. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Redelivery:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was produced, owned and consumed, held against the promises of a consumer group.
+    """The messages produced and consumed, and the violations of a consumer group's guarantees.
 
     Attributes:
         produced: Messages that brokers acknowledged to the producer.
@@ -93,12 +93,12 @@ def check(
     produced: Iterable[Event],
     duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST}),
 ) -> Report:
-    """Hold histories against what a consumer group promises.
+    """Check histories against the guarantees of a consumer group.
 
     Args:
         histories: The events of each member, by its name.
         produced: The events of the producer.
-        duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+        duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
     """
     members = {name: MemberHistory(name, events) for name, events in histories.items()}
     written = _map(span for event in produced if isinstance(event, Produced) for span in event.spans)
@@ -132,7 +132,7 @@ def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) 
 
 
 def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
-    """Return whether the earlier window's member could not know that the coordinator had given its partition away."""
+    """Return whether the earlier member could not know that its partition had been reassigned."""
     if earlier.how is End.REVOKED:
         return False
     return any(

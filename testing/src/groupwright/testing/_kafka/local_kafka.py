@@ -77,8 +77,8 @@ class LocalKafka(Kafka):
                 `GROUPWRIGHT_KAFKA_VERSION` says, else 4.3.1.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
                 clients need.
-            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address, `link`
-                what a test does to it.
+            proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` is its address,
+                and `link` controls the connections.
             config: Broker settings, which win over the defaults (`settings.single_node` lists them).
             client_config: What a client needs besides the address, where `config` asks for it (SASL, TLS);
                 in librdkafka's terms.
@@ -182,10 +182,11 @@ class LocalKafka(Kafka):
             raise
 
     def stop(self) -> None:
-        """Shut the broker down in good order and keep its data for the next `start`.
+        """Shut the broker down cleanly and keep its data for the next `start`.
 
-        A librdkafka client that is not made anew may never find it again: a broker that shuts down may name no brokers at
-        all, and librdkafka then looks for none. (`Consumer` recovers; `kill` does no such harm.)
+        A librdkafka client may need to be recreated afterwards: a broker that shuts down may answer with an
+        empty list of brokers, and librdkafka then looks for none. `Consumer` recovers. `kill` has no such
+        effect.
         """
         self._admin = None
         if self._process:
@@ -224,8 +225,8 @@ class LocalKafka(Kafka):
     def wait_until_ready(self, timeout: float = 30.0) -> None:
         """Wait until the broker names itself to clients and coordinates groups.
 
-        A broker that was paused for long is fenced by its controller until it has registered again. Meanwhile it names no
-        brokers, and a librdkafka client that asks it then may never find it again.
+        The controller fences a broker that was paused for long until it has registered again. Meanwhile the
+        broker lists no brokers, and a librdkafka client that asks it may never find it again.
 
         Raises:
             LocalKafkaError: It does not run, or is not ready in time.
@@ -327,7 +328,7 @@ class LocalKafka(Kafka):
     def _spawn(self, command: list[str], main_class: str, *arguments: str | Path) -> GuardedProcess:
         directory = self._open_directory()
         process = GuardedProcess(
-            # Compression libraries unpack themselves into the temporary directory, and a kill leaves them there.
+            # Compression libraries unpack themselves into the temporary directory; a kill leaves them behind.
             [*command, f"-Djava.io.tmpdir={directory}", main_class, *arguments],
             log_path=self.log_path,
             remove_if_orphaned=None if self._data_dir else directory,
