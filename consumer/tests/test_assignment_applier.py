@@ -299,7 +299,7 @@ def test_a_cooperative_member_gains_and_gives_up_beside_what_it_keeps(stage: Sta
 
 @pytest.mark.parametrize("call", ["assign", "unassign"])
 def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stage, call: str) -> None:
-    """As in librdkafka (_STATE): it would end the consuming of all that is kept. The default is done instead."""
+    """As in librdkafka (_STATE): it would stop consuming the kept partitions. The default is done instead."""
     stage.gain({"t": (0,)}, cooperative=True)
 
     def replace(consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -412,7 +412,7 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
 def test_who_hears_of_partitions_that_go(
     stage: Stage, callbacks: tuple[str, ...], told: list[str], *, lost: bool
 ) -> None:
-    """As in librdkafka: on_revoke hears of lost partitions unless there is an on_lost, which hears of nothing else."""
+    """As in librdkafka: on_revoke is called for lost partitions too, unless there is an on_lost."""
     stage.handover.on_revoke = stage.notify("revoke") if "revoke" in callbacks else None
     stage.handover.on_lost = stage.notify("lost") if "lost" in callbacks else None
     stage.gain({"t": (0,)})
@@ -570,7 +570,7 @@ def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
 def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
     new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process was stopped while librdkafka looked the topics up, woke, and called on_assign for what others had."""
+    """A process was stopped while librdkafka looked the topics up, woke, and called on_assign too late."""
     stage = new_stage()
     assert isinstance(stage.consumer._member, ClassicMembership)
     inbox, ends = stage.consumer._member._inbox, [math.inf]
@@ -594,8 +594,9 @@ def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
 def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
     new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, session_until: float, expected: str
 ) -> None:
-    """A process was stopped with a revocation in its inbox, woke after its session, and called on_revoke for what others had:
-    the membership's thread was about to notice, and the polling one was a millisecond earlier.
+    """A process was stopped with a revocation in its inbox, and woke after its session had expired.
+
+    It called on_revoke, because the polling thread ran a millisecond before the membership's thread.
     """
     stage = new_stage(auto_offset_reset="earliest")
     stage.gain({"t": (0,)})

@@ -1,8 +1,8 @@
-"""Where partitions begin that were never committed.
+"""Start offsets of partitions without a committed offset.
 
-A late answer to librdkafka's own question for the end of a log moved a partition there that had been given up and had come
-back meanwhile. Found by the soak: a process that had been stopped lost its first assignment when it woke, was assigned the
-same again, and half a second later went elsewhere. So librdkafka is given offsets.
+The consumer gives librdkafka offsets, never OFFSET_END. Otherwise librdkafka looks the end of the log up, and
+a late response moved a partition that had been revoked and assigned again. The soak found this: a stopped
+process lost its assignment when it woke, got the same partitions again, and skipped messages 0.5 s later.
 """
 
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
 
 
 def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
-    """Under read_committed "latest" is the last stable offset, as in librdkafka: what is committed later is consumed."""
+    """Under read_committed "latest" is the last stable offset, as in librdkafka."""
     topic = scene.topic(messages=3)
     producer = Producer(
         {"bootstrap.servers": scene.kafka.bootstrap_servers, "transactional.id": topic, "log_level": 0}
@@ -79,7 +79,7 @@ def test_the_beginning_of_a_log_is_an_offset(scene: "Scene") -> None:
 
 
 def test_a_seek_right_after_the_assignment_is_not_undone(scene: "Scene") -> None:
-    """librdkafka moved the partition to the beginning once the answer to its own question came: all came again."""
+    """librdkafka moved the partition to the beginning when its own look-up was answered: duplicates."""
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
 

@@ -28,7 +28,7 @@ def test_a_synchronous_commit_is_stored_when_it_returns(scene: "Scene") -> None:
     assert consumer.commit(asynchronous=False) == [TopicPartition(topic, 0, 4)]
     assert scene.committed(topic) == [4]
     assert consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)[0].offset == 4
-    # As with librdkafka, there is then nothing more to commit, and on_commit is not for the caller's own result.
+    # As with librdkafka, nothing is left to commit, and on_commit is not called for a synchronous commit.
     with pytest.raises(CommitError, match="No offset stored") as caught:
         consumer.commit(asynchronous=False)
     assert caught.value.args[0].code() == KafkaError._NO_OFFSET
@@ -279,7 +279,7 @@ def test_a_transaction_of_an_earlier_generation_is_refused(scene: "Scene") -> No
 
 @pytest.mark.parametrize("knows", [False, True], ids=["before it knows", "after it knows"])
 def test_the_transaction_of_a_zombie_is_fenced(scene: "Scene", *, knows: bool) -> None:
-    """Also once it knows: without a member id the coordinator would take the offsets, whoever owns the partition."""
+    """Also once it knows: without a member id the coordinator accepts offsets from any owner."""
     topic = scene.topic()
     zombie, heir = scene.consumer(enable_auto_commit=False), scene.consumer(enable_auto_commit=False)
     zombie.subscribe([topic])

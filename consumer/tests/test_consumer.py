@@ -512,7 +512,7 @@ def test_one_that_is_dropped_ends_its_thread(eventually: Callable[[Callable[[], 
 def test_one_that_is_collected_by_its_own_thread_ends_it(
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    """The collector runs on any thread. One that is part of a cycle, as with callbacks of its owner, may meet this."""
+    """The collector runs on any thread, and may collect a consumer in a cycle with its owner's callbacks."""
 
     class Owner:
         def __init__(self) -> None:
@@ -588,7 +588,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "    dropped = weakref.ref(consumer)\n"
         "    del consumer\n"
         "    gc.collect()\n"
-        "    assert dropped() is not None, 'librdkafka was destroyed'\n"  # which would hang one time in thirty
+        "    assert dropped() is not None, 'librdkafka was destroyed'\n"  # hangs one time in thirty
         "    sys.exit(0)\n"
         "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
         "assert code == 0, code\n"
@@ -602,7 +602,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_consumer_that_is_garbage_already_is_not_destroyed_in_a_child() -> None:
-    """The garbage collector once ran in the child before the consumer was safe from it, and the child crashed."""
+    """The garbage collector ran in the child before the consumer was protected, and the child crashed."""
     ended = run(
         "import ctypes\n"  # which a fork imports: collects garbage
         "cycle = [consumer]\n"

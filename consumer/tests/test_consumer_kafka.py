@@ -248,9 +248,10 @@ def test_one_that_is_dropped_leaves_its_group(
 
 
 def test_one_that_is_not_closed_leaves_at_the_interpreters_end(scene: "Scene") -> None:
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
     program = (
         "from groupwright.consumer import Consumer\n"
-        f"consumer = Consumer({{'bootstrap.servers': {scene.kafka.bootstrap_servers!r}, 'group.id': {scene.group!r}}})\n"
+        f"consumer = Consumer({config!r})\n"
         f"consumer.subscribe([{scene.topic()!r}])\n"
         "while not consumer.assignment():\n"
         "    consumer.poll(0.1)\n"

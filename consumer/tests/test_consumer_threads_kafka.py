@@ -126,7 +126,7 @@ def test_a_close_by_another_thread_gives_up_in_order_on_that_thread(scene: "Scen
 
 
 def test_a_revocation_may_wait_for_workers_that_commit(scene: "Scene") -> None:
-    """The usual way to hand partitions over: on_revoke waits until the workers have committed what they had."""
+    """The usual pattern: on_revoke waits until the workers have committed the messages that they hold."""
     topic = scene.topic(messages=5)
     consumer = scene.consumer(enable_auto_commit=False)
     with ThreadPoolExecutor(2) as pool:

@@ -1,4 +1,4 @@
-"""Cooperative rebalances (KIP-429) of real groups: what is kept is consumed on, and what moves has one owner at a time."""
+"""Cooperative rebalances (KIP-429) of real groups: consumption goes on; moved partitions have one owner."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def take(scene: "Scene", count: int, *consumers: Consumer) -> list[Message]:
 
 
 def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scene: "Scene") -> None:
-    """Not a gap and not a repetition, in what is kept as in what moves; and the records tell of one rebalance."""
+    """No gap and no duplicate in kept and moved partitions; each record is of one rebalance."""
     topic = scene.topic(partitions=4, messages=20)
     first, second = (scene.consumer(partition_assignment_strategy=COOPERATIVE) for _ in range(2))
     mine, theirs = Notes().subscribe(first, topic), Notes()
@@ -115,9 +115,9 @@ def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scen
 
 
 def test_consuming_and_committing_go_on_while_the_group_waits_for_a_slow_member(scene: "Scene") -> None:
-    """Eagerly, all of the group would have stood still for as long as the slowest member takes to join.
+    """With an eager assignor the whole group would stop until the slowest member had joined.
 
-    A commit waits until the connection is free again, and is then of the generation that the partitions are kept in.
+    A commit waits until the connection is free again, and then carries the generation of the kept partitions.
     """
     topic = scene.topic(partitions=4, messages=10)
     committed: list[object] = []
@@ -225,7 +225,7 @@ def test_a_group_of_both_clients_settles(scene: "Scene") -> None:
 
 
 def test_a_group_changes_to_cooperative_in_two_bounces(scene: "Scene") -> None:
-    """KIP-429: first every member gets both assignors and rebalances eagerly still; then each gets the one."""
+    """KIP-429: first every member gets both assignors and still rebalances eagerly; then only the new one."""
     topic = scene.topic(partitions=4)
 
     def bounce(old: Consumer | None, strategy: str, others: list[Consumer]) -> Consumer:
@@ -306,8 +306,8 @@ def test_an_assignor_that_gives_away_what_is_owned_is_an_error(
 
 
 @pytest.mark.parametrize("theirs", ["range,roundrobin", "range", "roundrobin", "cooperative-sticky"])
-def test_the_default_goes_with_all_that_librdkafka_may_be_set_to(scene: "Scene", theirs: str) -> None:
-    """Groups that vote as with librdkafka's default, and the bounce from there to cooperative rebalances (KIP-726)."""
+def test_the_default_is_compatible_with_every_strategy_of_librdkafka(scene: "Scene", theirs: str) -> None:
+    """Groups with librdkafka's default, and the bounce from there to cooperative rebalances (KIP-726)."""
     topic = scene.topic(partitions=4)
     ours = scene.consumer(partition_assignment_strategy=None)
     ours.subscribe([topic])

@@ -90,10 +90,10 @@ def rig() -> Iterator[Rig]:
     rig.driver.stop(PATIENCE)
 
 
-def test_what_gets_due_while_an_action_is_done_is_not_missed(
+def test_a_timer_that_falls_due_during_an_action_is_not_missed(
     rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
-    """The next look-up was due 0.1 s on, an assignor's on_assignment took 0.3 s: and nothing ever came again."""
+    """The next look-up was due after 0.1 s, on_assignment took 0.3 s, and no look-up followed."""
     looked_up: list[float] = []
 
     def begin(now: float) -> list[act.Action]:
@@ -285,13 +285,14 @@ def failure(rig: Rig) -> str:
 def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
     rig: Rig, script: Script, request_name: str
 ) -> None:
-    """The client knows by itself, and sends nothing: it was taken for a broken connection, and tried for ever."""
+    """The client knows before it sends; it treated this as a broken connection and retried forever."""
     script.say(request_name, AccessError(35, "the broker is too old for this consumer"))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
 
     assert failure(rig) == (
-        "the broker is too old for this consumer: Broker: API version not supported: the coordinator is too old for this "
-        "member. It must be Kafka 0.11 or later, and 2.3 or later for a static member: upgrade the broker, or leave group.instance.id out"
+        "the broker is too old for this consumer: Broker: API version not supported: "
+        "the coordinator is too old for this member. It must be Kafka 0.11 or later, and 2.3 or later "
+        "for a static member: upgrade the broker, or leave group.instance.id out"
     )
 
 
@@ -332,8 +333,8 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
 
     told = [message for message in caplog.messages if "transaction" in message]
     expected = (
-        "[c in g] 1 assigned partitions, such as t [0], wait for a transaction that may still change their committed "
-        "offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms"
+        "[c in g] 1 assigned partitions, such as t [0], wait for an open transaction that may change their "
+        "committed offsets: commit or abort it, or it ends after its transaction.timeout.ms"
     )
     assert told == [expected]
 
@@ -500,7 +501,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     seconds: float,
     error: int,
 ) -> None:
-    """JoinGroup holds the connection; what is committed meanwhile must never carry a generation that is not its own."""
+    """JoinGroup holds the connection; a commit that waits for it must carry its own generation."""
     rig = cooperative_rig
     script = Script(rig, monkeypatch)
     script.say("find_coordinator", (0, ""))

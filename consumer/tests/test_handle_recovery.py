@@ -1,6 +1,6 @@
-"""librdkafka's handle without brokers: told apart from one that is slow, and started anew where the application is.
+"""librdkafka's handle without brokers: how it is detected, and recreated at the application's positions.
 
-Here the handle is a real one, to a port where nobody listens: it has no broker either.
+The handle is a real one, connected to a closed port, so it has no broker either.
 """
 
 import logging

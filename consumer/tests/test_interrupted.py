@@ -1,4 +1,4 @@
-"""Signal handlers that raise while the polling thread waits, takes or gives way: no other thread may be held up by it."""
+"""Signal handlers that raise while the polling thread waits, enters or yields: no other thread may block."""
 
 import threading
 from collections.abc import Callable

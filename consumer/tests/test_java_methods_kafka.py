@@ -196,7 +196,7 @@ def test_what_a_consumer_says_of_itself(scene: "Scene", make: Callable[["Scene"]
 
 
 def test_a_lag_is_known_before_the_first_message(scene: "Scene") -> None:
-    """Where offsets are committed, the position is: a member that has caught up says 0, not that it knows nothing."""
+    """The position is the committed offset, so a member that has caught up reports 0, not an unknown lag."""
     topic = scene.topic(messages=5)
     consumer = scene.consumer()
     consumer.subscribe([topic])

@@ -1,4 +1,4 @@
-"""kafka-python's private layers, as this package uses them: each test names what a new release has changed."""
+"""kafka-python's private layers, as this package uses them: a failed test names what a release changed."""
 
 import inspect
 import logging

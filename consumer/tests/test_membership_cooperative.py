@@ -1,4 +1,4 @@
-"""A cooperative member (KIP-429): what it keeps through a rebalance, what it gives up, and when it joins again."""
+"""A cooperative member (KIP-429): which partitions it keeps and revokes, and when it rejoins."""
 
 import functools
 from collections.abc import Callable
@@ -148,7 +148,7 @@ def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Pl
 def test_a_member_that_waits_for_its_share_asks_soon_whether_the_next_round_has_begun(
     owner: "Player",
 ) -> None:
-    """Other clients hear of it at their next heartbeat, and consume nothing for up to ``heartbeat.interval.ms``."""
+    """Other clients learn of it at the next heartbeat, and are idle for up to ``heartbeat.interval.ms``."""
     owner.wait(0.05)
     assert owner.asks(act.SendHeartbeat)
     owner.answer_heartbeat(27)
@@ -189,8 +189,8 @@ def test_the_first_assignment_is_told_even_if_it_is_empty(newcomer: "Player") ->
 def test_a_sync_that_failed_keeps_everything_and_claims_it_by_the_generation_it_is_from(
     owner: "Player", error: int | None
 ) -> None:
-    """KAFKA-14639: Java claims by the generation that it joined and knows nothing of, as whoever was given the
-    partitions in it does; and nobody keeps them."""
+    """KAFKA-14639: Java claims by the new generation, whose assignment it does not know. The member that was
+    assigned the partitions in it claims them by the same generation, so neither keeps them."""
     rebalance(owner)
     owner.answer_join()
     owner.disconnect() if error is None else owner.answer_sync(error=error)
@@ -397,7 +397,7 @@ def finish_round(owner: "Player") -> None:
 def test_a_member_that_leaves_in_a_round_finishes_it_and_commits_then(
     owner: "Player", how: str, go: Callable[["Player"], None]
 ) -> None:
-    """JoinGroup's answer ends the old generation; of the new one no commit is taken before SyncGroup's answer."""
+    """JoinGroup's response ends the old generation; commits of the new one wait for SyncGroup's response."""
     go(owner)
     owner.feed(getattr(owner.member, how))
     assert owner.member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -519,8 +519,8 @@ def test_closing_gives_everything_up_then_leaves(owner: "Player") -> None:
 
 
 def test_who_commits_in_which_state(owner: "Player") -> None:
-    """The coordinator takes a commit of the old generation until it has all members' JoinGroup; but it serves nothing
-    behind this member's own. So what is committed meanwhile waits until SyncGroup is answered."""
+    """The coordinator accepts commits of the old generation until all members have sent JoinGroup. It serves
+    no request behind this member's own JoinGroup, so its commits wait until SyncGroup is answered."""
     member = owner.member
     owner.beat()
     owner.answer_heartbeat(27)

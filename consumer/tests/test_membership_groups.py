@@ -1,4 +1,4 @@
-"""Several members and a coordinator: whatever the order of things, no partition has two owners, and the group settles."""
+"""Several members and a coordinator: in any order of events, one owner a partition, and the group settles."""
 
 import logging
 import random

@@ -253,7 +253,7 @@ def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:
 
 
 def test_a_close_comes_before_the_end_of_the_poll_interval(stable: "Player") -> None:
-    """The application has not polled for almost as long as it may; what it gives up in close() is not lost."""
+    """The application's poll interval is almost over; partitions revoked in close() are not lost."""
     for _ in range(9):
         stable.wait(3, polling=False)
         stable.answer_heartbeat()
@@ -281,7 +281,7 @@ def test_a_commit_between_the_loss_and_the_leaving_is_not_sent_unfenced(stable: 
 def test_a_commit_after_unsubscribing_is_refused_until_partitions_are_assigned_by_hand(
     stable: "Player",
 ) -> None:
-    """What was consumed as a member may be another's by now; librdkafka sends its former generation, which is refused."""
+    """Another member may own the partitions; librdkafka sends its former generation, which is rejected."""
     stable.feed(stable.member.unsubscribe)
     leave(stable)
     assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -330,7 +330,7 @@ def test_a_topic_that_becomes_available_is_joined_with(patient: "Player") -> Non
 
 
 def test_one_that_lacks_a_topic_looks_again_before_it_joins_again(patient: "Player") -> None:
-    """The member that hears first of a topic rebalances the group, and the others join that rebalance with it (KAFKA-7126)."""
+    """The first member to see a topic rebalances the group; the others join with the topic (KAFKA-7126)."""
     lacking(patient)
     patient.settle({"t": (0,)})
     alive(patient, 1.0)

@@ -272,7 +272,7 @@ def consumer_of(kafka: LocalKafka, endpoint: Endpoint) -> Consumer:
             "sasl.oauthbearer.method": "oidc",
             "group.id": uuid.uuid4().hex,
             "auto.offset.reset": "earliest",
-            "socket.timeout.ms": 3000,  # what a synchronous commit waits for a coordinator that cannot be asked
+            "socket.timeout.ms": 3000,  # a synchronous commit waits so long for an unknown coordinator
         }
     )
 

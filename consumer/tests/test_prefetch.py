@@ -100,8 +100,8 @@ def test_without_a_handful_librdkafka_is_left_alone() -> None:
     assert queue.asked == []
 
 
-def test_a_position_is_that_of_what_was_taken() -> None:
-    """A commit of librdkafka's position would skip what the application has not seen, if the process died now."""
+def test_a_position_is_that_of_the_returned_messages() -> None:
+    """If the process died now, a commit of librdkafka's position would skip prefetched messages."""
     queue = Queue(message(0), message(1), message(7, partition=1), message(2), message(8, partition=1))
     ahead = PrefetchBuffer()
     running(ahead, queue)
@@ -218,8 +218,8 @@ def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> No
     assert taken(ahead) == []
 
 
-def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_again() -> None:
-    """confluent-kafka frees the messages of a call in which a signal handler raises; librdkafka counts them as consumed."""
+def test_a_batch_that_a_signal_handler_made_the_native_call_discard_is_fetched_again() -> None:
+    """If a handler raises, confluent-kafka frees the messages, which librdkafka counts as consumed."""
     queue = Queue(*map(message, range(4)), message(7, partition=1), message(4), message(8, partition=1))
     ahead = PrefetchBuffer()
     ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])

@@ -45,8 +45,8 @@ def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None
     }
 
 
-def test_what_is_an_error_by_form_alone_is_none() -> None:
-    """How a new member gets its id (KIP-394), and how a member hears of a rebalance: an alert must not fire."""
+def test_an_error_in_form_only_is_not_counted() -> None:
+    """How a new member gets its id (KIP-394), and how a member learns of a rebalance: no alert may fire."""
     traffic = RequestStats()
     traffic.sent(JoinGroupRequest())(JoinGroupResponse(error_code=79))
     traffic.sent(HeartbeatRequest())(HeartbeatResponse(error_code=27))

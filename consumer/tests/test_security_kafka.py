@@ -211,7 +211,7 @@ def test_a_token_that_expires_without_another_comes_out_of_poll(
     """A broker ends a connection when the token it was made with expires (KIP-368)."""
     tokens = iter([unsigned_token("alice", 6)])
     config = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="OAUTHBEARER")
-    # What was consumed is committed before a partition is given up; that is tried for as long as a session lasts.
+    # Consumed messages are committed before a partition is revoked; commits are retried for a session.
     group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
 
     consumer = Consumer({**config, **group, "oauth_cb": lambda _: next(tokens)})

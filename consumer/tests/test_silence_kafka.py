@@ -101,8 +101,8 @@ STOPPED = """
 """
 
 
-def test_a_process_that_was_stopped_is_given_no_message_that_another_consumes(scene: "Scene") -> None:
-    """Seen under chaos: what librdkafka had fetched was handed out after waking, before anyone knew of the loss."""
+def test_a_stopped_process_receives_no_message_that_another_consumes(scene: "Scene") -> None:
+    """Seen under chaos: messages that librdkafka had fetched were returned before the loss was known."""
     topic = scene.topic(messages=2000)
     text = textwrap.dedent(STOPPED).format(
         servers=scene.kafka.bootstrap_servers, group=scene.group, topic=topic

@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814) of a real group: restarts that move nothing, and places that are taken over."""
+"""Static members (KIP-345, KIP-814) of a real group: restarts move nothing; a second instance takes over."""
 
 import threading
 from typing import TYPE_CHECKING
