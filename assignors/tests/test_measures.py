@@ -110,7 +110,7 @@ def test_far_is_who_is_in_a_rack_without_a_replica() -> None:
     assert (rack_mismatches.rack_mismatches, rack_mismatches.min_rack_mismatches) == (2, 0)
 
 
-def test_a_group_with_nothing_to_give_is_measured() -> None:
+def test_a_group_without_partitions_is_evaluated() -> None:
     for group in (Group([], {}), Group([Member("a", ["none"]), Member("b", [])], {"t": 3})):
         measures = evaluate(group, {})
         assert (measures.partitions, measures.sum_of_squares, measures.spreads, measures.max_spread) == (
@@ -121,7 +121,7 @@ def test_a_group_with_nothing_to_give_is_measured() -> None:
         )
 
 
-def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
+def test_an_invalid_assignment_is_not_evaluated() -> None:
     group = Group([Member("a", ["t"])], {"t": 1})
     with pytest.raises(AssignorError, match="partition 1 of 't', which has 1 partitions"):
         evaluate(group, {"a": {"t": [1]}})
@@ -129,7 +129,7 @@ def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
         evaluate(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
 
 
-def test_measures_are_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
+def test_quality_equals_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
     rng = seeded(1)
     moves = rack_mismatches = 0
     for group in random_groups(seed=1, count=400):
@@ -169,7 +169,7 @@ def test_no_assignor_is_better_than_the_best() -> None:
                 )
 
 
-def test_a_million_partitions_are_measured() -> None:
+def test_a_million_partitions_are_evaluated() -> None:
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}
     group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)
     measures = evaluate(group, by_name("roundrobin").assign(group))

@@ -31,11 +31,11 @@ def prepare(applier: AssignmentApplier, consumer: "Consumer", event: Assign) -> 
 
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     """Assign a partition as the membership does, of a group that has committed nothing."""
-    handover = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer)._applier
     partitions = {topic: (0,)}
     event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
-    prepare(handover, consumer, event)
-    handover.assign(consumer, event)
+    prepare(applier, consumer, event)
+    applier.assign(consumer, event)
 
 
 def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
@@ -107,13 +107,13 @@ def test_a_seek_in_on_assign_goes_where_it_says(scene: "Scene") -> None:
 def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
-    handover = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer)._applier
     gone = {f"gone-{number}": (0,) for number in range(8)}
     event = Assign(
         1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None
     )
-    prepare(handover, consumer, event)
-    handover.assign(consumer, event)
+    prepare(applier, consumer, event)
+    applier.assign(consumer, event)
 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING

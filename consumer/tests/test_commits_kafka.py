@@ -195,7 +195,7 @@ def test_partitions_assigned_by_hand_need_no_group(scene: "Scene") -> None:
     consumer.commit(asynchronous=False)
     assert scene.committed(topic, partitions=2) == [5, -1001]
 
-    # As with librdkafka, what is given up by hand is committed, and so is what is left at the close.
+    # As with librdkafka, partitions unassigned by hand are committed, and so are the others at the close.
     scene.take(consumer, 2)
     consumer.assign([TopicPartition(topic, 1)])
     scene.take(consumer, 6)

@@ -49,7 +49,7 @@ class Notes(RebalanceListener):
             assert not self.owned & set(numbers), "gained twice"
             self.owned |= set(numbers)
         else:
-            assert set(numbers) <= self.owned, "given up without being owned"
+            assert set(numbers) <= self.owned, "revoked without being owned"
             self.owned -= set(numbers)
 
     @property
@@ -201,7 +201,7 @@ def test_an_expelled_member_loses_everything_and_comes_back(scene: "Scene") -> N
 
 
 def test_a_group_of_both_clients_settles(scene: "Scene") -> None:
-    """librdkafka's members claim, give up and take in the same bytes."""
+    """librdkafka's members use the same bytes for their claims and assignments."""
     topic = scene.topic(partitions=6)
     native = confluent_kafka.Consumer(
         {

@@ -37,7 +37,7 @@ def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_nothing_is_lost_or_doubled_by_a_new_start(
+def test_recreating_the_handle_loses_and_duplicates_nothing(
     scene: "Scene", strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = scene.topic(partitions=2, messages=200)
@@ -57,7 +57,7 @@ def test_nothing_is_lost_or_doubled_by_a_new_start(
     assert scene.member_of(consumer)._membership.identity.generation == generation
 
 
-def test_a_pause_and_a_seek_outlast_a_new_start(scene: "Scene", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_and_a_seek_outlast_a_new_handle(scene: "Scene", monkeypatch: pytest.MonkeyPatch) -> None:
     topic = scene.topic(partitions=2, messages=10)
     consumer = scene.consumer()
     consumer.subscribe([topic])

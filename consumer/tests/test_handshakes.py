@@ -69,7 +69,7 @@ CASES = {
 
 @contextlib.contextmanager
 def server(context: ssl.SSLContext) -> Iterator[int]:
-    """Shake hands, and hang up on whoever says anything then."""
+    """Complete the handshake, and close the connection at the client's first byte."""
 
     def serve() -> None:
         while True:

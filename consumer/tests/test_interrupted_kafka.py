@@ -32,7 +32,7 @@ _MESSAGES = 1000
 
 
 @pytest.mark.parametrize("interceptors", [[], [ConsumerInterceptor()]], ids=["", "interceptors"])
-@pytest.mark.parametrize("disturbed", [False, True], ids=["fast", "whole"])
+@pytest.mark.parametrize("woken", [False, True], ids=["fast", "whole"])
 @pytest.mark.parametrize("wait", [0.0, 0.1], ids=["at-once", "gathering"])
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_no_message_is_lost(
@@ -41,7 +41,7 @@ def test_no_message_is_lost(
     method: str,
     wait: float,
     *,
-    disturbed: bool,
+    woken: bool,
     interceptors: list[ConsumerInterceptor],
 ) -> None:
     consumer = scene.consumer(interceptors=interceptors)
@@ -54,7 +54,7 @@ def test_no_message_is_lost(
     }
     while len(seen) < _MESSAGES / 2:
         place += 1
-        if disturbed:
+        if woken:
             consumer._guard.wake()
         raised, result = interrupted(place, calls[method])
         assert consumer._guard.ident == 0
@@ -65,7 +65,7 @@ def test_no_message_is_lost(
 
     assert place > 1
     # Of poll, the one that was about to be returned may go, as with confluent-kafka.
-    most = 2 if method == "poll" and not disturbed else 1
+    most = 2 if method == "poll" and not woken else 1
     assert all(0 < after - before <= most for before, after in itertools.pairwise(seen))
 
 

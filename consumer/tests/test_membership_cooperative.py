@@ -44,7 +44,7 @@ def next_join(player: "Player") -> str:
 
 
 def revoked(player: "Player") -> Partitions:
-    """Serve what is given up in good order."""
+    """Serve a clean revocation."""
     event = player.serve()
     assert isinstance(event, Revoke)
     assert not event.lost
@@ -105,14 +105,14 @@ def test_what_goes_is_given_up_first_and_then_it_joins_again_at_once(owner: "Pla
     assert owner.noted == [], "the assignor hears of it once it is true"
     event = owner.inbox[0]
     assert isinstance(event, Revoke)
-    assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit what is given up"
+    assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit the revoked partitions"
     assert revoked(owner) == {"t": (0,)}
     assert owner.member.owned == {"t": (1,)}
     assert owner.noted == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
     owner.answer_offsets()
     assert gained(owner) == ({"t": (2,)}, {"t": (1, 2)})
     assert next_join(owner) == "as 'm-1': t owns [('t', 1), ('t', 2)] of generation 2"
-    assert owner.take(act.SendJoinGroup).request.reason == "partitions were given up, for others to take"
+    assert owner.take(act.SendJoinGroup).request.reason == "partitions were revoked for other members"
 
 
 def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Player") -> None:
@@ -219,7 +219,7 @@ def test_a_rebalance_that_comes_while_partitions_are_given_up_takes_the_next_rou
 
 
 def test_offsets_that_an_open_transaction_holds_up_do_not_hold_the_group_up(owner: "Player") -> None:
-    """What was given up is for others to take, however long the gained partitions have to wait."""
+    """Revoked partitions are free for other members, however long the gained ones have to wait."""
     rebalance(owner)
     owner.answer_join()
     owner.answer_sync({"t": (1, 2)})

@@ -206,14 +206,14 @@ class World:
             if any(topic in (player.member.subscription or ()) for player in self.players)
             for number in range(count)
         }
-        quiet = all(
+        idle = all(
             player.member.state.name == "STABLE"
             and player.member.facts.rejoin_reason is None
             and player.member.facts.step is Step.IDLE
             and not player.inbox
             for player in self.players
         )
-        return quiet and wanted == {key for player in self.players for key in keys(player.member.owned)}
+        return idle and wanted == {key for player in self.players for key in keys(player.member.owned)}
 
     def settle(self, limit: int = 4000) -> None:
         for _ in range(limit):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def leave(player: "Player") -> act.SendLeaveGroup:
-    """Serve what there is to give up, and return LeaveGroup as it is sent; it is answered."""
+    """Serve the revocation, answer LeaveGroup, and return it as it was sent."""
     while player.inbox:
         player.serve()
     sent = player.take(act.SendLeaveGroup)
@@ -104,7 +104,7 @@ def test_one_that_never_joined_closes_at_once(player: "Player") -> None:
     assert player.asked == []
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["in good order", "after a loss"])
+@pytest.mark.parametrize("lost", [False, True], ids=["clean", "after a loss"])
 def test_a_new_subscription_starts_a_rebalance_of_its_own(stable: "Player", *, lost: bool) -> None:
     stable.beat()
     stable.answer_heartbeat(27)
@@ -211,7 +211,7 @@ def test_partitions_that_are_lost_while_it_leaves_are_told_as_lost(stable: "Play
 
 
 def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None:
-    """librdkafka 2.14.2 crashed there. What is owned is given up all the same."""
+    """librdkafka 2.14.2 crashed here. Owned partitions are revoked all the same."""
     stable.beat()
     stable.disconnect()
     stable.feed(stable.member.close)

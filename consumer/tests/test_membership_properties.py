@@ -210,7 +210,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data())
     def an_old_answer_comes_late(self, data: st.DataObject) -> None:
-        """Such as one to an attempt that was given up: it must change nothing."""
+        """Such as the response to an abandoned attempt: it must change nothing."""
         old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
         before = (self.member.identity, self.member.state, self.member.owned)
         self.feed(self.member.disconnected, old)

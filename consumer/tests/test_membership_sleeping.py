@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sleep(player: "Player", seconds: float) -> None:
-    """Let so much time pass in which nothing runs; the driver notices when it wakes."""
+    """Let time pass in which nothing runs; the driver detects it when it resumes."""
     player.member.runs(player.now)
     player.now += seconds
     player.polled = player.now

@@ -31,7 +31,7 @@ def delete(scene: "Scene", topic: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: str) -> None:
-    """librdkafka rebalances nothing under a manual assignment: the leader has to notice."""
+    """librdkafka rebalances nothing under a manual assignment: the leader must detect the change."""
     topic = scene.topic(partitions=1, messages=5)
     consumer = scene.consumer(partition_assignment_strategy=strategy, **REFRESH)
     told: list[tuple[str, list[int]]] = []
@@ -53,7 +53,7 @@ def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: st
         assert told == [("assign", [0]), ("assign", [1, 2])]
 
 
-def test_the_leader_notices_for_the_whole_group(scene: "Scene") -> None:
+def test_the_leader_monitors_topics_for_the_whole_group(scene: "Scene") -> None:
     """Also what it does not subscribe to itself."""
     mine, theirs = scene.topic(), scene.topic()
     leader = scene.consumer(**REFRESH)

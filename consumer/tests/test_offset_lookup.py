@@ -154,7 +154,7 @@ def test_nothing_to_look_up_is_no_request() -> None:
     lookup.wait(PATIENCE)
 
 
-def test_whoever_waits_is_woken_when_all_is_found() -> None:
+def test_waiters_are_woken_when_all_offsets_are_found() -> None:
     source = Source(answer(p0=5))
     lookup = OffsetLookup(source, LOG, lambda: 0.0)
     lookup.begin([FIRST])

@@ -173,7 +173,7 @@ def test_a_name_goes_with_the_certificate_or_is_not_asked_for(kafka: LocalKafka)
 def test_a_wrong_password_comes_out_of_poll_each_time(
     kafka: LocalKafka, mechanism: str, attempt: int
 ) -> None:
-    """A broker says so and hangs up in one go: whoever looks at the second first never hears the first."""
+    """A broker sends the error and closes the connection at once: the error must be read first."""
     listener = [Listener.SASL_PLAINTEXT, Listener.SASL_SSL][attempt % 2]
 
     error = refusal({**kafka.secure_config(listener, mechanism=mechanism), "sasl.password": "wrong"})

@@ -116,10 +116,10 @@ def test_one_that_unsubscribes_gives_its_place_up(scene: "Scene", strategy: str)
 
 
 @STRATEGIES
-@pytest.mark.parametrize("notices", ["Heartbeat", "OffsetCommit"])
-def test_one_whose_place_was_taken_is_told_for_good(scene: "Scene", strategy: str, notices: str) -> None:
+@pytest.mark.parametrize("request_name", ["Heartbeat", "OffsetCommit"])
+def test_a_fenced_static_member_reports_it_for_good(scene: "Scene", strategy: str, request_name: str) -> None:
     topic = scene.topic(partitions=2)
-    beat = {"heartbeat_interval_ms": 40_000} if notices == "OffsetCommit" else {}
+    beat = {"heartbeat_interval_ms": 40_000} if request_name == "OffsetCommit" else {}
     first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one", **beat)
     told: list[tuple[str, int]] = []
     first.subscribe([topic], on_lost=lambda _, partitions: told.append(("lost", len(partitions))))
@@ -128,7 +128,7 @@ def test_one_whose_place_was_taken_is_told_for_good(scene: "Scene", strategy: st
     usurper.subscribe([topic])
     scene.own(usurper, 2)
 
-    if notices == "OffsetCommit":
+    if request_name == "OffsetCommit":
         with pytest.raises(CommitError):
             first.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
     error = fencing(scene, first)

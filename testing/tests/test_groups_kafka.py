@@ -132,7 +132,7 @@ def test_a_message_that_no_member_was_given_is_reported(
             group.finish()
 
 
-def test_a_process_reports_details_and_its_end_is_noticed(
+def test_a_process_reports_details_and_its_end_is_detected(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> None:
     topic = new_kafka_topic(1)

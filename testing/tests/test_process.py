@@ -1,4 +1,4 @@
-"""A guarded process ends in good order, at once, or with the process that started it."""
+"""A guarded process ends cleanly, at once, or with the process that started it."""
 
 import os
 import signal

@@ -847,7 +847,7 @@ class Membership:
         incoming = self.facts.incoming
         if incoming is not None and incoming.another_round:
             incoming.another_round = False
-            self._request_rejoin("partitions were given up, for others to take", now)
+            self._request_rejoin("partitions were revoked for other members", now)
 
     # --- Leaving ------------------------------------------------------------------------------------
 

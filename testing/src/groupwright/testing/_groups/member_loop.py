@@ -217,7 +217,7 @@ class MemberLoop:
         )
         outcome = str(rebalance.outcome)
         self._record(events.Rebalanced(now(), rebalance.generation, rebalance.duration, outcome, owned))
-        self.owned = set(owned)  # last, so that whoever waits for it finds the rest as well
+        self.owned = set(owned)  # last, so that a thread that waits for it finds the rest too
 
     def partitions_assigned(self, partitions: object, seconds: float) -> None:
         """Do nothing: on_assign was called."""

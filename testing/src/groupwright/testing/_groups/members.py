@@ -221,7 +221,7 @@ class ThreadMember(Member):
     def _run(self) -> None:
         try:
             self._loop.run()
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the member raises it
+        except BaseException as error:  # noqa: BLE001 - `leave` raises it
             self._failure = error
 
     def _pause_polling(self) -> None:

@@ -29,7 +29,7 @@ def tail(log: str, lines: int) -> str:
 def failure(log: str, *, lines: int = 20, causes: int = 10) -> str:
     """Return the last lines, and before them the errors further up.
 
-    A broker that cannot start shuts its parts down in good order and at length: its last lines alone do
+    A broker that cannot start shuts its parts down cleanly and at length: its last lines alone do
     not say why it ended.
     """
     earlier = log.splitlines()[:-lines]
