@@ -1,4 +1,4 @@
-"""What many members have, in columns, is what they have one by one."""
+"""The partitions of many members in columns equal their lists."""
 
 import pickle
 import random

@@ -1,4 +1,4 @@
-"""Reading the lists of a whole group at once comes to the same as reading one after the other."""
+"""Decoding the lists of a whole group at once gives the same as decoding one after the other."""
 
 import random
 import struct
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from groupwright.assignors import MalformedBytesError, PartitionsByTopic
-from groupwright.assignors._wire import batch_decoder as bulk
-from groupwright.assignors._wire import interning as names_module
+from groupwright.assignors._wire import batch_decoder, interning
 from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.primitives import Reader
 
@@ -147,7 +146,7 @@ def test_names_of_one_hash_are_not_taken_for_each_other(
     seeded: Callable[[int], random.Random], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hostile member may choose its names so. With this factor the last byte of a name does not count."""
-    monkeypatch.setattr(names_module, "_FACTOR", np.uint64(2**8))
+    monkeypatch.setattr(interning, "_FACTOR", np.uint64(2**8))
     rng = seeded(7)
     names = [b"topic-%03d%d" % (number, last) for number in range(100) for last in (3, 7)]
     lists = [string_list(rng.sample(names, 2)) for _ in range(300)]
@@ -170,7 +169,7 @@ def test_a_list_of_very_many_elements_is_left_to_the_reader() -> None:
 
 
 def test_a_large_group_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "_MAX_ITEMS", 50)
+    monkeypatch.setattr(batch_decoder, "_MAX_ITEMS", 50)
     names = [b"topic-%04d" % number for number in range(20)]
     for count in (1, 2, 3, 10, 11):
         assert_reads_the_same([string_list(names)] * count, partitions=False)
