@@ -1,4 +1,4 @@
-"""What is shown and counted of a membership and of statistics: exact values, growth, and failures in reading."""
+"""Samples of a membership and of statistics: exact values, growth, and failures to read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ def test_a_membership_is_shown_as_the_consumer_reports_it(
 def test_totals_grow_and_continue_after_a_reset(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """A consumer made anew by the same names begins at 0 again; the counter does not."""
+    """A new consumer with the same names starts at 0; the counter does not."""
     consumer = new_consumer()
     instrument(consumer, registry)
 
@@ -114,7 +114,7 @@ def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(
 def test_prefetched_messages_still_count_as_lag(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """Statistics count 10 messages of partition 0 as taken, of which the application has 6, and 5 of the other."""
+    """librdkafka's position of partition 0 is 10, but its first prefetched message has offset 6."""
     positions = {"orders": {0: 10, 1: 5}}
     callbacks = LibrdkafkaCallbacks(
         lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {0: 3, 1: 0}}, positions)
