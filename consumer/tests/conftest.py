@@ -90,7 +90,7 @@ class Player:
     inbox: deque[Event] = field(default_factory=deque)
     served: list[Event] = field(default_factory=list)
     refused: list[act.ReportError] = field(default_factory=list)
-    noted: list[act.NotifyAssignor] = field(default_factory=list)
+    notified: list[act.NotifyAssignor] = field(default_factory=list)
     looks: list[act.FetchMetadata] = field(default_factory=list)
     unavailable: list[tuple[str, int]] = field(default_factory=list)
     drops: int = 0
@@ -125,7 +125,7 @@ class Player:
             case act.ReportError():
                 self.refused.append(action)
             case act.NotifyAssignor():
-                self.noted.append(action)
+                self.notified.append(action)
             case act.SendOffsetCommits() if self.commits_end:
                 self._later.append((action.answered, (self.member, None)))
             case act.FetchMetadata():
@@ -456,7 +456,7 @@ def scene(new_scene: Callable[[LocalKafka], Scene], local_kafka: LocalKafka) -> 
 
 @pytest.fixture
 def new_player() -> Callable[..., Player]:
-    """Make a player, of a static member if told so; backoffs have no jitter."""
+    """Return a factory of players, of a static member if `static`; backoffs have no jitter."""
 
     def make(
         *,

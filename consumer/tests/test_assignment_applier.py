@@ -51,7 +51,7 @@ class Stage:
     """A consumer that is in no group, and the events that a membership would bring it."""
 
     consumer: Consumer
-    told: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+    called: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
     tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -80,7 +80,7 @@ class Stage:
     def notify(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
         def callback(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             assert consumer is self.consumer
-            self.told.append((name, [(p.topic, p.partition) for p in partitions]))
+            self.called.append((name, [(p.topic, p.partition) for p in partitions]))
 
         return callback
 
@@ -134,7 +134,7 @@ def test_a_callback_that_calls_nothing_gets_the_default(stage: Stage) -> None:
     stage.applier.on_assign = stage.notify("assign")
     stage.gain({"t": (0, 1)}, {("t", 0): 7})
 
-    assert stage.told == [("assign", [("t", 0), ("t", 1)])]
+    assert stage.called == [("assign", [("t", 0), ("t", 1)])]
     assert stage.assigned() == {("t", 0): 7, ("t", 1): OFFSET_BEGINNING}
 
 
@@ -289,7 +289,7 @@ def test_a_cooperative_member_gains_and_revokes_beside_kept_partitions(stage: St
     stage.gain({}, owned={"t": (0,), "u": (3,)}, cooperative=True)
 
     assert stage.assigned() == {("t", 0): 7, ("u", 3): 9}
-    assert stage.told == [
+    assert stage.called == [
         ("assign", [("t", 0), ("t", 1)]),
         ("revoke", [("t", 1)]),
         ("assign", [("u", 3)]),
@@ -379,7 +379,7 @@ def test_a_rebalance_that_goes_on_is_not_reported_as_ended(stage: Stage) -> None
     stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
     (rebalance,) = listener.rebalances
     assert rebalance.partitions == {"t": (0, 1)}
-    assert listener.heard == [("assigned", {"t": (0,)}), ("assigned", {"t": (1,)})]
+    assert listener.recorded == [("assigned", {"t": (0,)}), ("assigned", {"t": (1,)})]
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
@@ -395,12 +395,12 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
         for _ in range(2):
             stage.applier.revoke(stage.consumer, loss)
 
-    assert stage.told == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
+    assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
     assert stage.consumer._member.take_error() is None
 
 
 @pytest.mark.parametrize(
-    ("callbacks", "lost", "told"),
+    ("callbacks", "lost", "called"),
     [
         (("revoke", "lost"), False, ["revoke"]),
         (("revoke", "lost"), True, ["lost"]),
@@ -410,7 +410,7 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
     ],
 )
 def test_which_callbacks_are_called_for_revoked_and_lost_partitions(
-    stage: Stage, callbacks: tuple[str, ...], told: list[str], *, lost: bool
+    stage: Stage, callbacks: tuple[str, ...], called: list[str], *, lost: bool
 ) -> None:
     """As in librdkafka: on_revoke is called for lost partitions too, unless there is an on_lost."""
     stage.applier.on_revoke = stage.notify("revoke") if "revoke" in callbacks else None
@@ -418,7 +418,7 @@ def test_which_callbacks_are_called_for_revoked_and_lost_partitions(
     stage.gain({"t": (0,)})
     stage.revoke({"t": (0,)}, lost=lost)
 
-    assert stage.told == [(name, [("t", 0)]) for name in told]
+    assert stage.called == [(name, [("t", 0)]) for name in called]
     assert stage.assigned() == {}
 
 
@@ -459,20 +459,20 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
 class Listener(RebalanceListener):
     """Records its calls."""
 
-    heard: list[tuple[str, Partitions]] = field(default_factory=list)
+    recorded: list[tuple[str, Partitions]] = field(default_factory=list)
     rebalances: list[Rebalance] = field(default_factory=list)
 
     def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("assigned", partitions))
+        self.recorded.append(("assigned", partitions))
 
     def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("revoked", partitions))
+        self.recorded.append(("revoked", partitions))
 
     def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("lost", partitions))
+        self.recorded.append(("lost", partitions))
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
@@ -486,7 +486,7 @@ def test_listeners_are_called_for_revoked_and_assigned_partitions(stage: Stage) 
     stage.gain({"t": (1,)})
     stage.revoke({"t": (1,)}, lost=True)
 
-    assert listener.heard == [
+    assert listener.recorded == [
         ("assigned", {"t": (0,)}),
         ("revoked", {"t": (0,)}),
         ("assigned", {"t": (1,)}),
@@ -542,7 +542,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
         stage.gain({"t": (0,)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert later.heard == [("assigned", {"t": (0,)})]
+    assert later.recorded == [("assigned", {"t": (0,)})]
     assert stage.consumer._member.take_error() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
@@ -586,7 +586,7 @@ def test_an_assignment_is_not_applied_if_its_session_ended_while_it_was_prepared
 
     stage.consumer.poll(0)
 
-    assert stage.told == []
+    assert stage.called == []
     assert inbox.withdraw(1)
 
 
@@ -609,5 +609,5 @@ def test_a_revocation_that_is_applied_after_the_session_is_a_loss(
 
     stage.consumer.poll(0)
 
-    assert stage.told == [(expected, [("t", 0)])]
+    assert stage.called == [(expected, [("t", 0)])]
     monkeypatch.undo()

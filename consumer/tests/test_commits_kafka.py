@@ -20,8 +20,8 @@ TIMEOUT = 30.0
 
 def test_a_synchronous_commit_is_stored_when_it_returns(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
-    heard: list[object] = []
-    consumer = scene.consumer(enable_auto_commit=False, on_commit=lambda *args: heard.append(args))
+    results: list[object] = []
+    consumer = scene.consumer(enable_auto_commit=False, on_commit=lambda *args: results.append(args))
     consumer.subscribe([topic])
     scene.take(consumer, 4)
 
@@ -33,24 +33,24 @@ def test_a_synchronous_commit_is_stored_when_it_returns(scene: "Scene") -> None:
         consumer.commit(asynchronous=False)
     assert caught.value.args[0].code() == KafkaError._NO_OFFSET
     consumer.poll(0)
-    assert heard == []
+    assert results == []
 
 
 def test_an_asynchronous_commit_is_told_to_on_commit(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
-    heard: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    results: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        heard.append((error, partitions))
+        results.append((error, partitions))
 
     consumer = scene.consumer(enable_auto_commit=False, on_commit=on_commit)
     consumer.subscribe([topic])
     scene.take(consumer, 4)
     consumer.commit()
-    assert heard == []
-    scene.poll_until(lambda: bool(heard), consumer, what="on_commit")
+    assert results == []
+    scene.poll_until(lambda: bool(results), consumer, what="on_commit")
 
-    assert heard == [(None, [TopicPartition(topic, 0, 4)])]
+    assert results == [(None, [TopicPartition(topic, 0, 4)])]
     assert scene.committed(topic) == [4]
 
 
@@ -113,14 +113,16 @@ def test_one_refused_partition_fails_the_commit_and_the_others_are_stored(scene:
 
 def test_what_was_consumed_is_committed_at_intervals(scene: "Scene") -> None:
     topic = scene.topic()
-    told: list[float] = []
-    consumer = scene.consumer(auto_commit_interval_ms=100, on_commit=lambda *_: told.append(time.monotonic()))
+    called: list[float] = []
+    consumer = scene.consumer(
+        auto_commit_interval_ms=100, on_commit=lambda *_: called.append(time.monotonic())
+    )
     consumer.subscribe([topic])
     written = 0
-    while len(told) < 4:
+    while len(called) < 4:
         scene.produce(topic, 1, first=written)
         written += len(scene.take(consumer, 1))
-    assert told[3] - told[0] > 0.2
+    assert called[3] - called[0] > 0.2
 
     scene.poll_until(lambda: scene.committed(topic) == [written], consumer, what="the last commit")
 

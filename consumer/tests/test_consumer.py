@@ -304,30 +304,30 @@ def test_a_commit_without_a_coordinator_ends_with_its_time() -> None:
 
 
 def test_what_on_commit_says_comes_before_on_revoke() -> None:
-    told: list[str] = []
-    config = NOWHERE | {"enable.auto.commit": False, "on_commit": lambda *_: told.append("on_commit")}
+    calls: list[str] = []
+    config = NOWHERE | {"enable.auto.commit": False, "on_commit": lambda *_: calls.append("on_commit")}
     with Consumer(config) as consumer:
         member = member_of(consumer)
-        consumer.subscribe(["t"], on_revoke=lambda *_: told.append("on_revoke"))
+        consumer.subscribe(["t"], on_revoke=lambda *_: calls.append("on_revoke"))
         member._inbox.put(Revoke(1, {}, lost=False))
         member._committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
         consumer.poll(0)
-        assert told == ["on_commit", "on_revoke"]
+        assert calls == ["on_commit", "on_revoke"]
 
 
 def test_an_asynchronous_commit_without_a_coordinator_is_told_of_its_failure() -> None:
-    heard: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    results: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        heard.append((error, partitions))
+        results.append((error, partitions))
 
     with Consumer(NOWHERE | {"socket.timeout.ms": 200, "on_commit": on_commit}) as consumer:
         consumer.commit(offsets=[T0])
         deadline = time.monotonic() + 30
-        while not heard and time.monotonic() < deadline:
+        while not results and time.monotonic() < deadline:
             consumer.poll(0.05)
 
-    ((error, partitions),) = heard
+    ((error, partitions),) = results
     assert error is not None
     assert error.code() == KafkaError._TIMED_OUT
     assert partitions == [T0]

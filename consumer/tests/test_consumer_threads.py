@@ -1,4 +1,4 @@
-"""One thread polls; what the others may do meanwhile, and what they are told."""
+"""One thread polls: the calls that other threads may make meanwhile, and the errors of the rest."""
 
 import math
 import subprocess

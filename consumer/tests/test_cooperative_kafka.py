@@ -24,14 +24,14 @@ COOPERATIVE = "cooperative-sticky"
 
 @dataclass
 class Notes(RebalanceListener):
-    """What a consumer's callbacks and its listener were told."""
+    """The calls of a consumer's callbacks and its listener."""
 
-    told: list[tuple[str, list[int]]] = field(default_factory=list)
+    calls: list[tuple[str, list[int]]] = field(default_factory=list)
     owned: set[int] = field(default_factory=set)
     rebalances: list[Rebalance] = field(default_factory=list)
 
     def subscribe(self, consumer: Any, *topics: str) -> "Notes":
-        """Subscribe with callbacks that write down what they hear."""
+        """Subscribe with callbacks that record their calls."""
         consumer.subscribe(
             list(topics),
             on_assign=lambda _, partitions: self._note("assign", partitions),
@@ -44,7 +44,7 @@ class Notes(RebalanceListener):
 
     def _note(self, kind: str, partitions: list[TopicPartition]) -> None:
         numbers = sorted(p.partition for p in partitions)
-        self.told.append((kind, numbers))
+        self.calls.append((kind, numbers))
         if kind == "assign":
             assert not self.owned & set(numbers), "gained twice"
             self.owned |= set(numbers)
@@ -54,7 +54,7 @@ class Notes(RebalanceListener):
 
     @property
     def lost(self) -> bool:
-        return any(kind != "assign" for kind, _ in self.told)
+        return any(kind != "assign" for kind, _ in self.calls)
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
@@ -106,8 +106,8 @@ def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scen
     assert sorted(positions(messages)) == [
         (partition, offset) for partition in range(4) for offset in range(written + 5)
     ]
-    assert [kind for kind, _ in mine.told] == ["assign", "revoke", "assign", "assign"]
-    assert [len(numbers) for _, numbers in mine.told] == [4, 2, 0, 0]
+    assert [kind for kind, _ in mine.calls] == ["assign", "revoke", "assign", "assign"]
+    assert [len(numbers) for _, numbers in mine.calls] == [4, 2, 0, 0]
     assert [len(rebalance.partitions[topic]) for rebalance in mine.rebalances] == [4, 2]
     assert {str(phase) for phase in mine.rebalances[1].phases} == {"revoke", "join", "sync", "assign"}
     assert mine.rebalances[1].generation == 3
@@ -184,7 +184,7 @@ def test_the_others_take_what_a_member_leaves(scene: "Scene") -> None:
     second.close()
     scene.own(first, 4)
 
-    assert theirs.told[-1][0] == "revoke"
+    assert theirs.calls[-1][0] == "revoke"
     assert theirs.owned == set()
     assert mine.owned == {0, 1, 2, 3}
 
@@ -195,9 +195,9 @@ def test_an_expelled_member_loses_everything_and_comes_back(scene: "Scene") -> N
     notes = Notes().subscribe(consumer, topic)
     scene.own(consumer, 2)
     scene.expel(consumer)
-    scene.poll_until(lambda: len(notes.told) == 3, consumer)
+    scene.poll_until(lambda: len(notes.calls) == 3, consumer)
 
-    assert notes.told == [("assign", [0, 1]), ("lost", [0, 1]), ("assign", [0, 1])]
+    assert notes.calls == [("assign", [0, 1]), ("lost", [0, 1]), ("assign", [0, 1])]
 
 
 def test_a_group_of_both_clients_settles(scene: "Scene") -> None:
@@ -255,9 +255,9 @@ def test_a_group_changes_to_cooperative_in_two_bounces(scene: "Scene") -> None:
     b.close()
     scene.own(a, 4)
 
-    assert ("revoke", sorted(kept)) not in notes[a].told
-    assert notes[a].told[-1][0] == "assign"
-    assert len(notes[a].told[-1][1]) == 2
+    assert ("revoke", sorted(kept)) not in notes[a].calls
+    assert notes[a].calls[-1][0] == "assign"
+    assert len(notes[a].calls[-1][1]) == 2
 
 
 # --- Assignors of one's own -----------------------------------------------------------------------------

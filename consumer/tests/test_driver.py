@@ -222,7 +222,7 @@ def test_kafka_python_in_the_applications_own_use_logs_as_before(
 
 
 class Script:
-    """A network that answers as told, on the rig's loop."""
+    """A network with scripted responses, on the rig's loop."""
 
     def __init__(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         self._rig = rig
@@ -331,12 +331,12 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 0, ("t", 1): 0}))
     eventually(lambda: bool(rig.inbox), "the assignment")
 
-    told = [message for message in caplog.messages if "transaction" in message]
+    logged = [message for message in caplog.messages if "transaction" in message]
     expected = (
         "[c in g] 1 assigned partitions, such as t [0], wait for an open transaction that may change their "
         "committed offsets: commit or abort it, or it ends after its transaction.timeout.ms"
     )
-    assert told == [expected]
+    assert logged == [expected]
 
 
 def test_a_silence_is_told_once_whatever_is_done_first_after_it(
@@ -345,7 +345,7 @@ def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     caplog: pytest.LogCaptureFixture,
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    """A call of the application came before the tick that was overdue, and put that off: nobody was told."""
+    """A call of the application came before the overdue tick and postponed it: no warning was logged."""
     script.say("heartbeat", 0)
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
@@ -363,16 +363,16 @@ def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     rig.network.call_soon(hold_up)
     eventually(lambda: bool(called), "the call after the silence")
 
-    told = [
+    logged = [
         message for message in caplog.messages if "the thread that sends heartbeats did not run" in message
     ]
-    assert len(told) == 1
+    assert len(logged) == 1
 
 
 def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     rig: Rig, script: Script, eventually: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As Java's does; the member that has subscribed to the rest hears of it itself."""
+    """As Java's does; the member that has subscribed to the rest detects it itself."""
     subscription = encode_subscription(Subscription(("t", "secret"), None, PartitionsByTopic({}), -1, None))
     members = (JoinedMember("m-1", None, subscription),)
     script.say(
@@ -382,10 +382,10 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     script.say("fetch_topics", MetadataResponse({"t": Topic(1)}, refused=frozenset({"secret"})))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
-    told = [message for message in caplog.messages if "may not see the topics 'secret'" in message]
+    logged = [message for message in caplog.messages if "may not see the topics 'secret'" in message]
 
-    assert len(told) == 1
-    assert "DESCRIBE" in told[0]
+    assert len(logged) == 1
+    assert "DESCRIBE" in logged[0]
 
 
 def test_a_leader_evaluates_its_assignment_after_syncgroup_and_once(

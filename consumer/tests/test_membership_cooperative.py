@@ -69,7 +69,7 @@ def gained(player: "Player") -> tuple[Partitions, Partitions]:
 
 
 def test_partitions_are_kept_through_join_and_sync_and_claimed(owner: "Player") -> None:
-    """The application hears of nothing, and consumes on."""
+    """No callback is called, and the application continues to consume."""
     rebalance(owner)
 
     assert not owner.inbox
@@ -99,16 +99,16 @@ def test_only_what_is_new_is_gained_and_only_its_offsets_are_fetched(owner: "Pla
 def test_what_goes_is_given_up_first_and_then_it_joins_again_at_once(owner: "Player") -> None:
     rebalance(owner)
     owner.answer_join()
-    owner.noted.clear()
+    owner.notified.clear()
     owner.answer_sync({"t": (1, 2)})
 
-    assert owner.noted == [], "the assignor hears of it once it is true"
+    assert owner.notified == [], "the assignor is notified once the assignment is applied"
     event = owner.inbox[0]
     assert isinstance(event, Revoke)
     assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit the revoked partitions"
     assert revoked(owner) == {"t": (0,)}
     assert owner.member.owned == {"t": (1,)}
-    assert owner.noted == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
+    assert owner.notified == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
     owner.answer_offsets()
     assert gained(owner) == ({"t": (2,)}, {"t": (1, 2)})
     assert next_join(owner) == "as 'm-1': t owns [('t', 1), ('t', 2)] of generation 2"

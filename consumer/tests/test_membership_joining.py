@@ -80,7 +80,7 @@ def test_the_whole_way_into_a_group(player: "Player") -> None:
 
     player.answer_sync({"t": (0, 2), "u": (1,)})
     assert player.member.state is State.STABLE
-    assert player.noted == [act.NotifyAssignor("range", {"t": (0, 2), "u": (1,)}, 1)]
+    assert player.notified == [act.NotifyAssignor("range", {"t": (0, 2), "u": (1,)}, 1)]
     assert not player.inbox
 
     player.answer_offsets(committed=7)

@@ -44,13 +44,13 @@ class World(RuleBasedStateMachine):
     def begin(self, *, static: bool) -> None:
         self.player = self.new_player(static=static, cooperative=self.cooperative)
         self.holds: set[tuple[str, int]] = set()
-        """What the application has been told to own, by its callbacks."""
+        """The partitions that the application owns by its callbacks."""
         self.member = self.player.member
         self.under_way: Event | None = None
         self.abandoned = False
         self.lost_requests: list[act.Action] = []
         self.commits: list[MemberIdentity] = []
-        self.told: list[Assign | Revoke] = []
+        self.delivered: list[Assign | Revoke] = []
 
     # --- The application
 
@@ -237,18 +237,18 @@ class World(RuleBasedStateMachine):
             assert self.cooperative or gained == self.holds
             assert (
                 self.cooperative
-                or not self.told
-                or isinstance(self.told[-1], Revoke)
-                or not self.told[-1].owned
+                or not self.delivered
+                or isinstance(self.delivered[-1], Revoke)
+                or not self.delivered[-1].owned
             )
         else:
             given_up = set(keys(event.partitions))
             assert given_up <= self.holds
             assert given_up or not self.cooperative
             assert given_up == self.holds or (self.cooperative and not event.lost)
-            assert self.cooperative or isinstance(self.told[-1], Assign)
+            assert self.cooperative or isinstance(self.delivered[-1], Assign)
             self.holds -= given_up
-        self.told.append(event)
+        self.delivered.append(event)
 
     @invariant()
     def check(self) -> None:
@@ -319,8 +319,8 @@ class World(RuleBasedStateMachine):
             member.state is State.STABLE
             and member.facts.step is Step.IDLE
             and member.facts.rejoin_reason is None
-            and isinstance(self.told[-1], Assign)
-            and self.told[-1].timeline is not None
+            and isinstance(self.delivered[-1], Assign)
+            and self.delivered[-1].timeline is not None
         )
 
     def let_go_well(self) -> None:

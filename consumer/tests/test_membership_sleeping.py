@@ -54,7 +54,7 @@ def test_an_assignment_whose_offsets_were_slept_over_is_not_delivered(player: "P
 
 
 def test_an_assignment_that_waits_for_the_application_is_taken_back(player: "Player") -> None:
-    """It was in the inbox when the process was stopped: nobody was told of it, and nobody needs to be."""
+    """It was in the inbox when the process was stopped: no callback was called, so none is needed."""
     player.subscribe("t")
     player.find()
     player.answer_join()

@@ -251,7 +251,7 @@ def test_a_session_without_an_answer_ends_and_everything_is_lost(stable: "Player
 
 
 def test_the_session_is_counted_from_the_last_heartbeat_that_was_answered(stable: "Player") -> None:
-    """The coordinator cannot have heard a heartbeat before it was sent, however late its answer came."""
+    """The coordinator cannot have received a heartbeat before it was sent, however late its response came."""
     stable.beat()
     stable.wait(2)
     stable.answer_heartbeat()

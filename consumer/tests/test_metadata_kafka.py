@@ -34,11 +34,11 @@ def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: st
     """librdkafka rebalances nothing under a manual assignment: the leader must detect the change."""
     topic = scene.topic(partitions=1, messages=5)
     consumer = scene.consumer(partition_assignment_strategy=strategy, **REFRESH)
-    told: list[tuple[str, list[int]]] = []
+    calls: list[tuple[str, list[int]]] = []
     consumer.subscribe(
         [topic],
-        on_assign=lambda _, partitions: told.append(("assign", [p.partition for p in partitions])),
-        on_revoke=lambda _, partitions: told.append(("revoke", [p.partition for p in partitions])),
+        on_assign=lambda _, partitions: calls.append(("assign", [p.partition for p in partitions])),
+        on_revoke=lambda _, partitions: calls.append(("revoke", [p.partition for p in partitions])),
     )
     scene.take(consumer, 5)
     grow(scene, topic, 3)
@@ -48,9 +48,9 @@ def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: st
 
     assert seen == [(0, 5), (1, 0), (2, 0)]
     if strategy == "range":
-        assert told == [("assign", [0]), ("revoke", [0]), ("assign", [0, 1, 2])]
+        assert calls == [("assign", [0]), ("revoke", [0]), ("assign", [0, 1, 2])]
     else:
-        assert told == [("assign", [0]), ("assign", [1, 2])]
+        assert calls == [("assign", [0]), ("assign", [1, 2])]
 
 
 def test_the_leader_monitors_topics_for_the_whole_group(scene: "Scene") -> None:
