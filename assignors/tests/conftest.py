@@ -216,7 +216,7 @@ def seeded() -> Callable[[int], random.Random]:
 
 @pytest.fixture
 def random_groups(seeded: Callable[[int], random.Random]) -> Callable[[int, int], Iterator[Group]]:
-    """A function of a seed and a count, for groups with different subscriptions, static members and odd names."""
+    """Return a function of a seed and a count: groups with mixed subscriptions, static members, odd names."""
 
     def groups(seed: int, count: int) -> Iterator[Group]:
         rng = seeded(seed)

@@ -108,7 +108,8 @@ def test_an_owner_that_is_no_member_is_refused_with_its_place(owner: int) -> Non
     with pytest.raises(InvalidInputError) as caught:
         Assignment.from_owners(["a", "b"], {"s": [0, 1], "t": [1, 0, owner]})
     assert str(caught.value) == (
-        f"partition 2 of 't' has owner {owner}, which is neither UNASSIGNED nor one of 2 members, numbered from 0"
+        f"partition 2 of 't' has owner {owner}, "
+        "which is neither UNASSIGNED nor one of 2 members, numbered from 0"
     )
 
 

@@ -1,4 +1,4 @@
-"""The judge is Kafka's own code: Java's assignors and ConsumerProtocol on the same input."""
+"""Comparison with Kafka's own code: Java's assignors and ConsumerProtocol on the same input."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping

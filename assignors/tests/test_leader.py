@@ -220,8 +220,8 @@ def test_a_cooperative_group_gets_no_partition_that_another_member_still_owns() 
     with pytest.raises(AssignorError) as caught:
         assign(hasty, group, cooperative=True)
     assert str(caught.value) == (
-        "assignor 'planned': it rebalances cooperatively, but assigns 't' [1] to 'c-2' while another member owns it: "
-        "return withhold_claimed(group, plan) instead of the plan"
+        "assignor 'planned': it rebalances cooperatively, but assigns 't' [1] to 'c-2' while another member "
+        "owns it: return withhold_claimed(group, plan) instead of the plan"
     )
     assert assign(Planned({}), Group([Member("c-1", ["t"])], {}), cooperative=True) == {"c-1": {}}
 

@@ -1,4 +1,4 @@
-"""Range with racks (KIP-881): shares as large as ever, topics that belong together together, and then near."""
+"""Range with racks (KIP-881): the same loads first, then co-partitioning, then racks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,8 +13,10 @@ ABC: Racks = ("a", "b", "c")
 
 
 def spread(partitions: Mapping[str, int], replicas: int, brokers: Racks) -> dict[str, Topic]:
-    """Topics whose replicas are on the brokers in turn, as a controller lays them out: partition after partition,
-    each on so many brokers in a row, and the next topic starts where the last one ended."""
+    """Return topics whose replicas are placed as a controller places them.
+
+    Each partition is on `replicas` brokers in a row; each topic starts at the broker after the last one's.
+    """
     topics = {}
     start = 0
     for name, count in partitions.items():
@@ -45,8 +47,8 @@ def shares(*listed: str) -> dict[str, dict[str, list[int]]]:
     }
 
 
-def far_partitions(group: Group, assignment: Assignment) -> int:
-    """How many partitions have an owner in a rack where they have no replica."""
+def rack_mismatches(group: Group, assignment: Assignment) -> int:
+    """Return the number of partitions without a replica in their owner's rack."""
     return sum(
         member.rack not in (group.topics[topic].racks or ())[partition]
         for member in group.members
@@ -204,7 +206,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("partitions", "replicas", "brokers", "of_members", "subscriptions", "expected", "far"),
+    ("partitions", "replicas", "brokers", "of_members", "subscriptions", "expected", "mismatches"),
     CASES.values(),
     ids=CASES,
 )
@@ -215,12 +217,12 @@ def test_partitions_go_near_as_far_as_shares_and_company_allow(
     of_members: Racks,
     subscriptions: Sequence[str],
     expected: object,
-    far: int,
+    mismatches: int,
 ) -> None:
     group = Group(members(of_members, subscriptions), spread(partitions, replicas, brokers))
     assignment = RangeAssignor().assign(group)
     assert assignment == expected
-    assert far_partitions(group, assignment) == far
+    assert rack_mismatches(group, assignment) == mismatches
 
 
 def test_static_members_keep_their_shares_over_a_restart_that_gives_them_new_ids() -> None:
@@ -254,9 +256,11 @@ def test_a_member_without_a_rack_is_near_everything_and_an_empty_rack_is_none() 
         assert RangeAssignor().assign(group) == shares("t1 0 1, t2 0 1", "t1 2 3, t2 2 3")
 
 
-def test_one_topic_in_need_gives_racks_a_say_in_others_that_stay_together() -> None:
-    """Topics of one size whose partitions are in all racks are matched too, in the order of partitions, which lets
-    a member without a rack go first; by themselves they are cut into ranges."""
+def test_one_topic_that_needs_racks_makes_co_partitioned_topics_be_matched_too() -> None:
+    """They are matched partition by partition, so a member without a rack may go first.
+
+    Without such a topic they are cut into ranges.
+    """
     alike = {name: Topic(2, racks=[["a"], ["a"]]) for name in ("t1", "t2")}
     group = Group([Member("c0", alike, rack="b"), Member("c1", alike)], alike)
     assert RangeAssignor().assign(group) == shares("t1 0, t2 0", "t1 1, t2 1")

@@ -1,4 +1,4 @@
-"""What the tests share: a player that stands for everything around a membership, and a scene on a real broker."""
+"""Fixtures: `Player`, the environment of a membership, and `Scene`, topics and consumers on a real broker."""
 
 import contextlib
 import dis
@@ -76,10 +76,10 @@ def topics_answer(topics: Mapping[str, int], **fields: Any) -> MetadataResponse:
 
 @dataclass(eq=False)
 class Player:
-    """Plays the network, the application and the clock to one membership.
+    """Simulates the network, the application and the clock for one membership.
 
-    What the membership asks for waits in `asked` until the test answers it. Events wait in `inbox` until the
-    test lets the application `serve` them. A dropped connection fails what is under way on it, as a real one does.
+    Requests of the membership wait in `asked` until the test answers them. Events wait in `inbox` until the
+    test lets the application `serve` them. A dropped connection fails its open requests, as a real one does.
     """
 
     member: Membership
@@ -90,7 +90,7 @@ class Player:
     inbox: deque[Event] = field(default_factory=deque)
     served: list[Event] = field(default_factory=list)
     refused: list[act.ReportError] = field(default_factory=list)
-    noted: list[act.NotifyAssignor] = field(default_factory=list)
+    notified: list[act.NotifyAssignor] = field(default_factory=list)
     looks: list[act.FetchMetadata] = field(default_factory=list)
     unavailable: list[tuple[str, int]] = field(default_factory=list)
     drops: int = 0
@@ -125,7 +125,7 @@ class Player:
             case act.ReportError():
                 self.refused.append(action)
             case act.NotifyAssignor():
-                self.noted.append(action)
+                self.notified.append(action)
             case act.SendOffsetCommits() if self.commits_end:
                 self._later.append((action.answered, (self.member, None)))
             case act.FetchMetadata():
@@ -227,7 +227,7 @@ class Player:
         self.feed(self.member.heartbeat_answered, identity or sent.identity, error)
 
     def answer_plan(self, topics: Mapping[str, int], *absent: str) -> None:
-        """Let the leader's assignor return; it has planned for `topics`, with their partitions, and for absent ones."""
+        """Let the leader's assignor return a plan for `topics` (name to partitions) and for absent ones."""
         plan = self.take(act.PerformAssignment)
         asked = {*topics, *absent}
         assignments = {} if plan.skip else {"m-1": b"t:0"}
@@ -456,7 +456,7 @@ def scene(new_scene: Callable[[LocalKafka], Scene], local_kafka: LocalKafka) -> 
 
 @pytest.fixture
 def new_player() -> Callable[..., Player]:
-    """Make a player, of a static member if told so; backoffs have no jitter."""
+    """Return a factory of players, of a static member if `static`; backoffs have no jitter."""
 
     def make(
         *,
@@ -533,7 +533,7 @@ class HandlerError(BaseException):
 class _Handler:
     """A trace function that raises at the `place`-th bytecode at which a signal handler may run.
 
-    Of the consumer's code, and of `threading`'s: its conditions and events are Python, and may be left locked.
+    It traces the consumer's code and `threading`, whose conditions and events could be left locked.
     """
 
     def __init__(self, place: int) -> None:
@@ -549,8 +549,8 @@ class _Handler:
         if event == "opcode":
             operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
             last, self._last[frame] = self._last.get(frame), operation
-            # An exception after a function's last call is that call's, inside its `try`; raised here it would be outside.
-            # Those of `threading`'s locks have no `try`.
+            # CPython raises the exception of a function's last call inside the caller's `try`; raised here it
+            # would be outside. Calls on `threading`'s locks have no `try`.
             ends = (operation == "RETURN_VALUE" and frame.f_code.co_name != "__enter__") or (
                 last == "CALL_FUNCTION_EX" and frame.f_code.co_name == "call"
             )

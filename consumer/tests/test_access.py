@@ -25,7 +25,7 @@ TRACED = {access.__file__, prefetch.__file__, sys.modules[Consumer.__module__]._
 
 
 def at_each_bytecode(first: Callable[[], object], second: Callable[[], object]) -> Iterator[None]:
-    """Run `first` again and again, each time interrupted one bytecode later by a thread that runs `second`."""
+    """Run `first` repeatedly; each time a thread that runs `second` interrupts it one bytecode later."""
     place, reached = 0, True
     while reached:
         place, reached, count = place + 1, False, 0
@@ -91,7 +91,7 @@ class Counted:
         assert self.settled.wait(PATIENCE)
 
     def most_at_each_bytecode(self) -> int:
-        """Return how many threads were inside at most; the second one enters at each bytecode of the first one's call."""
+        """Return the maximum number of threads inside; the second enters at each bytecode of the first."""
         for _ in at_each_bytecode(self.try_to_use, self.stay_inside):
             self.release.set()
             while self.threads:

@@ -1,4 +1,4 @@
-"""Gaining and giving up partitions on a real handle, whose broker cannot be reached."""
+"""Assigning and revoking partitions on a real handle, whose broker cannot be reached."""
 
 import itertools
 import logging
@@ -51,11 +51,11 @@ class Stage:
     """A consumer that is in no group, and the events that a membership would bring it."""
 
     consumer: Consumer
-    told: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+    called: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
     tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
-    def handover(self) -> AssignmentApplier:
+    def applier(self) -> AssignmentApplier:
         assert isinstance(self.consumer._member, ClassicMembership)
         return self.consumer._member._applier
 
@@ -67,20 +67,20 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.handover.assign(self.consumer, event)
+            self.applier.assign(self.consumer, event)
 
-    def give_up(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
+    def revoke(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
         with polled(self.consumer):
-            self.handover.revoke(self.consumer, Revoke(next(self.tickets), partitions, lost, ME, cooperative))
+            self.applier.revoke(self.consumer, Revoke(next(self.tickets), partitions, lost, ME, cooperative))
 
     def assigned(self) -> dict[tuple[str, int], int]:
-        """Return where librdkafka was told to begin."""
+        """Return librdkafka's start offsets."""
         return {(p.topic, p.partition): p.offset for p in Native.assignment(self.consumer)}
 
     def notify(self, name: str) -> Callable[[Consumer, list[TopicPartition]], None]:
         def callback(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             assert consumer is self.consumer
-            self.told.append((name, [(p.topic, p.partition) for p in partitions]))
+            self.called.append((name, [(p.topic, p.partition) for p in partitions]))
 
         return callback
 
@@ -131,10 +131,10 @@ def test_where_an_offset_may_not_be_read_librdkafka_asks_and_returns_the_error(s
 
 
 def test_a_callback_that_calls_nothing_gets_the_default(stage: Stage) -> None:
-    stage.handover.on_assign = stage.notify("assign")
+    stage.applier.on_assign = stage.notify("assign")
     stage.gain({"t": (0, 1)}, {("t", 0): 7})
 
-    assert stage.told == [("assign", [("t", 0), ("t", 1)])]
+    assert stage.called == [("assign", [("t", 0), ("t", 1)])]
     assert stage.assigned() == {("t", 0): 7, ("t", 1): OFFSET_BEGINNING}
 
 
@@ -146,7 +146,7 @@ def test_a_callback_that_assigns_chooses_the_offsets(stage: Stage) -> None:
         partitions[1].offset = OFFSET_END
         consumer.assign(partitions)
 
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0, 1, 2)}, {("t", 0): 7, ("t", 1): 7, ("t", 2): 7})
 
     assert stage.assigned() == {("t", 0): 100, ("t", 1): OFFSET_END, ("t", 2): 7}
@@ -161,7 +161,7 @@ def test_an_assignment_shows_the_offsets_that_the_application_chose(stage: Stage
 
     stage.gain({"t": (0, 1)}, {("t", 0): 7})
     assert {p.offset for p in stage.consumer.assignment()} == {OFFSET_STORED}
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0, 1)}, {("t", 0): 7})
     assert {p.partition: p.offset for p in stage.consumer.assignment()} == {0: 100, 1: OFFSET_STORED}
 
@@ -170,7 +170,7 @@ def test_a_callback_may_take_less(stage: Stage) -> None:
     def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.assign(partitions[:1])
 
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0, 1)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
@@ -180,7 +180,7 @@ def test_a_callback_may_take_nothing(stage: Stage) -> None:
     def on_assign(consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         consumer.unassign()
 
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0, 1)})
 
     assert stage.assigned() == {}
@@ -195,19 +195,19 @@ def test_what_was_assigned_by_hand_is_replaced(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
-def test_a_callback_that_raises_does_not_stop_the_handover(stage: Stage, error: BaseException) -> None:
-    """And what it raised is told once."""
+def test_a_callback_that_raises_does_not_stop_the_assignment(stage: Stage, error: BaseException) -> None:
+    """And its exception is raised once."""
 
     def fail(_consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         raise error
 
-    stage.handover.on_assign = stage.handover.on_revoke = fail
+    stage.applier.on_assign = stage.applier.on_revoke = fail
     stage.gain({"t": (0,)})
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
     assert stage.consumer._member.take_error() is error
     assert stage.consumer._member.take_error() is None
 
-    stage.give_up({"t": (0,)})
+    stage.revoke({"t": (0,)})
     assert stage.assigned() == {}
     assert stage.consumer._member.take_error() is error
 
@@ -216,7 +216,7 @@ def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: S
     def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.assign([*partitions, *partitions])
 
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0,)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
@@ -227,37 +227,37 @@ def test_the_first_of_two_errors_is_kept(stage: Stage) -> None:
     def fail(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
         raise ValueError(len(partitions))
 
-    stage.handover.on_assign = stage.handover.on_revoke = fail
+    stage.applier.on_assign = stage.applier.on_revoke = fail
     stage.gain({"t": (0, 1)})
-    stage.give_up({"t": (0,)})
+    stage.revoke({"t": (0,)})
 
-    stage.handover.on_revoke = None  # which close calls for the partition that is left
+    stage.applier.on_revoke = None  # which close calls for the partition that is left
     error = stage.consumer._member.take_error()
     assert isinstance(error, ValueError)
     assert error.args == (2,)
 
 
-def test_a_callback_that_revokes_still_owns_what_it_gives_up(stage: Stage) -> None:
+def test_a_callback_that_revokes_still_owns_the_revoked_partitions(stage: Stage) -> None:
     seen: list[dict[tuple[str, int], int]] = []
-    stage.handover.on_revoke = lambda _consumer, _partitions: seen.append(stage.assigned())
+    stage.applier.on_revoke = lambda _consumer, _partitions: seen.append(stage.assigned())
     stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8})
-    stage.give_up({"t": (0, 1)})
+    stage.revoke({"t": (0, 1)})
 
     assert seen == [{("t", 0): 7, ("t", 1): 8}]
     assert stage.assigned() == {}
 
 
 @pytest.mark.parametrize("cooperative", [False, True])
-def test_a_callback_may_give_up_by_itself(stage: Stage, *, cooperative: bool) -> None:
+def test_a_callback_may_unassign_by_itself(stage: Stage, *, cooperative: bool) -> None:
     def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if cooperative:
             consumer.incremental_unassign(partitions[:1])
         else:
             consumer.unassign()
 
-    stage.handover.on_revoke = on_revoke
+    stage.applier.on_revoke = on_revoke
     stage.gain({"t": (0, 1)}, cooperative=cooperative)
-    stage.give_up({"t": (0, 1)}, cooperative=cooperative)
+    stage.revoke({"t": (0, 1)}, cooperative=cooperative)
 
     assert stage.assigned() == {}
     assert stage.consumer._member.take_error() is None
@@ -267,13 +267,13 @@ def test_a_callback_may_give_up_by_itself(stage: Stage, *, cooperative: bool) ->
 def test_a_commit_comes_after_on_revoke_while_the_partitions_are_assigned(
     stage: Stage, *, lost: bool
 ) -> None:
-    """Of what on_revoke stores. Partitions that are lost are another member's to commit."""
+    """It includes offsets that on_revoke stores. Lost partitions are not committed."""
     seen: list[object] = []
-    stage.handover.on_revoke = lambda _consumer, _partitions: seen.append("revoke")
+    stage.applier.on_revoke = lambda _consumer, _partitions: seen.append("revoke")
     stage.gain({"t": (0,)}, {("t", 0): 7})
     with polled(stage.consumer):
         event = Revoke(next(stage.tickets), {"t": (0,)}, lost, ME)
-        stage.handover.revoke(stage.consumer, event, lambda _consumer: seen.append(stage.assigned()))
+        stage.applier.revoke(stage.consumer, event, lambda _consumer: seen.append(stage.assigned()))
 
     assert seen == (["revoke"] if lost else ["revoke", {("t", 0): 7}])
 
@@ -281,15 +281,15 @@ def test_a_commit_comes_after_on_revoke_while_the_partitions_are_assigned(
 # --- Cooperative (KIP-429) ------------------------------------------------------------------------------
 
 
-def test_a_cooperative_member_gains_and_gives_up_beside_what_it_keeps(stage: Stage) -> None:
-    stage.handover.on_assign, stage.handover.on_revoke = stage.notify("assign"), stage.notify("revoke")
+def test_a_cooperative_member_gains_and_revokes_beside_kept_partitions(stage: Stage) -> None:
+    stage.applier.on_assign, stage.applier.on_revoke = stage.notify("assign"), stage.notify("revoke")
     stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8}, cooperative=True)
-    stage.give_up({"t": (1,)}, cooperative=True)
+    stage.revoke({"t": (1,)}, cooperative=True)
     stage.gain({"u": (3,)}, {("u", 3): 9}, owned={"t": (0,), "u": (3,)}, cooperative=True)
     stage.gain({}, owned={"t": (0,), "u": (3,)}, cooperative=True)
 
     assert stage.assigned() == {("t", 0): 7, ("u", 3): 9}
-    assert stage.told == [
+    assert stage.called == [
         ("assign", [("t", 0), ("t", 1)]),
         ("revoke", [("t", 1)]),
         ("assign", [("u", 3)]),
@@ -299,7 +299,7 @@ def test_a_cooperative_member_gains_and_gives_up_beside_what_it_keeps(stage: Sta
 
 @pytest.mark.parametrize("call", ["assign", "unassign"])
 def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stage, call: str) -> None:
-    """As in librdkafka (_STATE): it would end the consuming of all that is kept. The default is done instead."""
+    """As in librdkafka (_STATE): it would stop consuming the kept partitions. The default is done instead."""
     stage.gain({"t": (0,)}, cooperative=True)
 
     def replace(consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -308,7 +308,7 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
         else:
             consumer.unassign()
 
-    stage.handover.on_assign = stage.handover.on_revoke = replace
+    stage.applier.on_assign = stage.applier.on_revoke = replace
     stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
     error = stage.consumer._member.take_error()
@@ -316,7 +316,7 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
     assert error.code == KafkaError._STATE
     assert f"incremental_{call}(partitions)" in str(error)
 
-    stage.give_up({"t": (1,)}, cooperative=True)
+    stage.revoke({"t": (1,)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0)}
     assert isinstance(stage.consumer._member.take_error(), ConsumerError)
 
@@ -324,7 +324,7 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
 @pytest.mark.parametrize("call", ["incremental_assign", "incremental_unassign"])
 def test_an_eager_callback_that_changes_a_part_is_an_error(stage: Stage, call: str) -> None:
     """As in librdkafka (_STATE). The default is done instead."""
-    stage.handover.on_assign = lambda consumer, partitions: getattr(consumer, call)(partitions)
+    stage.applier.on_assign = lambda consumer, partitions: getattr(consumer, call)(partitions)
     stage.gain({"t": (0, 1)})
 
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
@@ -364,13 +364,13 @@ def test_a_cooperative_callback_chooses_the_offsets_incrementally(stage: Stage) 
         consumer.incremental_assign(partitions)
 
     stage.gain({"t": (0,)}, {("t", 0): 7}, cooperative=True)
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (1, 2)}, {("t", 1): 7, ("t", 2): 8}, owned={"t": (0, 1, 2)}, cooperative=True)
 
     assert stage.assigned() == {("t", 0): 7, ("t", 1): 100, ("t", 2): 8}
 
 
-def test_a_rebalance_that_goes_on_is_not_told_as_ended(stage: Stage) -> None:
+def test_a_rebalance_that_goes_on_is_not_reported_as_ended(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
     stage.gain({"t": (0,)}, cooperative=True, timeline=None)
@@ -379,28 +379,28 @@ def test_a_rebalance_that_goes_on_is_not_told_as_ended(stage: Stage) -> None:
     stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
     (rebalance,) = listener.rebalances
     assert rebalance.partitions == {"t": (0, 1)}
-    assert listener.heard == [("assigned", {"t": (0,)}), ("assigned", {"t": (1,)})]
+    assert listener.recorded == [("assigned", {"t": (0,)}), ("assigned", {"t": (1,)})]
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
 def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
     stage: Stage, *, cooperative: bool
 ) -> None:
-    stage.handover.on_assign, stage.handover.on_revoke = stage.notify("assign"), stage.notify("revoke")
+    stage.applier.on_assign, stage.applier.on_revoke = stage.notify("assign"), stage.notify("revoke")
     gain = Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None, cooperative)
-    give_up = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
+    loss = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
     with polled(stage.consumer):
-        for event in (gain, gain):
-            stage.handover.assign(stage.consumer, event)
-        for revoke in (give_up, give_up):
-            stage.handover.revoke(stage.consumer, revoke)
+        for _ in range(2):
+            stage.applier.assign(stage.consumer, gain)
+        for _ in range(2):
+            stage.applier.revoke(stage.consumer, loss)
 
-    assert stage.told == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
+    assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
     assert stage.consumer._member.take_error() is None
 
 
 @pytest.mark.parametrize(
-    ("callbacks", "lost", "told"),
+    ("callbacks", "lost", "called"),
     [
         (("revoke", "lost"), False, ["revoke"]),
         (("revoke", "lost"), True, ["lost"]),
@@ -409,16 +409,16 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
         ((), True, []),
     ],
 )
-def test_who_hears_of_partitions_that_go(
-    stage: Stage, callbacks: tuple[str, ...], told: list[str], *, lost: bool
+def test_which_callbacks_are_called_for_revoked_and_lost_partitions(
+    stage: Stage, callbacks: tuple[str, ...], called: list[str], *, lost: bool
 ) -> None:
-    """As in librdkafka: on_revoke hears of lost partitions unless there is an on_lost, which hears of nothing else."""
-    stage.handover.on_revoke = stage.notify("revoke") if "revoke" in callbacks else None
-    stage.handover.on_lost = stage.notify("lost") if "lost" in callbacks else None
+    """As in librdkafka: on_revoke is called for lost partitions too, unless there is an on_lost."""
+    stage.applier.on_revoke = stage.notify("revoke") if "revoke" in callbacks else None
+    stage.applier.on_lost = stage.notify("lost") if "lost" in callbacks else None
     stage.gain({"t": (0,)})
-    stage.give_up({"t": (0,)}, lost=lost)
+    stage.revoke({"t": (0,)}, lost=lost)
 
-    assert stage.told == [(name, [("t", 0)]) for name in told]
+    assert stage.called == [(name, [("t", 0)]) for name in called]
     assert stage.assigned() == {}
 
 
@@ -427,16 +427,16 @@ def test_a_pause_of_the_application_outlives_a_revocation(stage: Stage) -> None:
     stage.consumer.pause([TopicPartition("t", 0)])
     event = Revoke(next(stage.tickets), {"t": (0, 1)}, lost=False, cooperative=True)
     with polled(stage.consumer):
-        stage.handover.revoke(stage.consumer, event)
+        stage.applier.revoke(stage.consumer, event)
 
-    assert stage.handover._prefetch.paused == {("t", 0)}
+    assert stage.applier._prefetch.paused == {("t", 0)}
 
 
 def test_the_pause_of_a_topic_that_the_consumer_never_had_is_none(stage: Stage) -> None:
-    """As in librdkafka, which raises nothing either."""
+    """librdkafka does not raise either."""
     stage.consumer.pause([TopicPartition("t", 0)])
 
-    assert stage.handover._prefetch.paused == set()
+    assert stage.applier._prefetch.paused == set()
 
 
 def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
@@ -448,7 +448,7 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
                 method()
             refused.append(str(caught.value))
 
-    stage.handover.on_assign = on_assign
+    stage.applier.on_assign = on_assign
     stage.gain({"t": (0,)})
 
     assert stage.consumer._member.take_error() is None
@@ -457,36 +457,36 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
 
 @dataclass
 class Listener(RebalanceListener):
-    """Writes down what it hears."""
+    """Records its calls."""
 
-    heard: list[tuple[str, Partitions]] = field(default_factory=list)
+    recorded: list[tuple[str, Partitions]] = field(default_factory=list)
     rebalances: list[Rebalance] = field(default_factory=list)
 
     def partitions_assigned(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("assigned", partitions))
+        self.recorded.append(("assigned", partitions))
 
     def partitions_revoked(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("revoked", partitions))
+        self.recorded.append(("revoked", partitions))
 
     def partitions_lost(self, partitions: Partitions, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("lost", partitions))
+        self.recorded.append(("lost", partitions))
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
 
 
-def test_listeners_hear_what_goes_and_what_comes(stage: Stage) -> None:
+def test_listeners_are_called_for_revoked_and_assigned_partitions(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
     stage.gain({"t": (0,)})
-    stage.give_up({"t": (0,)})
+    stage.revoke({"t": (0,)})
     stage.gain({"t": (1,)})
-    stage.give_up({"t": (1,)}, lost=True)
+    stage.revoke({"t": (1,)}, lost=True)
 
-    assert listener.heard == [
+    assert listener.recorded == [
         ("assigned", {"t": (0,)}),
         ("revoked", {"t": (0,)}),
         ("assigned", {"t": (1,)}),
@@ -495,10 +495,10 @@ def test_listeners_hear_what_goes_and_what_comes(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_rebalance_is_told_when_it_is_over(stage: Stage, *, lost: bool) -> None:
+def test_a_rebalance_is_reported_when_it_has_ended(stage: Stage, *, lost: bool) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
-    stage.handover._clock = lambda: 12.5
+    stage.applier._clock = lambda: 12.5
     timeline = Timeline("the group is rebalancing", 10.0, lost=lost)
     timeline.begin(Phase.ASSIGN, 12.0)
     stage.gain({"t": (0, 1)}, timeline=timeline)
@@ -514,12 +514,12 @@ def test_a_rebalance_is_told_when_it_is_over(stage: Stage, *, lost: bool) -> Non
     assert rebalance.error is None
 
 
-def test_a_rebalance_that_failed_is_told_too(stage: Stage) -> None:
+def test_a_failed_rebalance_is_reported(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
-    stage.handover._clock = lambda: 12.5
-    stage.handover.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
-    stage.handover.failed(None, "the assignor 'mine' failed: why")
+    stage.applier._clock = lambda: 12.5
+    stage.applier.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
+    stage.applier.failed(None, "the assignor 'mine' failed: why")
 
     (rebalance,) = listener.rebalances
     assert rebalance.outcome is Outcome.FAILED
@@ -542,14 +542,14 @@ def test_a_listener_that_raises_is_logged_and_harmless(
         stage.gain({"t": (0,)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert later.heard == [("assigned", {"t": (0,)})]
+    assert later.recorded == [("assigned", {"t": (0,)})]
     assert stage.consumer._member.take_error() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
     assert "raised; the consumer goes on" in record.message
 
 
-def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
+def test_exceptions_of_librdkafkas_own_callbacks_are_kept() -> None:
     """Raised inside a native call it would destroy a message, and could make close() hang."""
     error = ValueError("mine")
 
@@ -567,39 +567,40 @@ def test_what_librdkafkas_own_callbacks_raise_is_remembered() -> None:
     assert guarded["client.id"] == "c"
 
 
-def test_an_assignment_is_not_told_if_its_session_ended_while_it_was_prepared(
+def test_an_assignment_is_not_applied_if_its_session_ended_while_it_was_prepared(
     new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process was stopped while librdkafka looked the topics up, woke, and called on_assign for what others had."""
+    """A process was stopped while librdkafka looked the topics up, woke, and called on_assign too late."""
     stage = new_stage()
     assert isinstance(stage.consumer._member, ClassicMembership)
     inbox, ends = stage.consumer._member._inbox, [math.inf]
-    stage.handover.on_assign = stage.notify("assigned")
+    stage.applier.on_assign = stage.notify("assigned")
     monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
 
     def prepare(*_: object) -> bool:
         ends[0] = 0.0
         return True
 
-    monkeypatch.setattr(stage.handover, "prepare", prepare)
+    monkeypatch.setattr(stage.applier, "prepare", prepare)
     inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
 
     stage.consumer.poll(0)
 
-    assert stage.told == []
+    assert stage.called == []
     assert inbox.withdraw(1)
 
 
 @pytest.mark.parametrize(("session_until", "expected"), [(math.inf, "revoked"), (0.0, "lost")])
-def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
+def test_a_revocation_that_is_applied_after_the_session_is_a_loss(
     new_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, session_until: float, expected: str
 ) -> None:
-    """A process was stopped with a revocation in its inbox, woke after its session, and called on_revoke for what others had:
-    the membership's thread was about to notice, and the polling one was a millisecond earlier.
+    """A process was stopped with a revocation in its inbox, and woke after its session had expired.
+
+    It called on_revoke, because the polling thread ran a millisecond before the membership's thread.
     """
     stage = new_stage(auto_offset_reset="earliest")
     stage.gain({"t": (0,)})
-    stage.handover.on_revoke, stage.handover.on_lost = stage.notify("revoked"), stage.notify("lost")
+    stage.applier.on_revoke, stage.applier.on_lost = stage.notify("revoked"), stage.notify("lost")
     member = stage.consumer._member
     assert isinstance(member, ClassicMembership)
     monkeypatch.setattr(member._membership.facts, "identity", ME)
@@ -608,5 +609,5 @@ def test_a_revocation_that_is_taken_after_the_session_is_a_loss(
 
     stage.consumer.poll(0)
 
-    assert stage.told == [(expected, [("t", 0)])]
+    assert stage.called == [(expected, [("t", 0)])]
     monkeypatch.undo()

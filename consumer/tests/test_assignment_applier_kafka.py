@@ -1,8 +1,8 @@
-"""Where partitions begin that were never committed.
+"""Start offsets of partitions without a committed offset.
 
-A late answer to librdkafka's own question for the end of a log moved a partition there that had been given up and had come
-back meanwhile. Found by the soak: a process that had been stopped lost its first assignment when it woke, was assigned the
-same again, and half a second later went elsewhere. So librdkafka is given offsets.
+The consumer gives librdkafka offsets, never OFFSET_END. Otherwise librdkafka looks the end of the log up, and
+a late response moved a partition that had been revoked and assigned again. The soak found this: a stopped
+process lost its assignment when it woke, got the same partitions again, and skipped messages 0.5 s later.
 """
 
 from typing import TYPE_CHECKING
@@ -31,11 +31,11 @@ def prepare(applier: AssignmentApplier, consumer: "Consumer", event: Assign) -> 
 
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     """Assign a partition as the membership does, of a group that has committed nothing."""
-    handover = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer)._applier
     partitions = {topic: (0,)}
     event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
-    prepare(handover, consumer, event)
-    handover.assign(consumer, event)
+    prepare(applier, consumer, event)
+    applier.assign(consumer, event)
 
 
 def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
@@ -50,7 +50,7 @@ def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
 
 
 def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
-    """Under read_committed "latest" is the last stable offset, as in librdkafka: what is committed later is consumed."""
+    """Under read_committed "latest" is the last stable offset, as in librdkafka."""
     topic = scene.topic(messages=3)
     producer = Producer(
         {"bootstrap.servers": scene.kafka.bootstrap_servers, "transactional.id": topic, "log_level": 0}
@@ -79,7 +79,7 @@ def test_the_beginning_of_a_log_is_an_offset(scene: "Scene") -> None:
 
 
 def test_a_seek_right_after_the_assignment_is_not_undone(scene: "Scene") -> None:
-    """librdkafka moved the partition to the beginning once the answer to its own question came: all came again."""
+    """librdkafka moved the partition to the beginning when its own look-up was answered: duplicates."""
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
 
@@ -107,13 +107,13 @@ def test_a_seek_in_on_assign_goes_where_it_says(scene: "Scene") -> None:
 def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
-    handover = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer)._applier
     gone = {f"gone-{number}": (0,) for number in range(8)}
     event = Assign(
         1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None
     )
-    prepare(handover, consumer, event)
-    handover.assign(consumer, event)
+    prepare(applier, consumer, event)
+    applier.assign(consumer, event)
 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING

@@ -28,19 +28,19 @@ NOWHERE: dict[str, Any] = {
 
 @dataclass
 class Listener(RebalanceListener):
-    heard: list[tuple[str, dict[str, tuple[int, ...]]]] = field(default_factory=list)
+    recorded: list[tuple[str, dict[str, tuple[int, ...]]]] = field(default_factory=list)
 
     def partitions_assigned(self, partitions: Any, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("assigned", partitions))
+        self.recorded.append(("assigned", partitions))
 
     def partitions_revoked(self, partitions: Any, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("revoked", partitions))
+        self.recorded.append(("revoked", partitions))
 
     def partitions_lost(self, partitions: Any, seconds: float) -> None:
         assert seconds >= 0
-        self.heard.append(("lost", partitions))
+        self.recorded.append(("lost", partitions))
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         raise AssertionError(rebalance)  # librdkafka shows none
@@ -111,22 +111,22 @@ def test_two_members_share_a_topic_and_listeners_hear_of_it(scene: "Scene") -> N
 
     assert sum(count for kind, count in called if kind == "assign") == 4
     assert sum(count for kind, count in called if kind == "revoke") == 4
-    told = {"assign": 0, "revoke": 0}
-    for kind, partitions in listener.heard:
-        told[kind.removesuffix("ed").removesuffix("d") if kind != "revoked" else "revoke"] += len(
+    counts = {"assign": 0, "revoke": 0}
+    for kind, partitions in listener.recorded:
+        counts[kind.removesuffix("ed").removesuffix("d") if kind != "revoked" else "revoke"] += len(
             partitions.get(topic, ())
         )
-    assert told == {"assign": 4, "revoke": 4}
+    assert counts == {"assign": 4, "revoke": 4}
 
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("new_protocol")
 def test_commits_and_on_commit_are_librdkafkas(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
-    heard: list[tuple[KafkaError | None, list[int]]] = []
+    recorded: list[tuple[KafkaError | None, list[int]]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        heard.append((error, [p.offset for p in partitions]))
+        recorded.append((error, [p.offset for p in partitions]))
 
     consumer = member(scene, **{"enable.auto.commit": False, "on_commit": on_commit})
     consumer.subscribe([topic])
@@ -134,7 +134,7 @@ def test_commits_and_on_commit_are_librdkafkas(scene: "Scene") -> None:
     assert consumer.commit(asynchronous=False) == [TopicPartition(topic, 0, 4)]
     assert scene.committed(topic) == [4]
     consumer.commit(offsets=[TopicPartition(topic, 0, 6)])
-    scene.poll_until(lambda: (None, [6]) in heard, consumer, what="on_commit")
+    scene.poll_until(lambda: (None, [6]) in recorded, consumer, what="on_commit")
     assert scene.committed(topic) == [6]
 
 

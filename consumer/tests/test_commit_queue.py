@@ -1,4 +1,4 @@
-"""Commits on their way: in order, merged, tried again, or given up."""
+"""The queue of commits: ordered, merged, retried, or timed out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

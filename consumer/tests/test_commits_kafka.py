@@ -20,37 +20,37 @@ TIMEOUT = 30.0
 
 def test_a_synchronous_commit_is_stored_when_it_returns(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
-    heard: list[object] = []
-    consumer = scene.consumer(enable_auto_commit=False, on_commit=lambda *args: heard.append(args))
+    results: list[object] = []
+    consumer = scene.consumer(enable_auto_commit=False, on_commit=lambda *args: results.append(args))
     consumer.subscribe([topic])
     scene.take(consumer, 4)
 
     assert consumer.commit(asynchronous=False) == [TopicPartition(topic, 0, 4)]
     assert scene.committed(topic) == [4]
     assert consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)[0].offset == 4
-    # As with librdkafka, there is then nothing more to commit, and on_commit is not for the caller's own result.
+    # As with librdkafka, nothing is left to commit, and on_commit is not called for a synchronous commit.
     with pytest.raises(CommitError, match="No offset stored") as caught:
         consumer.commit(asynchronous=False)
     assert caught.value.args[0].code() == KafkaError._NO_OFFSET
     consumer.poll(0)
-    assert heard == []
+    assert results == []
 
 
 def test_an_asynchronous_commit_is_told_to_on_commit(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
-    heard: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    results: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        heard.append((error, partitions))
+        results.append((error, partitions))
 
     consumer = scene.consumer(enable_auto_commit=False, on_commit=on_commit)
     consumer.subscribe([topic])
     scene.take(consumer, 4)
     consumer.commit()
-    assert heard == []
-    scene.poll_until(lambda: bool(heard), consumer, what="on_commit")
+    assert results == []
+    scene.poll_until(lambda: bool(results), consumer, what="on_commit")
 
-    assert heard == [(None, [TopicPartition(topic, 0, 4)])]
+    assert results == [(None, [TopicPartition(topic, 0, 4)])]
     assert scene.committed(topic) == [4]
 
 
@@ -113,14 +113,16 @@ def test_one_refused_partition_fails_the_commit_and_the_others_are_stored(scene:
 
 def test_what_was_consumed_is_committed_at_intervals(scene: "Scene") -> None:
     topic = scene.topic()
-    told: list[float] = []
-    consumer = scene.consumer(auto_commit_interval_ms=100, on_commit=lambda *_: told.append(time.monotonic()))
+    called: list[float] = []
+    consumer = scene.consumer(
+        auto_commit_interval_ms=100, on_commit=lambda *_: called.append(time.monotonic())
+    )
     consumer.subscribe([topic])
     written = 0
-    while len(told) < 4:
+    while len(called) < 4:
         scene.produce(topic, 1, first=written)
         written += len(scene.take(consumer, 1))
-    assert told[3] - told[0] > 0.2
+    assert called[3] - called[0] > 0.2
 
     scene.poll_until(lambda: scene.committed(topic) == [written], consumer, what="the last commit")
 
@@ -195,7 +197,7 @@ def test_partitions_assigned_by_hand_need_no_group(scene: "Scene") -> None:
     consumer.commit(asynchronous=False)
     assert scene.committed(topic, partitions=2) == [5, -1001]
 
-    # As with librdkafka, what is given up by hand is committed, and so is what is left at the close.
+    # As with librdkafka, partitions unassigned by hand are committed, and so are the others at the close.
     scene.take(consumer, 2)
     consumer.assign([TopicPartition(topic, 1)])
     scene.take(consumer, 6)
@@ -279,7 +281,7 @@ def test_a_transaction_of_an_earlier_generation_is_refused(scene: "Scene") -> No
 
 @pytest.mark.parametrize("knows", [False, True], ids=["before it knows", "after it knows"])
 def test_the_transaction_of_a_zombie_is_fenced(scene: "Scene", *, knows: bool) -> None:
-    """Also once it knows: without a member id the coordinator would take the offsets, whoever owns the partition."""
+    """Also once it knows: without a member id the coordinator accepts offsets from any owner."""
     topic = scene.topic()
     zombie, heir = scene.consumer(enable_auto_commit=False), scene.consumer(enable_auto_commit=False)
     zombie.subscribe([topic])

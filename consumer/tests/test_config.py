@@ -14,7 +14,7 @@ from groupwright.consumer._config.strategy import read_strategy
 
 
 def read(**keys: Any) -> ConsumerConfig:
-    """Read a configuration with these keys (underscores for dots, but in callbacks) besides the necessary ones."""
+    """Read a configuration with the necessary keys and these, in which underscores stand for dots."""
     config = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "g"}
     callbacks = {"on_commit"}
     return read_config(
@@ -205,7 +205,10 @@ def test_an_object_is_taken_as_it_is() -> None:
         ([Mine], "partition.assignment.strategy has the class Mine; give an object: Mine()"),
         (
             7,
-            "partition.assignment.strategy takes names, assignors or a list of them, in order of preference; not 7",
+            (
+                "partition.assignment.strategy takes names, assignors or a list of them, "
+                "in order of preference; not 7"
+            ),
         ),
         ([7], "partition.assignment.strategy has 7, which is neither a name nor an Assignor"),
         (
@@ -214,7 +217,7 @@ def test_an_object_is_taken_as_it_is() -> None:
         ),
         (
             [Cooperative(), "range"],
-            "partition.assignment.strategy mixes assignors that only rebalance eagerly with such that only do so",
+            "partition.assignment.strategy mixes assignors without a rebalance protocol in common: ",
         ),
     ],
 )

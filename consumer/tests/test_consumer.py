@@ -304,30 +304,30 @@ def test_a_commit_without_a_coordinator_ends_with_its_time() -> None:
 
 
 def test_what_on_commit_says_comes_before_on_revoke() -> None:
-    told: list[str] = []
-    config = NOWHERE | {"enable.auto.commit": False, "on_commit": lambda *_: told.append("on_commit")}
+    calls: list[str] = []
+    config = NOWHERE | {"enable.auto.commit": False, "on_commit": lambda *_: calls.append("on_commit")}
     with Consumer(config) as consumer:
         member = member_of(consumer)
-        consumer.subscribe(["t"], on_revoke=lambda *_: told.append("on_revoke"))
+        consumer.subscribe(["t"], on_revoke=lambda *_: calls.append("on_revoke"))
         member._inbox.put(Revoke(1, {}, lost=False))
         member._committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
         consumer.poll(0)
-        assert told == ["on_commit", "on_revoke"]
+        assert calls == ["on_commit", "on_revoke"]
 
 
 def test_an_asynchronous_commit_without_a_coordinator_is_told_of_its_failure() -> None:
-    heard: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+    results: list[tuple[KafkaError | None, list[TopicPartition]]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        heard.append((error, partitions))
+        results.append((error, partitions))
 
     with Consumer(NOWHERE | {"socket.timeout.ms": 200, "on_commit": on_commit}) as consumer:
         consumer.commit(offsets=[T0])
         deadline = time.monotonic() + 30
-        while not heard and time.monotonic() < deadline:
+        while not results and time.monotonic() < deadline:
             consumer.poll(0.05)
 
-    ((error, partitions),) = heard
+    ((error, partitions),) = results
     assert error is not None
     assert error.code() == KafkaError._TIMED_OUT
     assert partitions == [T0]
@@ -512,7 +512,7 @@ def test_one_that_is_dropped_ends_its_thread(eventually: Callable[[Callable[[], 
 def test_one_that_is_collected_by_its_own_thread_ends_it(
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    """The collector runs on any thread. One that is part of a cycle, as with callbacks of its owner, may meet this."""
+    """The collector runs on any thread, and may collect a consumer in a cycle with its owner's callbacks."""
 
     class Owner:
         def __init__(self) -> None:
@@ -588,7 +588,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
         "    dropped = weakref.ref(consumer)\n"
         "    del consumer\n"
         "    gc.collect()\n"
-        "    assert dropped() is not None, 'librdkafka was destroyed'\n"  # which would hang one time in thirty
+        "    assert dropped() is not None, 'librdkafka was destroyed'\n"  # hangs one time in thirty
         "    sys.exit(0)\n"
         "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
         "assert code == 0, code\n"
@@ -602,7 +602,7 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_consumer_that_is_garbage_already_is_not_destroyed_in_a_child() -> None:
-    """The garbage collector once ran in the child before the consumer was safe from it, and the child crashed."""
+    """The garbage collector ran in the child before the consumer was protected, and the child crashed."""
     ended = run(
         "import ctypes\n"  # which a fork imports: collects garbage
         "cycle = [consumer]\n"

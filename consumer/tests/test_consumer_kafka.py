@@ -70,10 +70,10 @@ def test_batches_hold_as_much_as_is_asked_for_or_as_is_there(scene: "Scene") -> 
 def test_a_batch_is_returned_before_a_rebalance_is_dealt_with(scene: "Scene") -> None:
     """Else the messages in hand would be committed with the revocation, before anyone has seen them."""
     topic = scene.topic(partitions=2, messages=5)
-    # It hears of the second's join by a heartbeat, a second later: by then, all messages are in its hands.
+    # A heartbeat reports the second's join a second later; by then all messages have been fetched.
     first, second = scene.consumer(heartbeat_interval_ms=1000), scene.consumer()
-    told: list[int] = []
-    first.subscribe([topic], on_revoke=lambda *_: told.append(len(seen)))
+    calls: list[int] = []
+    first.subscribe([topic], on_revoke=lambda *_: calls.append(len(seen)))
     seen = offsets(first.consume(1, TIMEOUT))
     joining = threading.Thread(target=lambda: scene.own(second, 1), daemon=True)
     second.subscribe([topic])
@@ -81,12 +81,12 @@ def test_a_batch_is_returned_before_a_rebalance_is_dealt_with(scene: "Scene") ->
     started = time.monotonic()
     seen += offsets(first.consume(1000, TIMEOUT))
     assert time.monotonic() - started < TIMEOUT, "it waited for its batch, and the group for it"
-    assert told == []
-    while not told:
+    assert calls == []
+    while not calls:
         seen += offsets(first.consume(1000, 0.1))
     joining.join(TIMEOUT)
 
-    assert len(seen) == told[0] == 10
+    assert len(seen) == calls[0] == 10
 
 
 def test_seeking_pausing_and_resuming(scene: "Scene") -> None:
@@ -169,7 +169,7 @@ def test_what_a_callback_raises_leaves_once_and_no_message_is_lost(scene: "Scene
                 seen += [(m.partition(), m.offset()) for m in messages if m is not None]
 
     assert sorted(seen) == sorted((partition, offset) for partition in range(2) for offset in range(20))
-    # The first joins alone, or with the second: each of its callbacks is told once.
+    # The first joins alone, or with the second: each of its callbacks is called once.
     assert raised in ([2, 2, 1], [1])
     first.subscribe([topic])  # and now without them
 
@@ -248,9 +248,10 @@ def test_one_that_is_dropped_leaves_its_group(
 
 
 def test_one_that_is_not_closed_leaves_at_the_interpreters_end(scene: "Scene") -> None:
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
     program = (
         "from groupwright.consumer import Consumer\n"
-        f"consumer = Consumer({{'bootstrap.servers': {scene.kafka.bootstrap_servers!r}, 'group.id': {scene.group!r}}})\n"
+        f"consumer = Consumer({config!r})\n"
         f"consumer.subscribe([{scene.topic()!r}])\n"
         "while not consumer.assignment():\n"
         "    consumer.poll(0.1)\n"
@@ -325,17 +326,17 @@ def test_close_calls_on_revoke_and_on_commit_however_short_its_timeout_is(
 ) -> None:
     """The timeout limits how long answers are waited for."""
     topic = scene.topic(partitions=2, messages=3)
-    told: list[Any] = []
+    calls: list[Any] = []
     consumer = scene.consumer(
-        on_commit=lambda _error, partitions: told.append(["commit", len(partitions)]),
+        on_commit=lambda _error, partitions: calls.append(["commit", len(partitions)]),
         enable_auto_commit=auto_commit,
     )
-    consumer.subscribe([topic], on_revoke=lambda _, partitions: told.append(["revoke", len(partitions)]))
+    consumer.subscribe([topic], on_revoke=lambda _, partitions: calls.append(["revoke", len(partitions)]))
     scene.take(consumer, 6)
     consumer.commit(offsets=[TopicPartition(topic, 0, 1)])
     consumer.close(timeout=0)
 
-    assert told.count(["revoke", 2]) == 1
-    assert told.count(["commit", 1]) == 1
-    assert told.count(["commit", 2]) == auto_commit
-    assert len(told) == 2 + auto_commit
+    assert calls.count(["revoke", 2]) == 1
+    assert calls.count(["commit", 1]) == 1
+    assert calls.count(["commit", 2]) == auto_commit
+    assert len(calls) == 2 + auto_commit

@@ -1,4 +1,4 @@
-"""One thread polls; what the others may do meanwhile, and what they are told."""
+"""One thread polls: the calls that other threads may make meanwhile, and the errors of the rest."""
 
 import math
 import subprocess
@@ -72,7 +72,7 @@ BETWEEN_POLLS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def test_a_second_thread_that_polls_is_refused_at_once_and_learns_who_is_inside() -> None:
+def test_a_second_thread_that_polls_is_refused_at_once_with_the_name_of_the_first() -> None:
     """Java's ConcurrentModificationException. confluent-kafka lets it wait for the whole poll."""
     consumer = Consumer(NOWHERE)
     with polled(consumer):
@@ -81,7 +81,7 @@ def test_a_second_thread_that_polls_is_refused_at_once_and_learns_who_is_inside(
                 getattr(consumer, name)(*arguments)
             assert str(caught.value).startswith(f"{name}() was called by the thread MainThread (")
             assert "while the thread poller (" in str(caught.value)
-            assert "others commit, store_offsets" in str(caught.value)
+            assert "others may commit, store_offsets" in str(caught.value)
             assert isinstance(caught.value, RuntimeError | GroupwrightError)
             assert not isinstance(caught.value, KafkaException)
 
@@ -145,8 +145,8 @@ def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None
         assert time.monotonic() - started < 10
 
 
-def test_who_wants_the_handle_does_not_starve_beside_one_that_polls_without_a_pause() -> None:
-    """librdkafka's handle goes to whoever asks first: in confluent-kafka, a polling loop never gives it away."""
+def test_a_thread_that_wants_the_handle_does_not_starve_beside_one_that_polls_without_a_pause() -> None:
+    """The lock of librdkafka's handle is unfair: in confluent-kafka a polling loop never yields it."""
     consumer = Consumer(NOWHERE)
     consumer.assign([T0])
     stop = threading.Event()
@@ -370,7 +370,7 @@ def test_an_exception_leaves_no_thread_behind_that_seems_to_want_the_handle(
 
 
 def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:
-    """As in librdkafka: max.poll.interval.ms is about the time between two polls, callbacks are part of one."""
+    """As in librdkafka: max.poll.interval.ms limits the time between polls; callbacks are part of a poll."""
     polling = AccessGuard()
     polling.last = 100.0
     assert polling.polled(200.0) == 100.0
@@ -424,8 +424,10 @@ def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_fr
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
-def test_what_others_may_own_by_now_is_not_handed_out(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    """A process that was stopped inside the native call, beyond its session. If the session holds, nothing is lost."""
+def test_messages_of_an_expired_session_are_not_returned(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """The process was stopped inside the native call. If its session holds after all, no message is lost."""
     with Consumer(NOWHERE) as consumer:
         consumer.poll(0)
         owned_until = [math.inf]

@@ -104,14 +104,16 @@ def test_a_commit_does_not_wait_for_the_poll(scene: "Scene") -> None:
 def test_a_close_by_another_thread_gives_up_in_order_on_that_thread(scene: "Scene") -> None:
     topic = scene.topic(messages=3)
     consumer = scene.consumer()
-    told: list[tuple[str, str]] = []
-    consumer.subscribe([topic], on_revoke=lambda *_: told.append(("revoke", threading.current_thread().name)))
+    calls: list[tuple[str, str]] = []
+    consumer.subscribe(
+        [topic], on_revoke=lambda *_: calls.append(("revoke", threading.current_thread().name))
+    )
     scene.take(consumer, 3)
 
     def poll() -> None:
         with pytest.raises(RuntimeError, match="Consumer closed"):
             consumer.poll()
-        told.append(("poll", threading.current_thread().name))
+        calls.append(("poll", threading.current_thread().name))
 
     thread = threading.Thread(target=poll, name="poller")
     thread.start()
@@ -120,13 +122,13 @@ def test_a_close_by_another_thread_gives_up_in_order_on_that_thread(scene: "Scen
     consumer.close()
     thread.join(TIMEOUT)
 
-    assert set(told) == {("poll", "poller"), ("revoke", "MainThread")}
+    assert set(calls) == {("poll", "poller"), ("revoke", "MainThread")}
     assert scene.committed(topic) == [3]
     assert scene.members() == 0
 
 
 def test_a_revocation_may_wait_for_workers_that_commit(scene: "Scene") -> None:
-    """The usual way to hand partitions over: on_revoke waits until the workers have committed what they had."""
+    """The usual pattern: on_revoke waits until the workers have committed the messages that they hold."""
     topic = scene.topic(messages=5)
     consumer = scene.consumer(enable_auto_commit=False)
     with ThreadPoolExecutor(2) as pool:
@@ -250,14 +252,14 @@ def test_a_membership_error_is_a_consume_error_there(scene: "Scene") -> None:
 @needs_aio
 def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> None:
     topic = scene.topic(messages=6)
-    told: list[str] = []
+    calls: list[str] = []
 
     async def on_assign(consumer: "AIOConsumer", partitions: list[TopicPartition]) -> None:
         await consumer.assign([TopicPartition(p.topic, p.partition, 2) for p in partitions])
-        told.append(f"assigned {len(await consumer.assignment())}")
+        calls.append(f"assigned {len(await consumer.assignment())}")
 
     async def on_revoke(consumer: "AIOConsumer", partitions: list[TopicPartition]) -> None:
-        told.append(f"revoked {len(partitions)}")
+        calls.append(f"revoked {len(partitions)}")
         await consumer.commit(asynchronous=False)
 
     async def run() -> list[int | None]:
@@ -280,7 +282,7 @@ def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> Non
         return offsets
 
     assert asyncio.run(asyncio.wait_for(run(), 60)) == [2, 3, 4, 5]
-    assert told == ["assigned 1", "revoked 1"]
+    assert calls == ["assigned 1", "revoked 1"]
     assert scene.committed(topic) == [6]
 
 

@@ -1,4 +1,4 @@
-"""Cooperative rebalances (KIP-429) of real groups: what is kept is consumed on, and what moves has one owner at a time."""
+"""Cooperative rebalances (KIP-429) of real groups: consumption goes on; moved partitions have one owner."""
 
 import time
 from collections.abc import Callable
@@ -24,14 +24,14 @@ COOPERATIVE = "cooperative-sticky"
 
 @dataclass
 class Notes(RebalanceListener):
-    """What a consumer's callbacks and its listener were told."""
+    """The calls of a consumer's callbacks and its listener."""
 
-    told: list[tuple[str, list[int]]] = field(default_factory=list)
+    calls: list[tuple[str, list[int]]] = field(default_factory=list)
     owned: set[int] = field(default_factory=set)
     rebalances: list[Rebalance] = field(default_factory=list)
 
     def subscribe(self, consumer: Any, *topics: str) -> "Notes":
-        """Subscribe with callbacks that write down what they hear."""
+        """Subscribe with callbacks that record their calls."""
         consumer.subscribe(
             list(topics),
             on_assign=lambda _, partitions: self._note("assign", partitions),
@@ -44,17 +44,17 @@ class Notes(RebalanceListener):
 
     def _note(self, kind: str, partitions: list[TopicPartition]) -> None:
         numbers = sorted(p.partition for p in partitions)
-        self.told.append((kind, numbers))
+        self.calls.append((kind, numbers))
         if kind == "assign":
             assert not self.owned & set(numbers), "gained twice"
             self.owned |= set(numbers)
         else:
-            assert set(numbers) <= self.owned, "given up without being owned"
+            assert set(numbers) <= self.owned, "revoked without being owned"
             self.owned -= set(numbers)
 
     @property
     def lost(self) -> bool:
-        return any(kind != "assign" for kind, _ in self.told)
+        return any(kind != "assign" for kind, _ in self.calls)
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         self.rebalances.append(rebalance)
@@ -83,7 +83,7 @@ def take(scene: "Scene", count: int, *consumers: Consumer) -> list[Message]:
 
 
 def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scene: "Scene") -> None:
-    """Not a gap and not a repetition, in what is kept as in what moves; and the records tell of one rebalance."""
+    """No gap and no duplicate in kept and moved partitions; each record is of one rebalance."""
     topic = scene.topic(partitions=4, messages=20)
     first, second = (scene.consumer(partition_assignment_strategy=COOPERATIVE) for _ in range(2))
     mine, theirs = Notes().subscribe(first, topic), Notes()
@@ -106,8 +106,8 @@ def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scen
     assert sorted(positions(messages)) == [
         (partition, offset) for partition in range(4) for offset in range(written + 5)
     ]
-    assert [kind for kind, _ in mine.told] == ["assign", "revoke", "assign", "assign"]
-    assert [len(numbers) for _, numbers in mine.told] == [4, 2, 0, 0]
+    assert [kind for kind, _ in mine.calls] == ["assign", "revoke", "assign", "assign"]
+    assert [len(numbers) for _, numbers in mine.calls] == [4, 2, 0, 0]
     assert [len(rebalance.partitions[topic]) for rebalance in mine.rebalances] == [4, 2]
     assert {str(phase) for phase in mine.rebalances[1].phases} == {"revoke", "join", "sync", "assign"}
     assert mine.rebalances[1].generation == 3
@@ -115,9 +115,9 @@ def test_a_second_member_takes_its_half_and_the_first_consumes_the_other_on(scen
 
 
 def test_consuming_and_committing_go_on_while_the_group_waits_for_a_slow_member(scene: "Scene") -> None:
-    """Eagerly, all of the group would have stood still for as long as the slowest member takes to join.
+    """With an eager assignor the whole group would stop until the slowest member had joined.
 
-    A commit waits until the connection is free again, and is then of the generation that the partitions are kept in.
+    A commit waits until the connection is free again, and then carries the generation of the kept partitions.
     """
     topic = scene.topic(partitions=4, messages=10)
     committed: list[object] = []
@@ -184,7 +184,7 @@ def test_the_others_take_what_a_member_leaves(scene: "Scene") -> None:
     second.close()
     scene.own(first, 4)
 
-    assert theirs.told[-1][0] == "revoke"
+    assert theirs.calls[-1][0] == "revoke"
     assert theirs.owned == set()
     assert mine.owned == {0, 1, 2, 3}
 
@@ -195,13 +195,13 @@ def test_an_expelled_member_loses_everything_and_comes_back(scene: "Scene") -> N
     notes = Notes().subscribe(consumer, topic)
     scene.own(consumer, 2)
     scene.expel(consumer)
-    scene.poll_until(lambda: len(notes.told) == 3, consumer)
+    scene.poll_until(lambda: len(notes.calls) == 3, consumer)
 
-    assert notes.told == [("assign", [0, 1]), ("lost", [0, 1]), ("assign", [0, 1])]
+    assert notes.calls == [("assign", [0, 1]), ("lost", [0, 1]), ("assign", [0, 1])]
 
 
 def test_a_group_of_both_clients_settles(scene: "Scene") -> None:
-    """librdkafka's members claim, give up and take in the same bytes."""
+    """librdkafka's members use the same bytes for their claims and assignments."""
     topic = scene.topic(partitions=6)
     native = confluent_kafka.Consumer(
         {
@@ -225,7 +225,7 @@ def test_a_group_of_both_clients_settles(scene: "Scene") -> None:
 
 
 def test_a_group_changes_to_cooperative_in_two_bounces(scene: "Scene") -> None:
-    """KIP-429: first every member gets both assignors and rebalances eagerly still; then each gets the one."""
+    """KIP-429: first every member gets both assignors and still rebalances eagerly; then only the new one."""
     topic = scene.topic(partitions=4)
 
     def bounce(old: Consumer | None, strategy: str, others: list[Consumer]) -> Consumer:
@@ -255,9 +255,9 @@ def test_a_group_changes_to_cooperative_in_two_bounces(scene: "Scene") -> None:
     b.close()
     scene.own(a, 4)
 
-    assert ("revoke", sorted(kept)) not in notes[a].told
-    assert notes[a].told[-1][0] == "assign"
-    assert len(notes[a].told[-1][1]) == 2
+    assert ("revoke", sorted(kept)) not in notes[a].calls
+    assert notes[a].calls[-1][0] == "assign"
+    assert len(notes[a].calls[-1][1]) == 2
 
 
 # --- Assignors of one's own -----------------------------------------------------------------------------
@@ -306,8 +306,8 @@ def test_an_assignor_that_gives_away_what_is_owned_is_an_error(
 
 
 @pytest.mark.parametrize("theirs", ["range,roundrobin", "range", "roundrobin", "cooperative-sticky"])
-def test_the_default_goes_with_all_that_librdkafka_may_be_set_to(scene: "Scene", theirs: str) -> None:
-    """Groups that vote as with librdkafka's default, and the bounce from there to cooperative rebalances (KIP-726)."""
+def test_the_default_is_compatible_with_every_strategy_of_librdkafka(scene: "Scene", theirs: str) -> None:
+    """Groups with librdkafka's default, and the bounce from there to cooperative rebalances (KIP-726)."""
     topic = scene.topic(partitions=4)
     ours = scene.consumer(partition_assignment_strategy=None)
     ours.subscribe([topic])

@@ -90,10 +90,10 @@ def rig() -> Iterator[Rig]:
     rig.driver.stop(PATIENCE)
 
 
-def test_what_gets_due_while_an_action_is_done_is_not_missed(
+def test_a_timer_that_falls_due_during_an_action_is_not_missed(
     rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
-    """The next look-up was due 0.1 s on, an assignor's on_assignment took 0.3 s: and nothing ever came again."""
+    """The next look-up was due after 0.1 s, on_assignment took 0.3 s, and no look-up followed."""
     looked_up: list[float] = []
 
     def begin(now: float) -> list[act.Action]:
@@ -222,7 +222,7 @@ def test_kafka_python_in_the_applications_own_use_logs_as_before(
 
 
 class Script:
-    """A network that answers as told, on the rig's loop."""
+    """A network with scripted responses, on the rig's loop."""
 
     def __init__(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         self._rig = rig
@@ -285,13 +285,14 @@ def failure(rig: Rig) -> str:
 def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
     rig: Rig, script: Script, request_name: str
 ) -> None:
-    """The client knows by itself, and sends nothing: it was taken for a broken connection, and tried for ever."""
+    """The client knows before it sends; it treated this as a broken connection and retried forever."""
     script.say(request_name, AccessError(35, "the broker is too old for this consumer"))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
 
     assert failure(rig) == (
-        "the broker is too old for this consumer: Broker: API version not supported: the coordinator is too old for this "
-        "member. It must be Kafka 0.11 or later, and 2.3 or later for a static member: upgrade the broker, or leave group.instance.id out"
+        "the broker is too old for this consumer: Broker: API version not supported: "
+        "the coordinator is too old for this member. It must be Kafka 0.11 or later, and 2.3 or later "
+        "for a static member: upgrade the broker, or leave group.instance.id out"
     )
 
 
@@ -330,12 +331,12 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     script.say("fetch_offsets", OffsetFetchResponse(errors={("t", 0): 0, ("t", 1): 0}))
     eventually(lambda: bool(rig.inbox), "the assignment")
 
-    told = [message for message in caplog.messages if "transaction" in message]
+    logged = [message for message in caplog.messages if "transaction" in message]
     expected = (
-        "[c in g] 1 assigned partitions, such as t [0], wait for a transaction that may still change their committed "
-        "offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms"
+        "[c in g] 1 assigned partitions, such as t [0], wait for an open transaction that may change their "
+        "committed offsets: commit or abort it, or it ends after its transaction.timeout.ms"
     )
-    assert told == [expected]
+    assert logged == [expected]
 
 
 def test_a_silence_is_told_once_whatever_is_done_first_after_it(
@@ -344,7 +345,7 @@ def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     caplog: pytest.LogCaptureFixture,
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    """A call of the application came before the tick that was overdue, and put that off: nobody was told."""
+    """A call of the application came before the overdue tick and postponed it: no warning was logged."""
     script.say("heartbeat", 0)
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
@@ -362,16 +363,16 @@ def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     rig.network.call_soon(hold_up)
     eventually(lambda: bool(called), "the call after the silence")
 
-    told = [
+    logged = [
         message for message in caplog.messages if "the thread that sends heartbeats did not run" in message
     ]
-    assert len(told) == 1
+    assert len(logged) == 1
 
 
 def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     rig: Rig, script: Script, eventually: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As Java's does; the member that has subscribed to the rest hears of it itself."""
+    """As Java's does; the member that has subscribed to the rest detects it itself."""
     subscription = encode_subscription(Subscription(("t", "secret"), None, PartitionsByTopic({}), -1, None))
     members = (JoinedMember("m-1", None, subscription),)
     script.say(
@@ -381,10 +382,10 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
     script.say("fetch_topics", MetadataResponse({"t": Topic(1)}, refused=frozenset({"secret"})))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
-    told = [message for message in caplog.messages if "may not see the topics 'secret'" in message]
+    logged = [message for message in caplog.messages if "may not see the topics 'secret'" in message]
 
-    assert len(told) == 1
-    assert "DESCRIBE" in told[0]
+    assert len(logged) == 1
+    assert "DESCRIBE" in logged[0]
 
 
 def test_a_leader_evaluates_its_assignment_after_syncgroup_and_once(
@@ -500,7 +501,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     seconds: float,
     error: int,
 ) -> None:
-    """JoinGroup holds the connection; what is committed meanwhile must never carry a generation that is not its own."""
+    """JoinGroup holds the connection; a commit that waits for it must carry its own generation."""
     rig = cooperative_rig
     script = Script(rig, monkeypatch)
     script.say("find_coordinator", (0, ""))

@@ -1,6 +1,6 @@
-"""librdkafka's handle without brokers: told apart from one that is slow, and started anew where the application is.
+"""librdkafka's handle without brokers: how it is detected, and recreated at the application's positions.
 
-Here the handle is a real one, to a port where nobody listens: it has no broker either.
+The handle is a real one, connected to a closed port, so it has no broker either.
 """
 
 import logging
@@ -26,21 +26,25 @@ CONFIG: dict[str, Any] = {
 }
 
 
-class Scene:
-    """One handle, what watches over it, and a clock that stands still."""
+class Environment:
+    """One handle, its recovery, and a clock that stands still."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.reachable = True
         self.made = 0
-        self.offsets, self.ahead, self.polling = OffsetTracker(by_hand=False), PrefetchBuffer(), AccessGuard()
+        self.offsets, self.prefetch, self.polling = (
+            OffsetTracker(by_hand=False),
+            PrefetchBuffer(),
+            AccessGuard(),
+        )
         self.handle = confluent_kafka.Consumer(CONFIG)
-        self.revival = HandleRecovery(
+        self.recovery = HandleRecovery(
             lambda: self.reachable,
             self.offsets,
-            self.ahead,
+            self.prefetch,
             self.polling,
-            logging.LoggerAdapter(logging.getLogger("revival")),
+            logging.LoggerAdapter(logging.getLogger("recovery")),
             patience=PATIENCE,
             clock=lambda: self.now,
         )
@@ -55,80 +59,80 @@ class Scene:
         self.offsets.assigned({("t", number) for number in range(len(starts))}, {})
 
     def look(self) -> None:
-        """Wait for the next look, and have it."""
-        self.now = self.revival.next_look
-        self.revival.check(self.handle, self.config)
+        """Advance the clock to the next check, and run it."""
+        self.now = self.recovery.next_look
+        self.recovery.check(self.handle, self.config)
 
     def starts(self) -> list[int]:
         return [p.offset for p in sorted(self.handle.assignment(), key=lambda p: p.partition)]
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    made = Scene()
+def environment() -> Iterator[Environment]:
+    made = Environment()
     yield made
     made.handle.close()
 
 
-def test_nothing_is_looked_at_before_the_coordinator_was_found(scene: Scene) -> None:
-    assert scene.revival.next_look == float("inf")
+def test_the_handle_is_not_checked_before_the_coordinator_was_found(environment: Environment) -> None:
+    assert environment.recovery.next_look == float("inf")
 
-    scene.polling.fast_path_until = 1e9
-    scene.revival.begin()
+    environment.polling.fast_path_until = 1e9
+    environment.recovery.begin()
 
-    assert scene.revival.next_look == scene.now + PATIENCE
-    assert scene.polling.fast_path_until == 0.0
+    assert environment.recovery.next_look == environment.now + PATIENCE
+    assert environment.polling.fast_path_until == 0.0
 
 
-def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
-    scene: Scene, caplog: pytest.LogCaptureFixture
+def test_a_handle_without_a_broker_at_three_checks_is_recreated(
+    environment: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scene.assign(7, 8, 9)
-    scene.offsets.seek(("t", 1), 80, TopicPartition("t", 1))
-    scene.ahead.pause([("t", 2)])
-    scene.revival.begin()
+    environment.assign(7, 8, 9)
+    environment.offsets.seek(("t", 1), 80, TopicPartition("t", 1))
+    environment.prefetch.pause([("t", 2)])
+    environment.recovery.begin()
 
-    scene.look()
-    scene.look()
-    assert scene.made == 0
-    scene.look()
+    environment.look()
+    environment.look()
+    assert environment.made == 0
+    environment.look()
 
-    assert scene.made == 1
-    assert scene.starts() == [7, 80, 9]
-    assert scene.revival.next_look == scene.now + 2 * PATIENCE  # in case that it did not help
+    assert environment.made == 1
+    assert environment.starts() == [7, 80, 9]
+    assert environment.recovery.next_look == environment.now + 2 * PATIENCE  # in case that it did not help
     assert "goes on with 3 partitions" in caplog.text
 
 
-def test_without_a_coordinator_librdkafka_is_not_to_blame(scene: Scene) -> None:
-    scene.assign(7)
-    scene.revival.begin()
-    scene.look()
-    scene.look()
-    scene.reachable = False
-    scene.look()
+def test_without_a_coordinator_librdkafka_is_not_to_blame(environment: Environment) -> None:
+    environment.assign(7)
+    environment.recovery.begin()
+    environment.look()
+    environment.look()
+    environment.reachable = False
+    environment.look()
 
-    assert scene.made == 0
-    assert scene.revival.next_look == float("inf")
+    assert environment.made == 0
+    assert environment.recovery.next_look == float("inf")
 
 
-def test_a_handle_that_fetches_nothing_is_looked_at_later(scene: Scene) -> None:
-    scene.revival.begin()
+def test_a_handle_that_fetches_nothing_is_checked_later(environment: Environment) -> None:
+    environment.recovery.begin()
     for _ in range(4):
-        scene.look()
+        environment.look()
 
-    assert scene.made == 0
-    assert scene.revival.next_look == scene.now + PATIENCE
+    assert environment.made == 0
+    assert environment.recovery.next_look == environment.now + PATIENCE
 
 
-def test_the_handle_is_not_taken_from_under_another_thread(scene: Scene) -> None:
-    scene.assign(7)
-    scene.revival.begin()
-    scene.look()
-    scene.look()
+def test_the_handle_is_not_taken_from_under_another_thread(environment: Environment) -> None:
+    environment.assign(7)
+    environment.recovery.begin()
+    environment.look()
+    environment.look()
     inside, leave = threading.Event(), threading.Event()
 
     def use() -> None:
-        with scene.polling.shared():
+        with environment.polling.shared():
             inside.set()
             leave.wait(60)
 
@@ -136,26 +140,26 @@ def test_the_handle_is_not_taken_from_under_another_thread(scene: Scene) -> None
     user.start()
     inside.wait(60)
     try:
-        scene.look()
-        assert scene.made == 0
+        environment.look()
+        assert environment.made == 0
     finally:
         leave.set()
         user.join()
-    scene.look()
+    environment.look()
 
-    assert scene.made == 1
+    assert environment.made == 1
 
 
-def test_other_threads_wait_for_the_new_handle(scene: Scene) -> None:
-    scene.assign(7)
+def test_other_threads_wait_for_the_new_handle(environment: Environment) -> None:
+    environment.assign(7)
     found: list[int] = []
 
     def ask() -> None:
-        with scene.polling.shared():
-            found.extend(scene.starts())
+        with environment.polling.shared():
+            found.extend(environment.starts())
 
     user = threading.Thread(target=ask)
-    with scene.polling.exclusive(1.0) as alone:
+    with environment.polling.exclusive(1.0) as alone:
         assert alone
         user.start()
         user.join(0.05)
@@ -165,22 +169,22 @@ def test_other_threads_wait_for_the_new_handle(scene: Scene) -> None:
     assert found == [7]
 
 
-def test_a_handle_that_cannot_be_made_is_tried_again(scene: Scene) -> None:
-    scene.assign(7)
-    scene.revival.begin()
-    scene.look()
-    scene.look()
+def test_a_handle_that_cannot_be_made_is_tried_again(environment: Environment) -> None:
+    environment.assign(7)
+    environment.recovery.begin()
+    environment.look()
+    environment.look()
 
     def broken() -> dict[str, Any]:
         return {**CONFIG, "no.such.key": 1}
 
-    scene.now = scene.revival.next_look
+    environment.now = environment.recovery.next_look
     with pytest.raises(confluent_kafka.KafkaException):
-        scene.revival.check(scene.handle, broken)
-    assert scene.revival.next_look <= scene.now
-    scene.look()
+        environment.recovery.check(environment.handle, broken)
+    assert environment.recovery.next_look <= environment.now
+    environment.look()
 
-    assert scene.starts() == [7]
+    assert environment.starts() == [7]
 
 
 @pytest.mark.parametrize("forget", ["assigned", "dropped"])

@@ -1,7 +1,7 @@
-"""A broker shut down, and a consumer owned its partitions for ever after and was given nothing: librdkafka had none left.
+"""Recovery of a handle that has lost all brokers: the consumer owned its partitions and received no message.
 
-Found by the soak, once in hundreds of restarts; how librdkafka gets there cannot be commanded, so here it is only said to
-be there. The handle is a real one, made anew in the middle of everything.
+The soak found this, once in hundreds of restarts of a broker. It cannot be provoked, so the tests simulate
+the check. The handle is a real one, recreated while the consumer is in use.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 
-def revive(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatch) -> list[Message]:
-    """Have three looks at a handle without brokers, so that it is started anew; return what came meanwhile."""
+def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+    """Report a handle without brokers three times, so that it is recreated; return the polled messages."""
     messages: list[Message | None] = []
     member = scene.member_of(consumer)
     handles: list[object] = []
@@ -37,7 +37,7 @@ def revive(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_nothing_is_lost_or_doubled_by_a_new_start(
+def test_recreating_the_handle_loses_and_duplicates_nothing(
     scene: "Scene", strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = scene.topic(partitions=2, messages=200)
@@ -45,7 +45,7 @@ def test_nothing_is_lost_or_doubled_by_a_new_start(
     consumer.subscribe([topic])
     taken = scene.poll(consumer, 150)
 
-    taken += revive(scene, consumer, monkeypatch)
+    taken += recover(scene, consumer, monkeypatch)
     generation = scene.member_of(consumer)._membership.identity.generation
     assert sum(max(p.offset, 0) for p in consumer.position(consumer.assignment())) == len(taken)
     taken += scene.poll(consumer, 400 - len(taken))
@@ -57,7 +57,7 @@ def test_nothing_is_lost_or_doubled_by_a_new_start(
     assert scene.member_of(consumer)._membership.identity.generation == generation
 
 
-def test_a_pause_and_a_seek_outlast_a_new_start(scene: "Scene", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_and_a_seek_outlast_a_new_handle(scene: "Scene", monkeypatch: pytest.MonkeyPatch) -> None:
     topic = scene.topic(partitions=2, messages=10)
     consumer = scene.consumer()
     consumer.subscribe([topic])
@@ -66,7 +66,7 @@ def test_a_pause_and_a_seek_outlast_a_new_start(scene: "Scene", monkeypatch: pyt
     consumer.seek(TopicPartition(topic, 0, 3))
     consumer.seek(TopicPartition(topic, 1, 8))
 
-    assert revive(scene, consumer, monkeypatch) == []
+    assert recover(scene, consumer, monkeypatch) == []
 
     assert [(m.partition(), m.offset()) for m in scene.poll(consumer, 2)] == [(1, 8), (1, 9)]
     consumer.resume([TopicPartition(topic, 0)])
@@ -78,7 +78,7 @@ def test_the_new_handle_takes_part_in_rebalances(scene: "Scene", monkeypatch: py
     first = scene.consumer()
     first.subscribe([topic])
     scene.poll(first, 20)
-    revive(scene, first, monkeypatch)
+    recover(scene, first, monkeypatch)
 
     second = scene.consumer()
     second.subscribe([topic])

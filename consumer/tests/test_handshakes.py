@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("no_thread_stays")
 PATIENCE = 10.0
 UNTRUSTED = "certificate in certificate chain; set ssl.ca.location (or ssl.ca.pem) to the authority"
 OTHER_NAME = (
-    "Hostname mismatch, certificate is not valid for '127.1'; its addresses in bootstrap.servers and advertised.listeners "
-    "must be names in the certificate"
+    "Hostname mismatch, certificate is not valid for '127.1'; its addresses in bootstrap.servers and "
+    "advertised.listeners must be names in the certificate"
 )
 EXPIRED = "certificate has expired; renew it on the broker"
 NOT_ACCEPTED = "it does not accept this client's certificate"
@@ -54,7 +54,8 @@ CASES = {
     "the broker's certificate is for another name": Case(OTHER_NAME, host="127.1"),
     "the broker's certificate has expired": Case(EXPIRED, expired=True),
     "the broker wants a certificate": Case(
-        "it wants a certificate of this client that it can use: set ssl.certificate.location and ssl.key.location",
+        "it wants a certificate of this client that it can use: "
+        "set ssl.certificate.location and ssl.key.location",
         wanted=True,
     ),
     "the client's certificate has expired": Case(
@@ -68,7 +69,7 @@ CASES = {
 
 @contextlib.contextmanager
 def server(context: ssl.SSLContext) -> Iterator[int]:
-    """Shake hands, and hang up on whoever says anything then."""
+    """Complete the handshake, and close the connection at the client's first byte."""
 
     def serve() -> None:
         while True:

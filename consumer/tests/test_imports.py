@@ -25,7 +25,7 @@ HEAVY = {
     "tempfile",
     "urllib",
 }
-"""Modules that an import of the package does not bring: each costs time and memory, and some programs never need it."""
+"""Modules that importing the package must not import: each costs time and memory."""
 
 
 def run(program: str) -> "subprocess.CompletedProcess[str]":
@@ -95,8 +95,9 @@ def test_the_version_is_the_distributions() -> None:
 
 
 def test_nothing_is_left_for_a_poll_to_import() -> None:
-    """list_topics looks a class up in confluent_kafka.admin: an exception of a signal handler during its import left poll as
-    an ImportError.
+    """An exception of a signal handler during an import left poll as an ImportError.
+
+    list_topics looks a class up in confluent_kafka.admin, which was imported then.
     """
     ended = run(
         "import sys\n"
@@ -118,7 +119,8 @@ def test_without_confluent_kafkas_asyncio_consumer_ours_says_what_to_install() -
     )
 
     assert ended.stderr.endswith(
-        f"which confluent-kafka {confluent_kafka.__version__} does not have; install confluent-kafka 2.13 or later\n"
+        f"which confluent-kafka {confluent_kafka.__version__} does not have; "
+        "install confluent-kafka 2.13 or later\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Signal handlers that raise while the polling thread waits, takes or gives way: no other thread may be held up by it."""
+"""Signal handlers that raise while the polling thread waits, enters or yields: no other thread may block."""
 
 import threading
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_an_inbox_takes_events_afterwards(interrupted: Interrupted, use: Callabl
         inbox.wait(_PATIENCE)
 
 
-def test_an_empty_inbox_wakes_whoever_waits_afterwards(interrupted: Interrupted) -> None:
+def test_an_empty_inbox_wakes_later_waiters(interrupted: Interrupted) -> None:
     for inbox in _everywhere(interrupted, make=Inbox, use=lambda inbox: inbox.wait(0.001)):
         _on_another_thread(lambda: inbox.put(Closed()))  # noqa: B023 - called at once
         _on_another_thread(lambda: inbox.wait(2 * _PATIENCE))  # noqa: B023 - called at once

@@ -1,7 +1,7 @@
-"""Exceptions of signal handlers: no message is lost by one, wherever in `poll` or `consume` it comes.
+"""Exceptions of signal handlers: none loses a message, wherever in `poll` or `consume` it is raised.
 
-CPython runs signal handlers at certain bytecodes only: after a call, at a function's beginning, at a loop's end. The fixture
-`interrupted` raises at one of these places; here it does at each of them in turn, until a call has been through all.
+CPython runs signal handlers at certain bytecodes only: after a call, at the start of a function, at the end
+of a loop. The fixture `interrupted` raises at one of these places; the tests raise at each of them in turn.
 """
 
 import itertools
@@ -32,7 +32,7 @@ _MESSAGES = 1000
 
 
 @pytest.mark.parametrize("interceptors", [[], [ConsumerInterceptor()]], ids=["", "interceptors"])
-@pytest.mark.parametrize("disturbed", [False, True], ids=["fast", "whole"])
+@pytest.mark.parametrize("woken", [False, True], ids=["fast", "whole"])
 @pytest.mark.parametrize("wait", [0.0, 0.1], ids=["at-once", "gathering"])
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_no_message_is_lost(
@@ -41,7 +41,7 @@ def test_no_message_is_lost(
     method: str,
     wait: float,
     *,
-    disturbed: bool,
+    woken: bool,
     interceptors: list[ConsumerInterceptor],
 ) -> None:
     consumer = scene.consumer(interceptors=interceptors)
@@ -54,7 +54,7 @@ def test_no_message_is_lost(
     }
     while len(seen) < _MESSAGES / 2:
         place += 1
-        if disturbed:
+        if woken:
             consumer._guard.wake()
         raised, result = interrupted(place, calls[method])
         assert consumer._guard.ident == 0
@@ -65,7 +65,7 @@ def test_no_message_is_lost(
 
     assert place > 1
     # Of poll, the one that was about to be returned may go, as with confluent-kafka.
-    most = 2 if method == "poll" and not disturbed else 1
+    most = 2 if method == "poll" and not woken else 1
     assert all(0 < after - before <= most for before, after in itertools.pairwise(seen))
 
 
@@ -88,7 +88,7 @@ def test_a_handler_that_raises_while_messages_stream_costs_none(scene: "Scene", 
             assert time.monotonic() < deadline, f"{seen[-1]} after {raised} interruptions"
             result: Any = None
             try:
-                # consume() waits for more at the topic's end: a handler that raises then keeps the last messages for ever.
+                # At the topic's end consume() waits for more: a handler that always raises would starve it.
                 seconds = 0.01 if method == "poll" else 0.04
                 signal.setitimer(signal.ITIMER_REAL, seconds if seen[-1] < 19_900 else 0.0)
                 while seen[-1] < 19_999:

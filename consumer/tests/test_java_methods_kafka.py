@@ -29,7 +29,7 @@ PATIENCE = 20
 STATIC = {"group_instance_id": "one"}
 
 
-class Heard(RebalanceListener):
+class Recorder(RebalanceListener):
     """A listener that keeps rebalances."""
 
     def __init__(self) -> None:
@@ -71,17 +71,17 @@ def wakeups(poll: Callable[[], object]) -> int:
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_an_enforced_rebalance_has_its_reason(scene: "Scene", strategy: str) -> None:
     topic = scene.topic(partitions=2)
-    heard = Heard()
+    recorder = Recorder()
     consumer = scene.consumer(partition_assignment_strategy=strategy)
-    consumer.add_listener(heard)
+    consumer.add_listener(recorder)
     consumer.subscribe([topic])
-    scene.poll_until(lambda: len(heard.rebalances) == 1, consumer)
+    scene.poll_until(lambda: len(recorder.rebalances) == 1, consumer)
     consumer.enforce_rebalance("the load has changed")
-    scene.poll_until(lambda: len(heard.rebalances) == 2, consumer)
+    scene.poll_until(lambda: len(recorder.rebalances) == 2, consumer)
     consumer.enforce_rebalance()
-    scene.poll_until(lambda: len(heard.rebalances) == 3, consumer)
+    scene.poll_until(lambda: len(recorder.rebalances) == 3, consumer)
 
-    first, second, third = heard.rebalances
+    first, second, third = recorder.rebalances
     assert second.reason == "the load has changed"
     assert third.reason == "the application enforced a rebalance"
     assert first.generation < second.generation < third.generation
@@ -196,7 +196,7 @@ def test_what_a_consumer_says_of_itself(scene: "Scene", make: Callable[["Scene"]
 
 
 def test_a_lag_is_known_before_the_first_message(scene: "Scene") -> None:
-    """Where offsets are committed, the position is: a member that has caught up says 0, not that it knows nothing."""
+    """The position is the committed offset, so a member that has caught up reports 0, not an unknown lag."""
     topic = scene.topic(messages=5)
     consumer = scene.consumer()
     consumer.subscribe([topic])

@@ -1,4 +1,4 @@
-"""Kerberos without a KDC: how its library's errors are told, and that the loop never waits for a ticket."""
+"""Kerberos without a KDC: its library's errors are explained, and the loop never waits for a ticket."""
 
 import socket
 import sys
@@ -64,7 +64,7 @@ def library(raises: GSSError) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("raised", "told", "words"),
+    ("raised", "expected", "words"),
     [
         (MissingCredentialsError(), NotLoggedInError, "words for 7; log in with kinit"),
         (ExpiredCredentialsError(), NotLoggedInError, "words for 7; log in with kinit"),
@@ -73,14 +73,14 @@ def library(raises: GSSError) -> SimpleNamespace:
     ],
 )
 def test_why_there_is_no_ticket_is_told_with_what_to_do(
-    raised: GSSError, told: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
+    raised: GSSError, expected: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", library(raised))
 
-    with pytest.raises(told) as caught:
+    with pytest.raises(expected) as caught:
         fetch_ticket("kafka", "broker-1")
 
-    assert type(caught.value) is told
+    assert type(caught.value) is expected
     assert str(caught.value).startswith(
         f"there is no Kerberos ticket for the service kafka/broker-1: {words}"
     )
@@ -143,7 +143,7 @@ def not_logged_in(*_: Any) -> None:
 
 
 def test_a_missing_ticket_is_a_refusal(broker: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a broken connection it would be tried for ever, and the application would hear nothing."""
+    """Treated as a broken connection it would be retried forever, and no error would be reported."""
     monkeypatch.setattr(transport, "fetch_ticket", not_logged_in)
 
     with running(broker, kinit=False) as network:
@@ -183,7 +183,7 @@ def test_a_kinit_that_fails_is_not_waited_for_longer_than_a_connection(
 
 
 def test_a_kdc_that_is_down_is_tried_again(broker: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a broker that is down: the application need not hear of it."""
+    """As a broker that is down: no error is reported to the application."""
 
     def unreachable(*_: Any) -> None:
         raise KdcUnreachableError("Cannot contact any KDC")

@@ -1,4 +1,4 @@
-"""kafka-python's private layers, as this package uses them: each test names what a new release has changed."""
+"""kafka-python's private layers, as this package uses them: a failed test names what a release changed."""
 
 import inspect
 import logging
@@ -217,7 +217,7 @@ def test_a_user_may_have_connections_made_more_often_or_less(first: int, longest
 
 
 def test_every_logger_is_known() -> None:
-    """An unknown one would tell the same again, beside the membership's own lines."""
+    """An unknown one would log the same again, beside the membership's own lines."""
     layers = ("kafka.cluster", "kafka.net.", "kafka.protocol")
     unused = {
         f"kafka.net.{name}"

@@ -15,7 +15,7 @@ NOTHING: Mapping[TopicPartitionKey, int] = {}
 
 
 def statistics(**partition: int) -> str:
-    """Return what librdkafka writes, as far as it is read: one partition, whose log ends at 100, and at 110 uncommitted."""
+    """Return librdkafka's statistics of one partition, whose log ends at 100, and at 110 uncommitted."""
     fields = {
         "partition": 0,
         "app_offset": NONE,

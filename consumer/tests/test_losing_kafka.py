@@ -98,7 +98,7 @@ def test_a_frozen_coordinator_ends_the_session_and_a_thawed_one_begins_another(f
 
 
 def test_a_consumer_goes_on_after_the_broker_was_killed(fast: "Scene") -> None:
-    """KAFKA-13214: its member id outlives the connection, so nothing is lost, and every message comes once."""
+    """KAFKA-13214: its member id outlives the connection, so nothing is lost; no message is duplicated."""
     topic = fast.topic(partitions=2, messages=50)
     consumer = fast.consumer(session_timeout_ms=30_000, enable_auto_commit=False)
     called = subscribe(consumer, topic)
@@ -123,7 +123,7 @@ def test_a_consumer_goes_on_after_the_broker_was_killed(fast: "Scene") -> None:
 def test_a_broker_that_freezes_is_soon_asked_no_more_for_the_coordinator(
     fast: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Seen in a cluster: a member asked the frozen coordinator itself who coordinates, and waited a minute for that."""
+    """Seen in a cluster: a member sent FindCoordinator to the frozen coordinator, and waited a minute."""
     topic = fast.topic(messages=10)
     consumer = fast.consumer(session_timeout_ms=3000, heartbeat_interval_ms=500)
     called = subscribe(consumer, topic)

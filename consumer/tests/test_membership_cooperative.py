@@ -1,4 +1,4 @@
-"""A cooperative member (KIP-429): what it keeps through a rebalance, what it gives up, and when it joins again."""
+"""A cooperative member (KIP-429): which partitions it keeps and revokes, and when it rejoins."""
 
 import functools
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def next_join(player: "Player") -> str:
 
 
 def revoked(player: "Player") -> Partitions:
-    """Serve what is given up in good order."""
+    """Serve a clean revocation."""
     event = player.serve()
     assert isinstance(event, Revoke)
     assert not event.lost
@@ -69,7 +69,7 @@ def gained(player: "Player") -> tuple[Partitions, Partitions]:
 
 
 def test_partitions_are_kept_through_join_and_sync_and_claimed(owner: "Player") -> None:
-    """The application hears of nothing, and consumes on."""
+    """No callback is called, and the application continues to consume."""
     rebalance(owner)
 
     assert not owner.inbox
@@ -99,20 +99,20 @@ def test_only_what_is_new_is_gained_and_only_its_offsets_are_fetched(owner: "Pla
 def test_what_goes_is_given_up_first_and_then_it_joins_again_at_once(owner: "Player") -> None:
     rebalance(owner)
     owner.answer_join()
-    owner.noted.clear()
+    owner.notified.clear()
     owner.answer_sync({"t": (1, 2)})
 
-    assert owner.noted == [], "the assignor hears of it once it is true"
+    assert owner.notified == [], "the assignor is notified once the assignment is applied"
     event = owner.inbox[0]
     assert isinstance(event, Revoke)
-    assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit what is given up"
+    assert event.identity == MemberIdentity(2, "m-1", "range"), "who may commit the revoked partitions"
     assert revoked(owner) == {"t": (0,)}
     assert owner.member.owned == {"t": (1,)}
-    assert owner.noted == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
+    assert owner.notified == [act.NotifyAssignor("range", {"t": (1, 2)}, 2)]
     owner.answer_offsets()
     assert gained(owner) == ({"t": (2,)}, {"t": (1, 2)})
     assert next_join(owner) == "as 'm-1': t owns [('t', 1), ('t', 2)] of generation 2"
-    assert owner.take(act.SendJoinGroup).request.reason == "partitions were given up, for others to take"
+    assert owner.take(act.SendJoinGroup).request.reason == "partitions were revoked for other members"
 
 
 def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Player") -> None:
@@ -148,7 +148,7 @@ def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Pl
 def test_a_member_that_waits_for_its_share_asks_soon_whether_the_next_round_has_begun(
     owner: "Player",
 ) -> None:
-    """Other clients hear of it at their next heartbeat, and consume nothing for up to ``heartbeat.interval.ms``."""
+    """Other clients learn of it at the next heartbeat, and are idle for up to ``heartbeat.interval.ms``."""
     owner.wait(0.05)
     assert owner.asks(act.SendHeartbeat)
     owner.answer_heartbeat(27)
@@ -189,8 +189,8 @@ def test_the_first_assignment_is_told_even_if_it_is_empty(newcomer: "Player") ->
 def test_a_sync_that_failed_keeps_everything_and_claims_it_by_the_generation_it_is_from(
     owner: "Player", error: int | None
 ) -> None:
-    """KAFKA-14639: Java claims by the generation that it joined and knows nothing of, as whoever was given the
-    partitions in it does; and nobody keeps them."""
+    """KAFKA-14639: Java claims by the new generation, whose assignment it does not know. The member that was
+    assigned the partitions in it claims them by the same generation, so neither keeps them."""
     rebalance(owner)
     owner.answer_join()
     owner.disconnect() if error is None else owner.answer_sync(error=error)
@@ -219,7 +219,7 @@ def test_a_rebalance_that_comes_while_partitions_are_given_up_takes_the_next_rou
 
 
 def test_offsets_that_an_open_transaction_holds_up_do_not_hold_the_group_up(owner: "Player") -> None:
-    """What was given up is for others to take, however long the gained partitions have to wait."""
+    """Revoked partitions are free for other members, however long the gained ones have to wait."""
     rebalance(owner)
     owner.answer_join()
     owner.answer_sync({"t": (1, 2)})
@@ -397,7 +397,7 @@ def finish_round(owner: "Player") -> None:
 def test_a_member_that_leaves_in_a_round_finishes_it_and_commits_then(
     owner: "Player", how: str, go: Callable[["Player"], None]
 ) -> None:
-    """JoinGroup's answer ends the old generation; of the new one no commit is taken before SyncGroup's answer."""
+    """JoinGroup's response ends the old generation; commits of the new one wait for SyncGroup's response."""
     go(owner)
     owner.feed(getattr(owner.member, how))
     assert owner.member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -519,8 +519,8 @@ def test_closing_gives_everything_up_then_leaves(owner: "Player") -> None:
 
 
 def test_who_commits_in_which_state(owner: "Player") -> None:
-    """The coordinator takes a commit of the old generation until it has all members' JoinGroup; but it serves nothing
-    behind this member's own. So what is committed meanwhile waits until SyncGroup is answered."""
+    """The coordinator accepts commits of the old generation until all members have sent JoinGroup. It serves
+    no request behind this member's own JoinGroup, so its commits wait until SyncGroup is answered."""
     member = owner.member
     owner.beat()
     owner.answer_heartbeat(27)

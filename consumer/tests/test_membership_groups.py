@@ -1,4 +1,4 @@
-"""Several members and a coordinator: whatever the order of things, no partition has two owners, and the group settles."""
+"""Several members and a coordinator: in any order of events, one owner a partition, and the group settles."""
 
 import logging
 import random
@@ -127,7 +127,7 @@ class World:
         self.topics = {"t": 6, "u": 3}
         self.players: list[Player] = []
         self.assignors: dict[int, dict[str, Assignor]] = {}
-        self.told: dict[int, list[Assign | Revoke]] = {}
+        self.delivered: dict[int, list[Assign | Revoke]] = {}
         self._new_player = new_player
 
     def start(self, strategy: Iterable[str]) -> "Player":
@@ -138,7 +138,7 @@ class World:
             decode=read_assignment,
         )
         self.players.append(player)
-        self.assignors[id(player)], self.told[id(player)] = assignors, []
+        self.assignors[id(player)], self.delivered[id(player)] = assignors, []
         player.subscribe(*self.random.choice([("t",), ("t", "u"), ("^[tu]$",)]))
         return player
 
@@ -154,7 +154,7 @@ class World:
             if choice == "application":
                 event = player.serve()
                 if isinstance(event, Assign | Revoke):
-                    self.told[id(player)].append(event)
+                    self.delivered[id(player)].append(event)
                 elif isinstance(event, Closed):
                     self.players.remove(player)
             else:
@@ -206,14 +206,14 @@ class World:
             if any(topic in (player.member.subscription or ()) for player in self.players)
             for number in range(count)
         }
-        quiet = all(
+        idle = all(
             player.member.state.name == "STABLE"
             and player.member.facts.rejoin_reason is None
             and player.member.facts.step is Step.IDLE
             and not player.inbox
             for player in self.players
         )
-        return quiet and wanted == {key for player in self.players for key in keys(player.member.owned)}
+        return idle and wanted == {key for player in self.players for key in keys(player.member.owned)}
 
     def settle(self, limit: int = 4000) -> None:
         for _ in range(limit):
@@ -276,14 +276,17 @@ def test_a_cooperative_group_that_gains_a_member_settles_in_two_rounds(
     for player in (first, second):
         player.subscribe("t", "u")
     world.settle()
-    before, told = world.coordinator.generation, {id(p): len(world.told[id(p)]) for p in world.players}
+    before, delivered = (
+        world.coordinator.generation,
+        {id(p): len(world.delivered[id(p)]) for p in world.players},
+    )
     kept = {id(p): set(keys(p.member.owned)) for p in world.players}
     world.start(("cooperative-sticky",)).subscribe("t", "u")
     world.settle()
 
     assert world.coordinator.generation == before + 2
     for player in (first, second):
-        events = world.told[id(player)][told[id(player)] :]
+        events = world.delivered[id(player)][delivered[id(player)] :]
         lost = [event for event in events if isinstance(event, Revoke)]
         assert len(lost) == 1
         assert set(keys(player.member.owned)) == kept[id(player)] - set(keys(lost[0].partitions))

@@ -80,7 +80,7 @@ def test_the_whole_way_into_a_group(player: "Player") -> None:
 
     player.answer_sync({"t": (0, 2), "u": (1,)})
     assert player.member.state is State.STABLE
-    assert player.noted == [act.NotifyAssignor("range", {"t": (0, 2), "u": (1,)}, 1)]
+    assert player.notified == [act.NotifyAssignor("range", {"t": (0, 2), "u": (1,)}, 1)]
     assert not player.inbox
 
     player.answer_offsets(committed=7)
@@ -168,8 +168,8 @@ def test_an_old_brokers_answers_name_no_type_and_no_protocol(player: "Player") -
     assert not player.refused
 
 
-def test_a_member_that_gets_nothing_is_told_so(player: "Player") -> None:
-    """A leader that leaves a member out sends it no bytes at all; elsewhere that was an error at each poll."""
+def test_a_member_without_an_assignment_gets_an_empty_one(player: "Player") -> None:
+    """A leader that leaves a member out sends it no bytes; other clients raise an error at each poll."""
     player.join({})
 
     assert isinstance(player.served[-1], Assign)
@@ -275,8 +275,8 @@ def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) 
     assert not player.inbox
 
 
-def test_a_broker_that_is_too_old_to_be_asked_is_told_and_not_asked_in_a_loop(stable: "Player") -> None:
-    """The client knows it before it sends anything: it was taken for a broken connection, and tried for ever."""
+def test_a_broker_that_is_too_old_is_reported_and_not_retried(stable: "Player") -> None:
+    """The client knows before it sends; it treated this as a broken connection and retried forever."""
     rejoining(stable)
     sent = stable.take(act.SendJoinGroup)
     stable.feed(sent.refused, stable.member, 35, "the broker is too old")
@@ -317,7 +317,7 @@ def test_a_step_that_a_defect_cut_short_does_not_stay_open(
 def test_after_a_failed_sync_the_new_generation_is_kept(
     stable: "Player", error: int | None, when: str
 ) -> None:
-    """KAFKA-13891: resetting it was tried, and revoked everything. 14 is not even known to the Java client here."""
+    """KAFKA-13891: resetting it revoked everything. The Java client does not handle error 14 here."""
     rejoining(stable)
     stable.answer_join()
 
@@ -416,11 +416,11 @@ def test_a_member_that_was_replaced_never_joins_again(
 
 
 def test_a_static_member_is_not_fenced_by_itself(new_player: Callable[..., "Player"]) -> None:
-    """A broker restarted while the group synced; the next coordinator knew "one" by an id of a generation before.
+    """A broker restarted during SyncGroup; the next coordinator knew "one" by the id of an older generation.
 
-    Found by the soak: a member that had been away joined, was given a new id, and its SyncGroup was answered
-    NOT_COORDINATOR. The group as it had been stored held its former id, and JoinGroup with the new one was answered
-    FENCED_INSTANCE_ID, for good, though nobody else had its name.
+    Found by the soak: a member that rejoined was given a new id, and its SyncGroup was answered
+    NOT_COORDINATOR. The stored group held its former id, so JoinGroup with the new one was answered
+    FENCED_INSTANCE_ID forever, though no other member had its group.instance.id.
     """
     player = new_player(static=True)
     player.subscribe("t")
@@ -551,7 +551,7 @@ def test_offsets_that_are_refused_are_told(player: "Player", group_error: int, p
 
 @pytest.mark.parametrize("error", [29, 999])
 def test_an_offset_that_may_not_be_read_stops_no_other_partition(player: "Player", error: int) -> None:
-    """A member without rights to a topic that another's plan gave it failed here, joined again, and kept its group from rest."""
+    """A member assigned a topic that it may not read failed here, rejoined, and its group never settled."""
     fetching(player)
 
     player.answer_offsets(errors={("t", 0): 0, ("t", 1): error})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def leave(player: "Player") -> act.SendLeaveGroup:
-    """Serve what there is to give up, and return LeaveGroup as it is sent; it is answered."""
+    """Serve the revocation, answer LeaveGroup, and return it as it was sent."""
     while player.inbox:
         player.serve()
     sent = player.take(act.SendLeaveGroup)
@@ -104,7 +104,7 @@ def test_one_that_never_joined_closes_at_once(player: "Player") -> None:
     assert player.asked == []
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["in good order", "after a loss"])
+@pytest.mark.parametrize("lost", [False, True], ids=["clean", "after a loss"])
 def test_a_new_subscription_starts_a_rebalance_of_its_own(stable: "Player", *, lost: bool) -> None:
     stable.beat()
     stable.answer_heartbeat(27)
@@ -211,7 +211,7 @@ def test_partitions_that_are_lost_while_it_leaves_are_told_as_lost(stable: "Play
 
 
 def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None:
-    """librdkafka 2.14.2 crashed there. What is owned is given up all the same."""
+    """librdkafka 2.14.2 crashed here. Owned partitions are revoked all the same."""
     stable.beat()
     stable.disconnect()
     stable.feed(stable.member.close)
@@ -253,7 +253,7 @@ def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:
 
 
 def test_a_close_comes_before_the_end_of_the_poll_interval(stable: "Player") -> None:
-    """The application has not polled for almost as long as it may; what it gives up in close() is not lost."""
+    """The application's poll interval is almost over; partitions revoked in close() are not lost."""
     for _ in range(9):
         stable.wait(3, polling=False)
         stable.answer_heartbeat()
@@ -281,7 +281,7 @@ def test_a_commit_between_the_loss_and_the_leaving_is_not_sent_unfenced(stable: 
 def test_a_commit_after_unsubscribing_is_refused_until_partitions_are_assigned_by_hand(
     stable: "Player",
 ) -> None:
-    """What was consumed as a member may be another's by now; librdkafka sends its former generation, which is refused."""
+    """Another member may own the partitions; librdkafka sends its former generation, which is rejected."""
     stable.feed(stable.member.unsubscribe)
     leave(stable)
     assert stable.member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,4 +1,4 @@
-"""What holds in every order of events: the coordinator, the network, the clock and the application at their worst."""
+"""Invariants in every order of events from the coordinator, the network, the clock and the application."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -44,13 +44,13 @@ class World(RuleBasedStateMachine):
     def begin(self, *, static: bool) -> None:
         self.player = self.new_player(static=static, cooperative=self.cooperative)
         self.holds: set[tuple[str, int]] = set()
-        """What the application has been told to own, by its callbacks."""
+        """The partitions that the application owns by its callbacks."""
         self.member = self.player.member
         self.under_way: Event | None = None
         self.abandoned = False
         self.lost_requests: list[act.Action] = []
         self.commits: list[MemberIdentity] = []
-        self.told: list[Assign | Revoke] = []
+        self.delivered: list[Assign | Revoke] = []
 
     # --- The application
 
@@ -191,7 +191,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data(), defect=st.booleans())
     def a_request_cannot_be_sent(self, data: st.DataObject, *, defect: bool) -> None:
-        """To a broker that is too old, or because of a defect; the application hears of both, and polls on."""
+        """The broker is too old, or the request is defective; both are reported, and polling goes on."""
         action = data.draw(st.sampled_from(self.player.asked))
         if not isinstance(action, act.SendJoinGroup | act.SendSyncGroup | act.FetchOffsets):
             return
@@ -210,7 +210,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data())
     def an_old_answer_comes_late(self, data: st.DataObject) -> None:
-        """Such as one to an attempt that was given up: it must change nothing."""
+        """Such as the response to an abandoned attempt: it must change nothing."""
         old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
         before = (self.member.identity, self.member.state, self.member.owned)
         self.feed(self.member.disconnected, old)
@@ -228,7 +228,7 @@ class World(RuleBasedStateMachine):
         self.check()
 
     def check_event(self, event: Assign | Revoke) -> None:
-        """Nothing is gained twice, and nothing given up that is not held; an eager application holds all or nothing."""
+        """No partition is gained twice or revoked unheld; an eager application holds all or none."""
         if isinstance(event, Assign):
             gained = set(keys(event.gained))
             assert not gained & self.holds
@@ -237,18 +237,18 @@ class World(RuleBasedStateMachine):
             assert self.cooperative or gained == self.holds
             assert (
                 self.cooperative
-                or not self.told
-                or isinstance(self.told[-1], Revoke)
-                or not self.told[-1].owned
+                or not self.delivered
+                or isinstance(self.delivered[-1], Revoke)
+                or not self.delivered[-1].owned
             )
         else:
             given_up = set(keys(event.partitions))
             assert given_up <= self.holds
             assert given_up or not self.cooperative
             assert given_up == self.holds or (self.cooperative and not event.lost)
-            assert self.cooperative or isinstance(self.told[-1], Assign)
+            assert self.cooperative or isinstance(self.delivered[-1], Assign)
             self.holds -= given_up
-        self.told.append(event)
+        self.delivered.append(event)
 
     @invariant()
     def check(self) -> None:
@@ -293,7 +293,7 @@ class World(RuleBasedStateMachine):
     # --- What must come about
 
     def teardown(self) -> None:
-        """From now on everything answers well, and the application polls: it must come to rest where it should."""
+        """From now on every request succeeds, and the application polls: the member must settle."""
         if not hasattr(self, "player"):
             return
         for _ in range(STEPS_TO_PEACE):
@@ -301,7 +301,8 @@ class World(RuleBasedStateMachine):
                 return
             self.let_go_well()
         pytest.fail(
-            f"no peace: {self.member.state}, {self.member.facts.step}, {self.player.asked}, {self.player.inbox}"
+            f"not settled: {self.member.state}, {self.member.facts.step}, "
+            f"{self.player.asked}, {self.player.inbox}"
         )
 
     def at_peace(self) -> bool:
@@ -318,8 +319,8 @@ class World(RuleBasedStateMachine):
             member.state is State.STABLE
             and member.facts.step is Step.IDLE
             and member.facts.rejoin_reason is None
-            and isinstance(self.told[-1], Assign)
-            and self.told[-1].timeline is not None
+            and isinstance(self.delivered[-1], Assign)
+            and self.delivered[-1].timeline is not None
         )
 
     def let_go_well(self) -> None:
@@ -365,13 +366,13 @@ class World(RuleBasedStateMachine):
 def test_a_member_keeps_its_promises_whatever_happens(
     new_player: Callable[..., "Player"], *, cooperative: bool
 ) -> None:
-    """Whole histories of random answers (every code), breaks, time, callbacks, subscriptions, closes and commits.
+    """Random histories of responses (every code), disconnects, time, callbacks, subscriptions and commits.
 
-    At every moment: one JoinGroup or SyncGroup at most is open, and an eager application then holds nothing, a
-    cooperative one nothing without a generation; what the membership says is owned is what the callbacks have told;
-    nothing is gained twice or given up that is not held; commits carry the identity of a stable member; the clock
-    never runs backwards; nothing is asked for after the close. And from any moment on: once everything answers well,
-    the member comes to rest, stable or gone, within a bounded number of steps.
+    At every step: at most one JoinGroup or SyncGroup is open, and meanwhile an eager application holds no
+    partition, and a cooperative one none without a generation; the membership's owned partitions equal
+    those of the callbacks; no partition is gained twice or revoked unheld; commits carry the identity of a
+    stable member; the clock never runs backwards; no request follows the close. From every step on: once
+    every request succeeds, the member settles, stable or closed, within a bounded number of steps.
     """
 
     class WorldOfOne(World):

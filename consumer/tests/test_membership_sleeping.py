@@ -1,7 +1,7 @@
-"""A process that did not run for a while: stopped by a signal, frozen in a container, or asleep with its machine.
+"""A process that did not run for a while: stopped by a signal, frozen in a container, or suspended.
 
-It wakes with answers in its sockets that are of any moment since, and its clock has gone on. Whether it is still a
-member is for the coordinator to say; until it does, nothing that others may own by now is taken or served.
+When it resumes, responses of any age wait in its sockets, and its clock has advanced. Only the coordinator
+knows whether it is still a member; until it answers, no partition is assigned or served that others may own.
 """
 
 import math
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def sleep(player: "Player", seconds: float) -> None:
-    """Let so much time pass in which nothing runs; the driver notices when it wakes."""
+    """Let time pass in which nothing runs; the driver detects it when it resumes."""
     player.member.runs(player.now)
     player.now += seconds
     player.polled = player.now
 
 
-def test_an_assignment_that_was_slept_over_is_not_taken(player: "Player") -> None:
-    """Seen under chaos: a stopped process woke with its assignment in the socket, and another had had it since."""
+def test_an_assignment_that_is_older_than_the_session_is_not_applied(player: "Player") -> None:
+    """Seen under chaos: a stopped process resumed with an assignment that others had by then."""
     player.subscribe("t")
     player.find()
     player.answer_join()
@@ -54,7 +54,7 @@ def test_an_assignment_whose_offsets_were_slept_over_is_not_delivered(player: "P
 
 
 def test_an_assignment_that_waits_for_the_application_is_taken_back(player: "Player") -> None:
-    """It was in the inbox when the process was stopped: nobody was told of it, and nobody needs to be."""
+    """It was in the inbox when the process was stopped: no callback was called, so none is needed."""
     player.subscribe("t")
     player.find()
     player.answer_join()
@@ -121,11 +121,13 @@ def test_what_is_lost_and_not_told_yet_is_owned_no_longer(stable: "Player") -> N
     assert stable.member.owned_until == 0.0
 
 
-def test_what_is_kept_through_a_rebalance_is_served_no_longer_than_a_session_of_sleep(
+def test_partitions_kept_in_a_rebalance_are_not_served_after_a_session_of_sleep(
     new_player: Callable[..., "Player"],
 ) -> None:
-    """Seen under chaos: the coordinator answered a parked JoinGroup while its member was stopped, waited a session for the
-    next request, and gave the partitions away; the member woke, and handed out one more message before it read that answer.
+    """Seen under chaos: the coordinator answered JoinGroup while its member was stopped.
+
+    It expelled the member a session later and reassigned the partitions. The member resumed, and returned one
+    more message before it read the response.
     """
     player = new_player(cooperative=True)
     player.join({"t": (0, 1)})

@@ -103,8 +103,8 @@ def test_a_heartbeat_that_breaks_off_loses_the_coordinator_and_nothing_else(stab
     assert stable.take(act.SendHeartbeat).identity == MemberIdentity(1, "m-1", "range")
 
 
-def test_heartbeats_go_on_while_the_application_gives_its_partitions_up(stable: "Player") -> None:
-    """And that answer, REBALANCE_IN_PROGRESS, is a sign of life: librdkafka #3450 ended the session over it."""
+def test_heartbeats_go_on_while_the_application_revokes_its_partitions(stable: "Player") -> None:
+    """REBALANCE_IN_PROGRESS keeps the session alive; librdkafka #3450 expired the session instead."""
     stable.beat()
     stable.answer_heartbeat(27)
     stable.event()
@@ -215,7 +215,7 @@ def test_a_coordinator_that_answered_well_since_is_asked_soon_again(stable: "Pla
 def test_a_refused_look_up_takes_nothing_away_before_the_session_ends(
     new_player: Callable[..., "Player"], *, static: bool
 ) -> None:
-    """Somebody withdrew the right to look the coordinator up: what is owned stays the member's own for the session."""
+    """The right to find the coordinator was withdrawn: the member owns its partitions for the session."""
     player = new_player(static=static)
     player.join({"t": (0,)})
     player.disconnect()
@@ -251,7 +251,7 @@ def test_a_session_without_an_answer_ends_and_everything_is_lost(stable: "Player
 
 
 def test_the_session_is_counted_from_the_last_heartbeat_that_was_answered(stable: "Player") -> None:
-    """The coordinator cannot have heard a heartbeat before it was sent, however late its answer came."""
+    """The coordinator cannot have received a heartbeat before it was sent, however late its response came."""
     stable.beat()
     stable.wait(2)
     stable.answer_heartbeat()
@@ -473,7 +473,7 @@ def test_a_commit_that_breaks_off_loses_the_coordinator_and_nothing_else(stable:
 
 @pytest.mark.parametrize("error", [22, 25, 27, 82])
 def test_a_commits_answer_during_a_join_waits_for_the_joins_own(stable: "Player", error: int) -> None:
-    """aiokafka #727: a commit's UNKNOWN_MEMBER_ID reset the ids of a join under way, which then synced with none."""
+    """aiokafka #727: a commit's UNKNOWN_MEMBER_ID reset the ids of an open join, which synced without."""
     stable.beat()
     stable.answer_heartbeat(27)
     stable.serve()
@@ -534,7 +534,7 @@ def test_a_commit_looks_the_coordinator_up_again_after_a_refusal(player: "Player
 
 
 def test_an_assignment_that_is_lost_before_it_is_seen_is_taken_back(stable: "Player") -> None:
-    """KAFKA-8104: the ids were cleared between SyncGroup's answer and on_assign, which was called all the same."""
+    """KAFKA-8104: the ids were cleared between SyncGroup's response and on_assign, which was still called."""
     stable.beat()
     stable.answer_heartbeat(27)
     stable.serve()

@@ -190,7 +190,7 @@ def joined_with(player: "Player") -> str:
 
 
 def test_topics_are_matched_before_joining(patient: "Player") -> None:
-    """KAFKA-7126: else each member would call for a rebalance of its own when it hears of a new topic."""
+    """KAFKA-7126: otherwise each member would start a rebalance of its own when it sees a new topic."""
     matching(patient, {"t": 2, "tt": 1, "u": 4}, "^t", "v")
 
     assert joined_with(patient) == "t,tt owns [] of generation -1"
@@ -330,7 +330,7 @@ def test_a_topic_that_becomes_available_is_joined_with(patient: "Player") -> Non
 
 
 def test_one_that_lacks_a_topic_looks_again_before_it_joins_again(patient: "Player") -> None:
-    """The member that hears first of a topic rebalances the group, and the others join that rebalance with it (KAFKA-7126)."""
+    """The first member to see a topic rebalances the group; the others join with the topic (KAFKA-7126)."""
     lacking(patient)
     patient.settle({"t": (0,)})
     alive(patient, 1.0)
@@ -391,9 +391,9 @@ def test_a_deleted_topic_is_reported_at_the_second_look_that_misses_it(leader: "
 
 
 def test_a_refused_look_up_is_told_once_until_the_coordinator_is_found(player: "Player") -> None:
-    """As librdkafka does; JoinGroup's refusals it tells each time."""
+    """As librdkafka does; it reports every rejection of JoinGroup."""
     player.subscribe("t")
-    told = []
+    reported = []
     for error in (30, 30, 58, None, 58):
         if error is None:
             player.find()
@@ -401,8 +401,8 @@ def test_a_refused_look_up_is_told_once_until_the_coordinator_is_found(player: "
         else:
             player.take(act.FindCoordinator)
             player.feed(player.member.coordinator_missing, error, "not allowed")
-            told.append((error, player.refused[-1].repeated))
+            reported.append((error, player.refused[-1].repeated))
             player.feed(player.member.resume)
         player.wait(2.0)
 
-    assert told == [(30, False), (30, True), (58, False), (58, False)]
+    assert reported == [(30, False), (30, True), (58, False), (58, False)]

@@ -31,14 +31,14 @@ def delete(scene: "Scene", topic: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: str) -> None:
-    """librdkafka rebalances nothing under a manual assignment: the leader has to notice."""
+    """librdkafka rebalances nothing under a manual assignment: the leader must detect the change."""
     topic = scene.topic(partitions=1, messages=5)
     consumer = scene.consumer(partition_assignment_strategy=strategy, **REFRESH)
-    told: list[tuple[str, list[int]]] = []
+    calls: list[tuple[str, list[int]]] = []
     consumer.subscribe(
         [topic],
-        on_assign=lambda _, partitions: told.append(("assign", [p.partition for p in partitions])),
-        on_revoke=lambda _, partitions: told.append(("revoke", [p.partition for p in partitions])),
+        on_assign=lambda _, partitions: calls.append(("assign", [p.partition for p in partitions])),
+        on_revoke=lambda _, partitions: calls.append(("revoke", [p.partition for p in partitions])),
     )
     scene.take(consumer, 5)
     grow(scene, topic, 3)
@@ -48,12 +48,12 @@ def test_partitions_that_a_topic_gains_are_consumed(scene: "Scene", strategy: st
 
     assert seen == [(0, 5), (1, 0), (2, 0)]
     if strategy == "range":
-        assert told == [("assign", [0]), ("revoke", [0]), ("assign", [0, 1, 2])]
+        assert calls == [("assign", [0]), ("revoke", [0]), ("assign", [0, 1, 2])]
     else:
-        assert told == [("assign", [0]), ("assign", [1, 2])]
+        assert calls == [("assign", [0]), ("assign", [1, 2])]
 
 
-def test_the_leader_notices_for_the_whole_group(scene: "Scene") -> None:
+def test_the_leader_monitors_topics_for_the_whole_group(scene: "Scene") -> None:
     """Also what it does not subscribe to itself."""
     mine, theirs = scene.topic(), scene.topic()
     leader = scene.consumer(**REFRESH)

@@ -154,7 +154,7 @@ def test_nothing_to_look_up_is_no_request() -> None:
     lookup.wait(PATIENCE)
 
 
-def test_whoever_waits_is_woken_when_all_is_found() -> None:
+def test_waiters_are_woken_when_all_offsets_are_found() -> None:
     source = Source(answer(p0=5))
     lookup = OffsetLookup(source, LOG, lambda: 0.0)
     lookup.begin([FIRST])
@@ -169,7 +169,7 @@ def test_whoever_waits_is_woken_when_all_is_found() -> None:
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_no_poll_waits_for_a_broker_that_does_not_answer(reset: str) -> None:
-    """The assignment is applied after a second at most; polls with a timeout of 0 return at once until then."""
+    """The assignment is applied after at most 1 s; until then polls with a timeout of 0 return at once."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         config = {
             "bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}",

@@ -39,7 +39,7 @@ def test_what_was_consumed_and_not_committed_is_pending() -> None:
 
 
 def test_going_back_is_pending_at_the_end_alone() -> None:
-    """As in librdkafka, which stores the lower offset when the partition is given up."""
+    """As in librdkafka, which stores the lower offset when the partition is revoked."""
     tracker = OffsetTracker(by_hand=False)
     tracker.assigned([A], {A: Offset(5)})
 

@@ -272,7 +272,7 @@ def consumer_of(kafka: LocalKafka, endpoint: Endpoint) -> Consumer:
             "sasl.oauthbearer.method": "oidc",
             "group.id": uuid.uuid4().hex,
             "auto.offset.reset": "earliest",
-            "socket.timeout.ms": 3000,  # what a synchronous commit waits for a coordinator that cannot be asked
+            "socket.timeout.ms": 3000,  # a synchronous commit waits so long for an unknown coordinator
         }
     )
 
@@ -320,16 +320,16 @@ def test_an_endpoint_that_is_away_for_longer_than_a_token_lives_is_told_by_poll_
         message = consumer.poll(PATIENCE)
         assert message is not None
         endpoint.status = 503
-        told: list[str] = []
+        reports: list[str] = []
 
         def refused() -> bool:
             answer = consumer.poll(0.5)
             error = None if answer is None else answer.error()
-            told.extend([] if error is None else [error.str()])
-            return any(f"{endpoint.url} answered 503" in text for text in told)
+            reports.extend([] if error is None else [error.str()])
+            return any(f"{endpoint.url} answered 503" in text for text in reports)
 
         eventually(refused, "the refusal")
-        assert "the last token of sasl.oauthbearer.method=oidc expired" in told[-1]
+        assert "the last token of sasl.oauthbearer.method=oidc expired" in reports[-1]
 
         endpoint.status = 200
         committed, deadline = False, time.monotonic() + PATIENCE  # librdkafka asks again after 10 s

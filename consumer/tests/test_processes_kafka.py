@@ -29,7 +29,7 @@ def program(scene: "Scene", topic: str, then: str, before: str = "") -> Iterator
     begin = f"""
         import os, signal, sys, threading, time
         from groupwright.consumer import Consumer
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell has put in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for background jobs
         consumer = Consumer({{
             "bootstrap.servers": {scene.kafka.bootstrap_servers!r}, "group.id": {scene.group!r},
             "auto.offset.reset": "earliest", "heartbeat.interval.ms": 100, "log_level": 0,

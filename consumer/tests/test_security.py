@@ -176,7 +176,10 @@ def test_a_key_store_needs_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ),
         (
             {"ssl_key_location": "/no/key", "ssl_certificate_location": "/no/certificate"},
-            "ssl.certificate.* and ssl.key.* cannot be used (if the key is encrypted, ssl.key.password opens it): No such file or directory: /no/certificate",
+            (
+                "ssl.certificate.* and ssl.key.* cannot be used (if the key is encrypted, "
+                "ssl.key.password opens it): No such file or directory: /no/certificate"
+            ),
         ),
         ({"ssl_keystore_location": "/store"}, "ssl.keystore.location needs ssl.keystore.password"),
         (

@@ -1,4 +1,4 @@
-"""A real broker with TLS and SASL: what gets in, and how everything that does not is told."""
+"""A real broker with TLS and SASL: the clients that it accepts, and the errors of the others."""
 
 import base64
 import json
@@ -173,7 +173,7 @@ def test_a_name_goes_with_the_certificate_or_is_not_asked_for(kafka: LocalKafka)
 def test_a_wrong_password_comes_out_of_poll_each_time(
     kafka: LocalKafka, mechanism: str, attempt: int
 ) -> None:
-    """A broker says so and hangs up in one go: whoever looks at the second first never hears the first."""
+    """A broker sends the error and closes the connection at once: the error must be read first."""
     listener = [Listener.SASL_PLAINTEXT, Listener.SASL_SSL][attempt % 2]
 
     error = refusal({**kafka.secure_config(listener, mechanism=mechanism), "sasl.password": "wrong"})
@@ -211,24 +211,24 @@ def test_a_token_that_expires_without_another_comes_out_of_poll(
     """A broker ends a connection when the token it was made with expires (KIP-368)."""
     tokens = iter([unsigned_token("alice", 6)])
     config = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="OAUTHBEARER")
-    # What was consumed is committed before a partition is given up; that is tried for as long as a session lasts.
+    # Consumed messages are committed before a partition is revoked; commits are retried for a session.
     group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest", "session.timeout.ms": 6000}
 
     consumer = Consumer({**config, **group, "oauth_cb": lambda _: next(tokens)})
     try:
         consumer.subscribe([TOPIC])
         assert consumed(consumer.poll(PATIENCE)) == b"hello"
-        told: list[str] = []
+        reported: list[str] = []
 
         def refused() -> bool:
             message = consumer.poll(1)
             error = None if message is None else message.error()
-            told.extend([] if error is None else [error.str()])
-            return bool(told)
+            reported.extend([] if error is None else [error.str()])
+            return bool(reported)
 
         eventually(refused, "the refusal")
-        assert "oauth_cb expired" in told[0]
-        assert "when it was called for another, it raised StopIteration" in told[0]
+        assert "oauth_cb expired" in reported[0]
+        assert "when it was called for another, it raised StopIteration" in reported[0]
     finally:
         consumer.close()
 
@@ -308,17 +308,19 @@ def test_a_group_that_the_user_may_not_read_comes_out_of_poll(kafka: LocalKafka)
     )
     kafka.admin().create_acls([binding])[binding].result(PATIENCE)
 
-    told: list[KafkaError] = []
+    reported: list[KafkaError] = []
     with Consumer({**kafka.secure_config(Listener.SASL_SSL), "group.id": "closed"}) as consumer:
         consumer.subscribe([TOPIC])
         # librdkafka's handle, which fetches, reports it too.
-        while not any("Allow it the operation READ on the group 'closed'" in error.str() for error in told):
+        while not any(
+            "Allow it the operation READ on the group 'closed'" in error.str() for error in reported
+        ):
             message = consumer.poll(PATIENCE)
             assert message is not None
             error = message.error()
             assert error is not None
-            told.append(error)
-    assert {error.code() for error in told} == {KafkaError.GROUP_AUTHORIZATION_FAILED}
+            reported.append(error)
+    assert {error.code() for error in reported} == {KafkaError.GROUP_AUTHORIZATION_FAILED}
 
 
 # --- Secrets --------------------------------------------------------------------------------------------
@@ -330,13 +332,13 @@ def test_no_log_and_no_error_shows_a_secret(kafka: LocalKafka, caplog: pytest.Lo
     for name in ("kafka", "groupwright"):
         caplog.set_level(logging.DEBUG, name)
     token = unsigned_token("alice", 300)
-    told: list[str] = []
+    reported: list[str] = []
 
     for listener in (Listener.SASL_PLAINTEXT, Listener.SASL_SSL):
         for mechanism in ("PLAIN", *SCRAM):
             config = kafka.secure_config(listener, mechanism=mechanism)
             poll_once(config)
-            told += [str(refusal({**config, "sasl.password": "marked-" + PASSWORD}))]
+            reported += [str(refusal({**config, "sasl.password": "marked-" + PASSWORD}))]
         config = kafka.secure_config(listener, mechanism="OAUTHBEARER")
         poll_once({**config, "oauth_cb": lambda _: token})
     with pytest.raises(KafkaException):
@@ -348,7 +350,7 @@ def test_no_log_and_no_error_shows_a_secret(kafka: LocalKafka, caplog: pytest.Lo
             }
         )
 
-    shown = caplog.text + "".join(told)
+    shown = caplog.text + "".join(reported)
     assert "SaslAuthenticateRequest" in shown  # so that kafka-python did speak
     assert "marked" not in shown
     assert token[0] not in shown

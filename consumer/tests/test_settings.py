@@ -30,7 +30,7 @@ LIBRARY_KEYS = sorted(set(SETTINGS) - PYTHON_KEYS - ELSEWHERE)
 
 
 def unknown(key: str) -> bool:
-    """Whether librdkafka does not have this key at all; that a value is wrong, or needs C, is another matter."""
+    """Return whether librdkafka has no such key; a wrong value does not count."""
     try:
         confluent_kafka.Consumer({"group.id": "g", "log_level": 0, key: "?"}).close()
     except KafkaException as error:

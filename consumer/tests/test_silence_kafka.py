@@ -1,4 +1,4 @@
-"""A process that cannot run: what a busy one keeps, and what one that is held up is told."""
+"""A process that cannot run: busy in Python, blocked in a C call, or stopped."""
 
 import re
 import signal
@@ -22,20 +22,20 @@ PROGRAM = """
         "bootstrap.servers": {servers!r}, "group.id": {group!r}, "auto.offset.reset": "earliest",
         "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "log_level": 0,
     }})
-    told = []
+    calls = []
     consumer.subscribe(
         [{topic!r}],
-        on_assign=lambda *_: told.append("assigned"),
-        on_revoke=lambda *_: told.append("revoked"),
-        on_lost=lambda *_: told.append("lost"),
+        on_assign=lambda *_: calls.append("assigned"),
+        on_revoke=lambda *_: calls.append("revoked"),
+        on_lost=lambda *_: calls.append("lost"),
     )
-    while not told:
+    while not calls:
         consumer.poll(0.1)
     {hold_up}
     ends = time.monotonic() + 3
-    while time.monotonic() < ends and told[-1] != "lost":
+    while time.monotonic() < ends and calls[-1] != "lost":
         consumer.poll(0.1)
-    print(told, flush=True)
+    print(calls, flush=True)
     consumer.close()
 """
 
@@ -76,33 +76,33 @@ STOPPED = """
         "bootstrap.servers": {servers!r}, "group.id": {group!r}, "auto.offset.reset": "earliest",
         "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "log_level": 0,
     }})
-    told = []
+    calls = []
     consumer.subscribe(
-        [{topic!r}], on_assign=lambda *_: told.append("assigned"), on_lost=lambda *_: told.append("lost")
+        [{topic!r}], on_assign=lambda *_: calls.append("assigned"), on_lost=lambda *_: calls.append("lost")
     )
     last, woke, stale = time.monotonic(), None, 0
-    while "lost" not in told:
+    while "lost" not in calls:
         asked = time.monotonic()
         if asked - last > 5:
             woke = asked
         message = consumer.poll(0.2)
         last = time.monotonic()
-        if woke is not None and message is not None and "lost" not in told:
+        if woke is not None and message is not None and "lost" not in calls:
             stale += 1
         if last - asked > 5:
             woke = last  # stopped in this very poll
         if message is not None:
             time.sleep(0.005)  # its work; many more have been fetched meanwhile
-            if told == ["assigned"]:
-                told.append("consuming")
+            if calls == ["assigned"]:
+                calls.append("consuming")
                 print("consuming", flush=True)
     print(f"{{stale}} stale", flush=True)
     consumer.close()
 """
 
 
-def test_a_process_that_was_stopped_is_given_no_message_that_another_consumes(scene: "Scene") -> None:
-    """Seen under chaos: what librdkafka had fetched was handed out after waking, before anyone knew of the loss."""
+def test_a_stopped_process_receives_no_message_that_another_consumes(scene: "Scene") -> None:
+    """Seen under chaos: messages that librdkafka had fetched were returned before the loss was known."""
     topic = scene.topic(messages=2000)
     text = textwrap.dedent(STOPPED).format(
         servers=scene.kafka.bootstrap_servers, group=scene.group, topic=topic

@@ -1,4 +1,4 @@
-"""What a consumer tells of its membership at one moment, without a broker."""
+"""The snapshot of a consumer's membership, without a broker."""
 
 import time
 from collections.abc import Callable, Iterator

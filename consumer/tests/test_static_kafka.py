@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814) of a real group: restarts that move nothing, and places that are taken over."""
+"""Static members (KIP-345, KIP-814) of a real group: restarts move nothing; a second instance takes over."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -46,12 +46,12 @@ def fencing(scene: "Scene", consumer: Consumer) -> KafkaError:
     """Poll until the consumer says that another one has its place; return the error."""
     errors: list[KafkaError] = []
 
-    def told() -> bool:
+    def is_fenced() -> bool:
         message = consumer.poll(0.05)
         errors.extend(filter(None, [message.error() if message is not None else None]))
         return bool(errors)
 
-    scene.poll_until(told, what="the fencing")
+    scene.poll_until(is_fenced, what="the fencing")
     assert [error.code() for error in errors] == [KafkaError._FATAL]
     return errors[0]
 
@@ -59,7 +59,7 @@ def fencing(scene: "Scene", consumer: Consumer) -> KafkaError:
 @STRATEGIES
 @pytest.mark.parametrize("restarted", [0, 1], ids=["the leader", "a follower"])
 def test_a_restart_within_the_session_moves_nothing(scene: "Scene", strategy: str, restarted: int) -> None:
-    """The one that stays hears of nothing, and goes on while the other is away; the generation stays."""
+    """The remaining member sees no rebalance and goes on while the other is away; the generation stays."""
     topic = scene.topic(partitions=4, messages=10)
     members = pair(scene, topic, strategy)
     stays = members[1 - restarted]
@@ -73,15 +73,15 @@ def test_a_restart_within_the_session_moves_nothing(scene: "Scene", strategy: st
         group_instance_id=("one", "two")[restarted],
         topic_metadata_refresh_interval_ms=200,
     )
-    told: list[str] = []
+    calls: list[str] = []
     back.subscribe(
-        [topic], on_assign=lambda *_: told.append("assign"), on_revoke=lambda *_: told.append("revoke")
+        [topic], on_assign=lambda *_: calls.append("assign"), on_revoke=lambda *_: calls.append("revoke")
     )
     scene.own(back, 2, stays)
 
     assert numbers(back) == before
     assert generation(scene, back) == generation(scene, stays) == settled
-    assert told == ["assign"]
+    assert calls == ["assign"]
 
 
 @STRATEGIES
@@ -116,25 +116,25 @@ def test_one_that_unsubscribes_gives_its_place_up(scene: "Scene", strategy: str)
 
 
 @STRATEGIES
-@pytest.mark.parametrize("notices", ["Heartbeat", "OffsetCommit"])
-def test_one_whose_place_was_taken_is_told_for_good(scene: "Scene", strategy: str, notices: str) -> None:
+@pytest.mark.parametrize("request_name", ["Heartbeat", "OffsetCommit"])
+def test_a_fenced_static_member_reports_it_for_good(scene: "Scene", strategy: str, request_name: str) -> None:
     topic = scene.topic(partitions=2)
-    beat = {"heartbeat_interval_ms": 40_000} if notices == "OffsetCommit" else {}
+    beat = {"heartbeat_interval_ms": 40_000} if request_name == "OffsetCommit" else {}
     first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one", **beat)
-    told: list[tuple[str, int]] = []
-    first.subscribe([topic], on_lost=lambda _, partitions: told.append(("lost", len(partitions))))
+    calls: list[tuple[str, int]] = []
+    first.subscribe([topic], on_lost=lambda _, partitions: calls.append(("lost", len(partitions))))
     scene.own(first, 2)
     usurper = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
     usurper.subscribe([topic])
     scene.own(usurper, 2)
 
-    if notices == "OffsetCommit":
+    if request_name == "OffsetCommit":
         with pytest.raises(CommitError):
             first.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
     error = fencing(scene, first)
     assert "give every consumer its own" in error.str()
-    assert first.poll(1.0) is None  # it is final, and told once
-    assert told == [("lost", 2)]
+    assert first.poll(1.0) is None  # it is final, and reported once
+    assert calls == [("lost", 2)]
     assert first.assignment() == []
     assert scene.committed(topic, partitions=2) == [-1001, -1001]
     scene.own(usurper, 2)

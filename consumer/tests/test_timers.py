@@ -1,4 +1,4 @@
-"""The clocks, told the time."""
+"""The timers, with times given by the test."""
 
 import pytest
 

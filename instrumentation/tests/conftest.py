@@ -1,4 +1,4 @@
-"""What the tests share: consumers that say what a test wants, records, and a look at a metric's value."""
+"""Fixtures: scripted consumers, rebalance records, and the look-up of a metric's value."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from groupwright.instrumentation import MembershipSnapshot, RebalanceListener
 
 @dataclass(eq=False)
 class ScriptedConsumer:
-    """As much of a consumer as instrumentation sees; the test tells its listeners what happens."""
+    """The interface of a consumer that instrumentation uses; the test calls its listeners."""
 
     group_id: str = "billing"
     client_id: str = "c-1"
@@ -33,7 +33,7 @@ class ScriptedConsumer:
 
 @pytest.fixture
 def new_consumer() -> Callable[..., ScriptedConsumer]:
-    """Make a consumer: group "billing", client "c-1", last polled half a second ago, unless told otherwise."""
+    """Return a factory of consumers; by default of group "billing" and client "c-1", polled 0.5 s ago."""
     return ScriptedConsumer
 
 
@@ -69,7 +69,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def value(registry: CollectorRegistry) -> Callable[..., float | None]:
-    """Look a series up by its name and labels, those of the usual consumer unless told otherwise."""
+    """Look a series up by its name and labels, by default those of the usual consumer."""
 
     def look_up(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(name, {"group": "billing", "client_id": "c-1", **labels})

@@ -1,4 +1,4 @@
-"""What instrumentation knows of consumers: their shape alone."""
+"""Instrumentation depends on the consumers' interface alone."""
 
 import gc
 import subprocess
@@ -111,7 +111,10 @@ def test_a_plain_consumer_that_is_made_already_is_refused_in_words_and_by_the_ty
     try:
         with pytest.raises(
             TypeError,
-            match=r"takes its callbacks at construction alone\. Create it by create_instrumented\(Consumer, config\)",
+            match=(
+                r"takes its callbacks at construction alone\. "
+                r"Create it by create_instrumented\(Consumer, config\)"
+            ),
         ):
             instrument(consumer, registry=registry)  # type: ignore[arg-type] # what is tested
     finally:

@@ -1,4 +1,4 @@
-"""How many series there are: bounded by groups, clients and topics, whatever happens; the README states the numbers."""
+"""The number of series: bounded by groups, clients and topics, as the README states."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ TOPICS = [f"topic-{number}" for number in range(100)]
 PER_TOPIC = 6
 """Assigned, revoked, lost; owned; lag and its maximum."""
 PER_CLIENT = 272
-"""Of one consumer, without topics, with everything it can show and one assignor; of these 210 are buckets."""
+"""Series of one consumer with all metrics and one assignor, without those of topics; 210 are buckets."""
 SERIES = 8721
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`create_instrumented`: the client stays of its kind, is not kept alive, and what is no client is refused. No broker."""
+"""`create_instrumented`: the client keeps its type, is not kept alive; non-clients are refused. No broker."""
 
 import gc
 import weakref

@@ -159,7 +159,7 @@ def test_what_is_owned_follows_each_event_and_is_0_after_the_last_partition_has_
 def test_a_consumer_instrumented_late_shows_what_it_owns_after_its_next_rebalance(
     listener: Instrumentation, value: Value, new_rebalance: NewRebalance
 ) -> None:
-    """It gives up partitions that were never seen to come; fewer than none would be nonsense."""
+    """It revokes partitions that were assigned before; the gauge must not become negative."""
     listener.partitions_revoked({"orders": [0, 1]}, 0.0)
     assert value("groupwright_partitions_owned", topic="orders") == 0
 

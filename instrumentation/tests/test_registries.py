@@ -133,8 +133,9 @@ def test_the_same_consumer_again_is_not_counted_twice(
 def test_consumers_of_one_client_id_share_their_series(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, new_rebalance: NewRebalance
 ) -> None:
-    """Unless `client.id` is set, all consumers of a process are "rdkafka". Two samples of one series would make
-    Prometheus refuse the whole scrape.
+    """Without a `client.id`, all consumers of a process are "rdkafka".
+
+    Prometheus would reject the whole scrape if one series had two samples.
     """
     first, second = new_consumer(age=lambda: 40.0), new_consumer(age=lambda: 2.0)
     one, two = instrument(first, registry=registry), instrument(second, registry=registry)

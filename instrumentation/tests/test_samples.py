@@ -1,4 +1,4 @@
-"""What is shown and counted of a membership and of statistics: exact values, growth, and failures in reading."""
+"""Samples of a membership and of statistics: exact values, growth, and failures to read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]
 
 
-def test_a_membership_is_shown_as_the_consumer_tells_it(
+def test_a_membership_is_shown_as_the_consumer_reports_it(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
     snapshot = MembershipSnapshot(
@@ -38,10 +38,10 @@ def test_a_membership_is_shown_as_the_consumer_tells_it(
     assert value("groupwright_poll_interval_used_ratio") == 0.25
 
 
-def test_totals_are_counted_as_they_grow_and_go_on_after_a_new_beginning(
+def test_totals_grow_and_continue_after_a_reset(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """A consumer made anew by the same names begins at 0 again; the counter does not."""
+    """A new consumer with the same names starts at 0; the counter does not."""
     consumer = new_consumer()
     instrument(consumer, registry)
 
@@ -61,7 +61,7 @@ def test_totals_are_counted_as_they_grow_and_go_on_after_a_new_beginning(
     assert after(1, 0) == [6, 2]
 
 
-def test_a_membership_that_cannot_be_told_is_counted_and_the_rest_is_shown(
+def test_a_snapshot_that_raises_is_counted_and_the_rest_is_shown(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
@@ -75,7 +75,7 @@ def test_a_membership_that_cannot_be_told_is_counted_and_the_rest_is_shown(
     assert len(caplog.records) == 2
 
 
-def test_what_the_leader_knows_is_counted_and_shown(
+def test_the_leaders_statistics_are_counted_and_shown(
     registry: CollectorRegistry,
     value: Value,
     new_consumer: NewConsumer,
@@ -111,10 +111,10 @@ def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(
     assert value("groupwright_commit_duration_seconds_sum") == 0.75
 
 
-def test_what_a_consumer_has_taken_ahead_still_lags(
+def test_prefetched_messages_still_count_as_lag(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """Statistics count 10 messages of partition 0 as taken, of which the application has 6, and 5 of the other."""
+    """librdkafka's position of partition 0 is 10, but its first prefetched message has offset 6."""
     positions = {"orders": {0: 10, 1: 5}}
     callbacks = LibrdkafkaCallbacks(
         lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {0: 3, 1: 0}}, positions)

@@ -20,7 +20,10 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Instrumentation, MembershipSnapshot, instrument
 
-SERIES = b'groupwright_rebalances_total{client_id="c-1",group="billing",outcome="completed",protocol="range"} 1.0\n'
+SERIES = (
+    b"groupwright_rebalances_total"
+    b'{client_id="c-1",group="billing",outcome="completed",protocol="range"} 1.0\n'
+)
 
 
 @pytest.fixture

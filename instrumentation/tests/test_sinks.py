@@ -207,7 +207,7 @@ def test_events_go_to_a_topic_with_the_group_as_key(
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
 def test_after_a_fork_the_child_has_a_thread_of_its_own(event: RebalanceEvent, tmp_path: Path) -> None:
-    """gunicorn forks its workers: the parent's thread is not in the child, and a queue without one only fills."""
+    """gunicorn forks its workers: the child lacks the parent's thread, and its queue would only fill."""
     path = tmp_path / "events.jsonl"
     sink = to_file(path)
     sink.offer(event, lambda _: None)

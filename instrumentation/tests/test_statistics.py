@@ -1,4 +1,4 @@
-"""librdkafka's statistics, read from what it really sent; and statistics that are broken, or old."""
+"""Reading librdkafka's statistics: recorded ones, and broken or old ones."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Text = Callable[[str], str]
 
 
 def test_a_consumers_statistics_are_read(statistics: Text) -> None:
-    """Of three partitions with ten messages each, one was read to the end, one to its second message, one not at all."""
+    """Of three partitions with 10 messages each, the application read 10, 2 and none."""
     read = read_consumer(statistics("consumer"))
 
     assert read.state == "stable"
@@ -31,7 +31,7 @@ def test_a_consumers_statistics_are_read(statistics: Text) -> None:
 
 
 def test_lag_counts_what_is_fetched_alone(statistics: Text) -> None:
-    """What was revoked keeps its lag in the statistics; and partition -1 is not one."""
+    """A revoked partition keeps its lag in the statistics; partition -1 is internal."""
     everything = json.loads(statistics("consumer"))
     partitions = everything["topics"]["orders"]["partitions"]
     partitions["1"]["fetch_state"] = "stopped"
@@ -48,7 +48,7 @@ def test_lag_is_to_the_committed_offset_before_the_first_message(statistics: Tex
 
 
 def test_a_partition_of_which_nothing_was_taken_lags_by_all_that_there_is(statistics: Text) -> None:
-    """It was left out of a topic's sum, so that a new group seemed to have caught up."""
+    """It was left out of a topic's sum, so a new group seemed to have caught up."""
     everything = json.loads(statistics("consumer"))
     partition = everything["topics"]["orders"]["partitions"]["0"]
     assert partition["app_offset"] < 0

@@ -1,4 +1,4 @@
-"""The kit for testing assignors: it lets sound ones pass, and names what the others do, and to whom."""
+"""The kit for testing assignors: correct ones pass, and faults of others are named with the group."""
 
 import itertools
 import random
@@ -22,7 +22,7 @@ from groupwright.testing.assignors import FaultyAssignorError, check, large_grou
 
 
 class Dealer(Assignor):
-    """A sound assignor, for others to spoil: one partition after the other, to the subscribers in turn."""
+    """A correct assignor, from which faulty ones derive: it deals partitions to the subscribers in turn."""
 
     name = "dealer"
 
@@ -109,22 +109,22 @@ class Forgets(Dealer):
         return super().owner(group, topic, partition, subscribers) if partition else None
 
 
-class GivesWhatIsNotWanted(Dealer):
-    name = "gives-what-is-not-wanted"
+class IgnoresSubscriptions(Dealer):
+    name = "ignores-subscriptions"
 
     def owner(self, group: Group, topic: str, partition: int, subscribers: list[Member]) -> Member | None:  # noqa: ARG002 - the point
         return min(group.members, key=lambda member: member.id)
 
 
-class TakesMembersAsTheyCome(Dealer):
-    name = "takes-members-as-they-come"
+class DependsOnMemberOrder(Dealer):
+    name = "depends-on-member-order"
 
     def owner(self, group: Group, topic: str, partition: int, subscribers: list[Member]) -> Member | None:  # noqa: ARG002 - the point
         return next(member for member in group.members if topic in member.topics)
 
 
-class TakesTopicsAsTheyCome(Dealer):
-    name = "takes-topics-as-they-come"
+class DependsOnTopicOrder(Dealer):
+    name = "depends-on-topic-order"
 
     def owner(self, group: Group, topic: str, partition: int, subscribers: list[Member]) -> Member | None:
         return subscribers[(list(group.topics).index(topic) + partition) % len(subscribers)]
@@ -198,26 +198,25 @@ class DoesNotListen(Dealer):
 FAULTS: dict[type[Assignor], str] = {
     GivesTwice: r"assignor 'gives-twice': partition 0 of 'topic-\d' is assigned both to '\S+' and to '\S+'",
     Forgets: r"assignor 'forgets' gives partitions to nobody: {'topic-\d': \[0\]",
-    GivesWhatIsNotWanted: r"assignor 'gives-what-is-not-wanted': member '\S+' is assigned partitions of 'topic-\d', "
-    "which it does not subscribe to",
-    TakesMembersAsTheyCome: r"assignor 'takes-members-as-they-come' gives '\S+' first {.*}, and when members, topics "
-    "and subscriptions come in another order {.*}",
-    TakesTopicsAsTheyCome: "assignor 'takes-topics-as-they-come' gives .* come in another order",
+    IgnoresSubscriptions: r"assignor 'ignores-subscriptions': member '\S+' is assigned partitions of "
+    r"'topic-\d', which it does not subscribe to",
+    DependsOnMemberOrder: r"assignor 'depends-on-member-order' gives '\S+' first {.*}, and when members, "
+    "topics and subscriptions come in another order {.*}",
+    DependsOnTopicOrder: "assignor 'depends-on-topic-order' gives .* come in another order",
     Rolls: r"assignor 'rolls' gives '\S+' first {.*}, and when it is asked again {.*}",
     Stumbles: r"assignor 'stumbles' raises TypeError\(.* from assign",
     Spoils: "assignor 'spoils' changes the group that it is given",
     Snatches: r"assignor 'snatches' gives partition \d+ of 'topic-\d' to '\S+' while '\S+' has it",
     Hoards: r"assignor 'hoards' withholds partition \d+ of 'topic-\d', which nobody has",
-    NeverSettles: r"assignor 'never-settles' does not settle: in rebalance 2, '\S+' still has to give up {.*}",
+    NeverSettles: r"assignor 'never-settles' does not settle: in rebalance 2, "
+    r"'\S+' still has to revoke {.*}",
     SaysTooMuch: r"assignor 'says-too-much' returns \[.*\] from user_data, which is neither bytes nor None",
     DoesNotListen: r"assignor 'does-not-listen' raises RuntimeError\('no -?\d please'\) from on_assignment",
 }
 
 
 @pytest.mark.parametrize(("kind", "fault"), FAULTS.items(), ids=lambda each: getattr(each, "name", ""))
-def test_what_an_assignor_must_not_do_is_found_and_said_with_the_group(
-    kind: type[Assignor], fault: str
-) -> None:
+def test_faults_of_an_assignor_are_reported_with_the_group(kind: type[Assignor], fault: str) -> None:
     for seed in range(3):
         with pytest.raises(FaultyAssignorError) as caught:
             check(kind(), seed=seed)
@@ -248,7 +247,7 @@ def test_an_assignor_may_leave_partitions_out_if_that_is_said() -> None:
     assert check(Forgets(), may_leave_out=True).groups == 300
 
 
-def test_a_slower_handover_may_be_allowed() -> None:
+def test_a_slower_convergence_may_be_allowed() -> None:
     """Java's has taken three rebalances at times (KAFKA-8767)."""
 
     class Hesitates(CooperativeDealer):
@@ -273,8 +272,8 @@ def test_a_slower_handover_may_be_allowed() -> None:
     assert check(Hesitates(), rounds=4).most_rounds in (3, 4)
 
 
-def test_members_hear_of_their_share_and_tell_the_leader() -> None:
-    """Each member has an assignor of its own: what one hears, another does not."""
+def test_on_assignment_is_called_and_user_data_reaches_the_leader() -> None:
+    """Each member has an assignor of its own, which is notified of that member's assignment alone."""
 
     class Remembers(Dealer):
         name = "remembers"

@@ -1,4 +1,4 @@
-"""Groups under load on a real broker: members of any consumer, as threads and as processes, broken and held to promises."""
+"""Groups under load on a real broker: members as threads and processes, faults, and checks of guarantees."""
 
 import os
 import signal
@@ -132,7 +132,7 @@ def test_a_message_that_no_member_was_given_is_reported(
             group.finish()
 
 
-def test_a_process_reports_details_and_its_end_is_noticed(
+def test_a_process_reports_details_and_its_end_is_detected(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> None:
     topic = new_kafka_topic(1)

@@ -247,7 +247,7 @@ def test_a_data_directory_that_cannot_be_written_is_named() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_broker_that_dies_while_it_starts_is_noticed_at_once() -> None:
+def test_a_broker_that_dies_while_it_starts_is_detected_at_once() -> None:
     kafka = LocalKafka(config={"authorizer.class.name": "no.such.Authorizer"})
 
     with pytest.raises(LocalKafkaError, match="could not get ready: its exit code is 1") as caught:

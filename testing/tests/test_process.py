@@ -1,4 +1,4 @@
-"""A guarded process ends in good order, at once, or with the process that started it."""
+"""A guarded process ends cleanly, at once, or with the process that started it."""
 
 import os
 import signal
@@ -160,8 +160,11 @@ def test_a_program_ends_with_a_killed_parent_and_its_directory_goes(
 def test_a_program_outlives_a_child_that_its_parent_forked(
     tmp_path: Path, alive: Alive, eventually: Eventually
 ) -> None:
-    """A forked child inherits the pipe; the program ends when the last holder of it has gone, not the first."""
-    fork = "import os; child = os.fork()\nif child: os.waitpid(child, 0); print('child gone', flush=True); time.sleep(600)"
+    """A forked child inherits the pipe; the program ends when its last holder has ended, not its first."""
+    fork = (
+        "import os; child = os.fork()\n"
+        "if child: os.waitpid(child, 0); print('child gone', flush=True); time.sleep(600)"
+    )
     with parent(tmp_path / "data", fork) as forking:
         assert forking.stdout is not None
         program = int(forking.stdout.readline())

@@ -31,7 +31,7 @@ def test_a_setting_of_the_user_wins_over_the_default() -> None:
 
 
 def test_the_file_escapes_what_java_would_read_as_an_escape() -> None:
-    """`java.util.Properties` drops single backslashes and reads Latin-1: a Windows or a Swiss path is lost."""
+    """`java.util.Properties` drops single backslashes and reads Latin-1, which breaks some paths."""
     text = settings.properties({"log.dirs": "C:\\kafka\\Zürich", "num.partitions": "3"})
 
     assert text == "log.dirs=C:\\\\kafka\\\\Z\\u00fcrich\nnum.partitions=3\n"

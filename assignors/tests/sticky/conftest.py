@@ -1,4 +1,4 @@
-"""What the tests of the sticky assignors judge by: the rules in plain loops, and an optimum found by a library."""
+"""Reference for the sticky assignors: the rules in plain loops, and an optimum found by scipy."""
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -24,19 +24,19 @@ Partition = tuple[str, int]
 
 
 class Score(NamedTuple):
-    """How good an assignment is: the smaller, the better, the first number first."""
+    """The quality of an assignment: smaller is better, and earlier fields count first."""
 
     squares: int
-    far: int
+    rack_mismatches: int
     moved: int
 
 
-class Judge:
-    """Knows what a group's claims come to, how good an assignment is, and how good one can be."""
+class Reference:
+    """The valid claims of a group, the score of an assignment, and the best score."""
 
     @staticmethod
     def owners(group: Group) -> dict[Partition, str]:
-        """Return whose claims hold, of members whose claims stand in their subscription."""
+        """Return the owner of each partition by the members' claims, which are in their subscriptions."""
         claims: dict[Partition, list[tuple[int, Member]]] = {}
         for member in group.members:
             for topic, partitions in member.owned.items():
@@ -52,7 +52,7 @@ class Judge:
         return owners
 
     @staticmethod
-    def is_far(group: Group, member: Member, topic: str, partition: int) -> bool:
+    def is_rack_mismatch(group: Group, member: Member, topic: str, partition: int) -> bool:
         racks = group.topics[topic].racks
         return bool(member.rack and racks and racks[partition] and member.rack not in racks[partition])
 
@@ -67,16 +67,16 @@ class Judge:
         ]
         return Score(
             squares=sum(share.count**2 for share in assignment.values()),
-            far=sum(cls.is_far(group, *place) for place in given),
+            rack_mismatches=sum(cls.is_rack_mismatch(group, *place) for place in given),
             moved=sum(owners.get((topic, number), member.id) != member.id for member, topic, number in given),
         )
 
     @classmethod
     def optimum(cls, group: Group) -> Score:
-        """Return the best score that there is.
+        """Return the best possible score.
 
-        Every partition gets a seat: the first seat of a member costs 1, the second 3, and so on, so that n seats
-        cost n². Far owners, and then moves, count for less than the least difference in seats.
+        Every partition gets a seat. A member's first seat costs 1, the second 3, and so on, so that n seats
+        cost n². Rack mismatches, and then moves, cost less than the smallest difference in seats.
         """
         owners = cls.owners(group)
         subscribed = {topic for member in group.members for topic in member.topics}
@@ -89,29 +89,29 @@ class Judge:
         count = len(partitions)
         if not count:
             return Score(0, 0, 0)
-        one_far, one_seat = count + 1, (count + 1) ** 2
+        one_mismatch, one_seat = count + 1, (count + 1) ** 2
         costs = np.full((count, len(group.members)), np.inf)
         for column, member in enumerate(group.members):
             for row, place in enumerate(partitions):
                 if place[0] in member.topics:
                     moves = owners.get(place, member.id) != member.id
-                    costs[row, column] = one_far * cls.is_far(group, member, *place) + moves
+                    costs[row, column] = one_mismatch * cls.is_rack_mismatch(group, member, *place) + moves
         seats = one_seat * (2 * np.arange(count) + 1)
         rows, columns = linear_sum_assignment(
             (costs[:, :, None] + seats).reshape(count, len(group.members) * count)
         )
         total = int((costs[:, :, None] + seats).reshape(count, -1)[rows, columns].sum())
-        return Score(total // one_seat, total % one_seat // one_far, total % one_far)
+        return Score(total // one_seat, total % one_seat // one_mismatch, total % one_mismatch)
 
 
 @pytest.fixture(scope="session")
-def judge() -> type[Judge]:
-    return Judge
+def reference() -> type[Reference]:
+    return Reference
 
 
 @pytest.fixture(scope="session")
 def eagerly() -> Callable[[Group], Group]:
-    """A function that returns the group with claims moved from the subscriptions to the user data of `sticky`."""
+    """Return a function that moves a group's claims from the subscriptions to the user data of `sticky`."""
 
     def member(cooperative: Member) -> Member:
         had = StickyAssignor()
@@ -127,8 +127,8 @@ def eagerly() -> Callable[[Group], Group]:
     return lambda group: Group(map(member, group.members), group.topics)
 
 
-class Handover:
-    """Members under `cooperative-sticky` that do as KIP-429 tells them; `sticky` needs none of it."""
+class CooperativeGroup:
+    """Members under `cooperative-sticky` that follow KIP-429; `sticky` does not need it."""
 
     def __init__(self) -> None:
         self.assignor = CooperativeStickyAssignor()
@@ -139,7 +139,7 @@ class Handover:
         A partition may be given to a member that has it, or to one if no other has it.
         """
         assignment = assign(self.assignor, group)
-        owners = Judge.owners(group)
+        owners = Reference.owners(group)
         claimants: dict[Partition, set[str]] = {}
         for member in group.members:
             for topic, partitions in member.owned.items():
@@ -154,7 +154,7 @@ class Handover:
 
     @staticmethod
     def rejoined(group: Group, assignment: Assignment, generation: int) -> Group:
-        """Return the group when all members have given up what they should, and join again."""
+        """Return the group when all members have revoked what they must, and rejoin."""
         return Group(
             [
                 Member(
@@ -171,7 +171,7 @@ class Handover:
         )
 
     def settle(self, group: Group) -> Assignment:
-        """Return the assignment in which the group comes to rest, which is that of the second round at last."""
+        """Return the assignment in which the group settles, at the latest that of the second round."""
         first = self.round(group)
         again = self.rejoined(group, first, 1000)
         second = self.round(again)
@@ -185,8 +185,8 @@ class Handover:
 
 
 @pytest.fixture(scope="session")
-def handover() -> Handover:
-    return Handover()
+def cooperative() -> CooperativeGroup:
+    return CooperativeGroup()
 
 
 def make_owned(rng: random.Random, topics: Mapping[str, Topic], likely: float) -> dict[str, list[int]]:
@@ -250,7 +250,7 @@ def eventful_group() -> Callable[[random.Random, int], Group]:
             return Member(f"member-{number:02}", wanted, rack=rng.choice([*racks, None]) if racks else None)
 
         group = Group(map(joiner, range(rng.randint(2, 9))), topics)
-        group = Handover.rejoined(group, CooperativeStickyAssignor().assign(group), 5)
+        group = CooperativeGroup.rejoined(group, CooperativeStickyAssignor().assign(group), 5)
         for event in range(events):
             group = happen(rng, group, joiner(20 + event), racks)
         return group

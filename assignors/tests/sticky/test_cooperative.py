@@ -1,4 +1,4 @@
-"""Partitions change hands under `cooperative-sticky`: never two owners at once, settled in two rounds."""
+"""Rebalances under `cooperative-sticky`: never two owners at once, settled in two rounds."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from groupwright.assignors import (
 )
 
 if TYPE_CHECKING:
-    from assignors.tests.sticky.conftest import Handover, Judge
+    from assignors.tests.sticky.conftest import CooperativeGroup, Reference
 
 T = ["topic"]
 
@@ -61,16 +61,16 @@ def test_a_late_members_claim_takes_nothing_from_the_owner() -> None:
 
 
 def test_what_a_member_owns_and_does_not_subscribe_to_any_more_is_withheld_until_it_lets_go(
-    handover: "Handover",
+    cooperative: "CooperativeGroup",
 ) -> None:
     members = [
         Member("c1", ["other"], owned={"topic": [0], "other": [0]}, generation=5),
         Member("c2", [*T, "other"], owned={"other": [1]}, generation=5),
     ]
     group = Group(members, {"topic": 1, "other": 2})
-    first = handover.round(group)
+    first = cooperative.round(group)
     assert first == {"c1": {"other": [0]}, "c2": {"other": [1]}}
-    second = handover.round(handover.rejoined(group, first, 6))
+    second = cooperative.round(cooperative.rejoined(group, first, 6))
     assert second == {"c1": {"other": [0]}, "c2": {"other": [1], "topic": [0]}}
 
 
@@ -82,9 +82,9 @@ def test_members_that_give_everything_up_get_everything_at_once() -> None:
 
 
 def test_the_second_round_moves_nothing_else(
-    handover: "Handover", seeded: Callable[[int], random.Random]
+    cooperative: "CooperativeGroup", seeded: Callable[[int], random.Random]
 ) -> None:
-    """KAFKA-8767: what was withheld in the first round was planned anew in the second, and moved others again."""
+    """KAFKA-8767: Java's second round assigned the withheld partitions anew, and moved others again."""
     for seed in range(150):
         rng = seeded(8767 + seed)
         names = [f"t{number}" for number in range(rng.randint(1, 5))]
@@ -93,18 +93,21 @@ def test_the_second_round_moves_nothing_else(
             Member(f"c{number}", rng.sample(names, rng.randint(1, len(names)))) for number in range(12)
         ]
         few = Group(members[: rng.randint(1, 6)], topics)
-        group = handover.rejoined(few, handover.settle(few), 7)
-        handover.settle(Group([*group.members, *members[6 : rng.randint(7, 12)]], topics))
+        group = cooperative.rejoined(few, cooperative.settle(few), 7)
+        cooperative.settle(Group([*group.members, *members[6 : rng.randint(7, 12)]], topics))
 
 
 @pytest.mark.parametrize("history", range(60))
 def test_a_long_history_never_has_two_owners_and_settles_in_two_rounds(
-    handover: "Handover", judge: "type[Judge]", seeded: Callable[[int], random.Random], history: int
+    cooperative: "CooperativeGroup",
+    reference: "type[Reference]",
+    seeded: Callable[[int], random.Random],
+    history: int,
 ) -> None:
-    """Members join, leave, change their minds and lie, and topics grow and shrink, also between two rounds.
+    """Members join, leave, resubscribe and make false claims, and topics grow and shrink.
 
-    A lie is about what a member has. One about the generation cannot be told from the truth: a claim in a later
-    generation than the owner's takes the partition from it, and does not wait for it (KIP-792).
+    Such events also come between the two rounds of a rebalance. False claims are of partitions: a false
+    generation cannot be detected, since a claim of a later generation wins without waiting (KIP-792).
     """
     rng = seeded(history)
     names = [f"t{number}" for number in range(rng.randint(2, 6))]
@@ -112,15 +115,15 @@ def test_a_long_history_never_has_two_owners_and_settles_in_two_rounds(
     for generation in range(1, 40):
         world.something_happens()
         group = world.group()
-        assignment = handover.round(group)
+        assignment = cooperative.round(group)
         world.everybody_takes(shares_of(assignment), generation)
         if rng.random() < 0.5:
             continue  # the next event comes between this round and the next
-        settled = handover.round(world.group())
+        settled = cooperative.round(world.group())
         assert unassigned(world.group(), settled) == PartitionsByTopic()
-        assert judge.score(world.group(), settled)[:2] == judge.optimum(world.group())[:2]
+        assert reference.score(world.group(), settled)[:2] == reference.optimum(world.group())[:2]
         world.everybody_takes(shares_of(settled), generation)
-        assert handover.round(world.group()) == settled
+        assert cooperative.round(world.group()) == settled
 
 
 Shares = dict[str, dict[str, list[int]]]
@@ -148,7 +151,7 @@ class World:
         self._join()
 
     def group(self) -> Group:
-        """Return the group as it joins; liars also claim what they do not have."""
+        """Return the group as it joins; some members also claim partitions that they do not own."""
         members = [
             Member(id_, wants, owned=self._claims(id_), generation=self._since.get(id_, -1))
             for id_, wants in self._wants.items()
@@ -156,7 +159,7 @@ class World:
         return Group(members, self._topics)
 
     def everybody_takes(self, shares: Shares, generation: int) -> None:
-        """Give members what they were assigned, after checking that nobody else has any of it."""
+        """Apply the assignment, after checking that no other member owns any of it."""
         had = {
             (topic, partition): id_
             for id_, share in self._has.items()
@@ -192,7 +195,7 @@ class World:
             case _:
                 name = rng.choice(self._names)
                 self._topics[name] = self._topics.get(name, 0) + rng.randint(1, 4)
-        for share in self._has.values():  # partitions that are gone are nobody's
+        for share in self._has.values():  # partitions that are gone have no owner
             for topic, partitions in share.items():
                 share[topic] = [number for number in partitions if number < self._topics[topic]]
 

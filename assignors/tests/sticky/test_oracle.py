@@ -13,7 +13,7 @@ import pytest
 from groupwright.assignors import Group, Member, PartitionsByTopic, StickyAssignor, Topic, assign, unassigned
 
 if TYPE_CHECKING:
-    from assignors.tests.sticky.conftest import Handover, Judge
+    from assignors.tests.sticky.conftest import CooperativeGroup, Reference
 
 Seeded = Callable[[int], random.Random]
 
@@ -21,7 +21,7 @@ Seeded = Callable[[int], random.Random]
 @pytest.mark.parametrize("block", range(4))
 def test_whatever_members_claim_nothing_better_is_possible(
     seeded: Seeded,
-    judge: "type[Judge]",
+    reference: "type[Reference]",
     eagerly: Callable[[Group], Group],
     arbitrary_group: Callable[[random.Random], Group],
     block: int,
@@ -31,16 +31,16 @@ def test_whatever_members_claim_nothing_better_is_possible(
         group = arbitrary_group(seeded(1000 * block + seed))
         assignment = assign(StickyAssignor(), eagerly(group))
         assert unassigned(group, assignment) == PartitionsByTopic()
-        best = judge.optimum(group)
-        assert judge.score(group, assignment) == best, (block, seed)
-        worth += best.far > 0 and best.moved > 0
+        best = reference.optimum(group)
+        assert reference.score(group, assignment) == best, (block, seed)
+        worth += best.rack_mismatches > 0 and best.moved > 0
     assert worth > 50, "groups in which racks cannot all match and something has to move"
 
 
 @pytest.mark.parametrize("events", [1, 2, 3, 4, 5])
 def test_whatever_happens_to_a_group_at_rest_nothing_better_is_possible(
     seeded: Seeded,
-    judge: "type[Judge]",
+    reference: "type[Reference]",
     eagerly: Callable[[Group], Group],
     eventful_group: Callable[[random.Random, int], Group],
     events: int,
@@ -49,27 +49,27 @@ def test_whatever_happens_to_a_group_at_rest_nothing_better_is_possible(
     for seed in range(450):
         group = eventful_group(seeded(5000 * events + seed), events)
         assignment = assign(StickyAssignor(), eagerly(group))
-        best = judge.optimum(group)
-        assert judge.score(group, assignment) == best, (events, seed)
+        best = reference.optimum(group)
+        assert reference.score(group, assignment) == best, (events, seed)
         moved += best.moved
     assert moved > 450
 
 
 def test_the_second_round_of_a_cooperative_rebalance_ends_at_the_optimum(
     seeded: Seeded,
-    judge: "type[Judge]",
-    handover: "Handover",
+    reference: "type[Reference]",
+    cooperative: "CooperativeGroup",
     arbitrary_group: Callable[[random.Random], Group],
     eventful_group: Callable[[random.Random, int], Group],
 ) -> None:
     for seed in range(500):
         rng = seeded(70_000 + seed)
         group = arbitrary_group(rng) if seed % 2 else eventful_group(rng, 1 + seed % 5)
-        assert judge.score(group, handover.settle(group)) == judge.optimum(group), seed
+        assert reference.score(group, cooperative.settle(group)) == reference.optimum(group), seed
 
 
 def test_nothing_better_is_possible_in_larger_groups_either(
-    seeded: Seeded, judge: "type[Judge]", eagerly: Callable[[Group], Group]
+    seeded: Seeded, reference: "type[Reference]", eagerly: Callable[[Group], Group]
 ) -> None:
     for seed in range(40):
         rng = seeded(90_000 + seed)
@@ -97,4 +97,6 @@ def test_nothing_better_is_possible_in_larger_groups_either(
             for number, share in enumerate(owned)
         ]
         group = Group(members, topics)
-        assert judge.score(group, assign(StickyAssignor(), eagerly(group))) == judge.optimum(group), seed
+        assert reference.score(group, assign(StickyAssignor(), eagerly(group))) == reference.optimum(group), (
+            seed
+        )

@@ -1,9 +1,9 @@
-"""Named cases: what Kafka's own tests of its sticky assignors hold, and where its peers went wrong.
+"""Named cases: those of Kafka's own tests of its sticky assignors, and bugs of other clients.
 
-The inputs are those of AbstractStickyAssignorTest, StickyAssignorTest and CooperativeStickyAssignorTest. Where
-Kafka's tests name the partitions of each member and others would do as well, the case holds what matters: loads,
-what stays, and what moves. Each case is run under both assignors, for `cooperative-sticky` to the end of its
-second round.
+The inputs are those of AbstractStickyAssignorTest, StickyAssignorTest and CooperativeStickyAssignorTest. Some
+of Kafka's tests name the partitions of each member where others are as good; the case then checks loads, kept
+partitions and moves. Each case runs under both assignors, for `cooperative-sticky` to the end of its second
+round.
 """
 
 import os
@@ -28,7 +28,7 @@ from groupwright.assignors import (
 )
 
 if TYPE_CHECKING:
-    from assignors.tests.sticky.conftest import Handover, Judge
+    from assignors.tests.sticky.conftest import CooperativeGroup, Reference
 
 Owned = Mapping[str, Sequence[int]]
 Run = Callable[[Group], Assignment]
@@ -400,15 +400,17 @@ CASES = [
 
 
 @pytest.fixture(params=["sticky", "cooperative-sticky"])
-def run(request: pytest.FixtureRequest, eagerly: Callable[[Group], Group], handover: "Handover") -> Run:
+def run(
+    request: pytest.FixtureRequest, eagerly: Callable[[Group], Group], cooperative: "CooperativeGroup"
+) -> Run:
     """A function that assigns under one of the assignors, and to the end."""
     if request.param == "sticky":
         return lambda group: assign(StickyAssignor(), eagerly(group))
-    return handover.settle
+    return cooperative.settle
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.story)
-def test_kafkas_cases_and_those_where_others_fail(case: Case, run: Run, judge: "type[Judge]") -> None:
+def test_kafkas_cases_and_those_where_others_fail(case: Case, run: Run, reference: "type[Reference]") -> None:
     group = case.group()
     assignment = run(group)
     assert unassigned(group, assignment) == PartitionsByTopic()
@@ -421,9 +423,9 @@ def test_kafkas_cases_and_those_where_others_fail(case: Case, run: Run, judge: "
         for topic, partitions in owned.items():
             assert set(partitions) <= set(assignment[id_][topic].tolist())
     assert case.exactly is None or assignment == case.exactly
-    score = judge.score(group, assignment)
+    score = reference.score(group, assignment)
     assert score.moved == case.moved
-    assert score == judge.optimum(group)
+    assert score == reference.optimum(group)
 
 
 def joined(group: Group, assignment: Assignment, **others: Sequence[str]) -> Group:
@@ -537,30 +539,30 @@ def test_hashing_does_not_matter() -> None:
 
 
 def test_nineteen_members_of_a_triangle_keep_all_but_what_the_leaver_had(
-    run: Run, judge: "type[Judge]"
+    run: Run, reference: "type[Reference]"
 ) -> None:
     """Member i subscribes to topics 1 to i, of as many partitions, and the tenth member leaves."""
     topics = {f"t{number:02}": number for number in range(1, 20)}
     group = Group([Member(f"c{number:02}", list(topics)[:number]) for number in range(1, 20)], topics)
     left = without(joined(group, run(group)), "c10")
-    assert judge.score(left, run(left)) == judge.optimum(left)
+    assert reference.score(left, run(left)) == reference.optimum(left)
 
 
-def test_nothing_moves_but_what_must_when_one_of_eight_leaves(run: Run, judge: "type[Judge]") -> None:
+def test_nothing_moves_but_what_must_when_one_of_eight_leaves(run: Run, reference: "type[Reference]") -> None:
     topics = {f"t{number:02}": number for number in range(1, 15)}
     group = Group([Member(f"c{number}", topics) for number in range(8)], topics)
     left = without(joined(group, run(group)), "c5")
-    assert judge.score(left, run(left)).moved == 0
+    assert reference.score(left, run(left)).moved == 0
 
 
-def test_a_tenth_member_of_twenty_partitions_costs_two_moves(run: Run, judge: "type[Judge]") -> None:
+def test_a_tenth_member_of_twenty_partitions_costs_two_moves(run: Run, reference: "type[Reference]") -> None:
     group = Group([Member(f"c{number}", T) for number in range(9)], {"topic": 20})
     grown = joined(group, run(group), c9=T)
-    assert judge.score(grown, run(grown)) == (40, 0, 2)
+    assert reference.score(grown, run(grown)) == (40, 0, 2)
 
 
 def test_random_subscriptions_that_all_change_at_once(
-    run: Run, judge: "type[Judge]", seeded: Callable[[int], random.Random]
+    run: Run, reference: "type[Reference]", seeded: Callable[[int], random.Random]
 ) -> None:
     """Kafka's members move partitions of a topic back and forth in a few such groups."""
     rng = seeded(100)
@@ -578,11 +580,11 @@ def test_random_subscriptions_that_all_change_at_once(
             [Member(m.id, subscription(), owned=assignment[m.id], generation=1) for m in group.members],
             topics,
         )
-        assert judge.score(changed, run(changed)) == judge.optimum(changed)
+        assert reference.score(changed, run(changed)) == reference.optimum(changed)
 
 
 def test_a_quarter_of_two_hundred_members_leaves(
-    run: Run, judge: "type[Judge]", seeded: Callable[[int], random.Random]
+    run: Run, reference: "type[Reference]", seeded: Callable[[int], random.Random]
 ) -> None:
     rng = seeded(200)
     topics = {f"t{number:02}": rng.randint(1, 10) for number in range(40)}
@@ -591,7 +593,7 @@ def test_a_quarter_of_two_hundred_members_leaves(
     ]
     group = Group(members, topics)
     left = without(joined(group, run(group)), *(f"c{number:03}" for number in rng.sample(range(200), 50)))
-    assert judge.score(left, run(left)) == judge.optimum(left)
+    assert reference.score(left, run(left)) == reference.optimum(left)
 
 
 @pytest.mark.parametrize(
@@ -604,9 +606,9 @@ def test_a_quarter_of_two_hundred_members_leaves(
 )
 @pytest.mark.timeout(30)
 def test_large_groups_take_seconds_at_most(
-    run: Run, judge: "type[Judge]", subscriptions: Sequence[tuple[int, int]]
+    run: Run, reference: "type[Reference]", subscriptions: Sequence[tuple[int, int]]
 ) -> None:
-    """Kafka's tests allow 30 to 90 s; librdkafka#4629 took so long that the coordinator expelled the leader."""
+    """Kafka's tests allow 30 to 90 s; in librdkafka#4629 the coordinator expelled the slow leader."""
     topics = {f"t{number:02}": 200 for number in range(100)}
     members = [
         Member(f"c{number:03}", list(topics)[slice(*subscriptions[number % len(subscriptions)])])
@@ -617,7 +619,7 @@ def test_large_groups_take_seconds_at_most(
     left = without(joined(group, assignment), "c000")
     again = run(left)
     assert unassigned(left, again) == PartitionsByTopic()
-    assert judge.score(left, again).moved == 0
+    assert reference.score(left, again).moved == 0
 
 
 BROKERS = ("a", "b", "c")
@@ -636,7 +638,7 @@ ALL, SOME = ["t1", "t2", "t3"], ["t1", "t3"]
 
 
 @pytest.mark.parametrize(
-    ("topics", "racks", "last_wants", "far"),
+    ("topics", "racks", "last_wants", "mismatches"),
     [
         pytest.param(kafkas_topics(3), BROKERS, ALL, 0, id="every rack has a replica of all"),
         pytest.param(kafkas_topics(1), BROKERS, ALL, 0, id="one replica, and all racks have members"),
@@ -652,11 +654,11 @@ ALL, SOME = ["t1", "t2", "t3"], ["t1", "t3"]
 )
 def test_as_many_racks_match_as_can(
     run: Run,
-    judge: "type[Judge]",
+    reference: "type[Reference]",
     topics: Mapping[str, Topic],
     racks: Sequence[str | None],
     last_wants: Sequence[str],
-    far: int,
+    mismatches: int,
 ) -> None:
     wants = (ALL, ALL, last_wants)
     members = [
@@ -665,14 +667,14 @@ def test_as_many_racks_match_as_can(
     ]
     group = Group(members, topics)
     assignment = run(group)
-    assert judge.score(group, assignment) == judge.optimum(group)
-    assert judge.score(group, assignment).far == far
+    assert reference.score(group, assignment) == reference.optimum(group)
+    assert reference.score(group, assignment).rack_mismatches == mismatches
     assert [share.count for share in assignment.values()] == [5, 5, 5]
     again = joined(group, assignment)
-    assert judge.score(again, run(again)).moved == 0, "what matches stays"
+    assert reference.score(again, run(again)).moved == 0, "what matches stays"
 
 
-def test_racks_are_worth_more_than_what_members_own(run: Run, judge: "type[Judge]") -> None:
+def test_racks_are_worth_more_than_what_members_own(run: Run, reference: "type[Reference]") -> None:
     owned: list[Owned] = [
         {"t1": range(5)},
         {"t1": [5], "t2": range(4)},
@@ -683,4 +685,4 @@ def test_racks_are_worth_more_than_what_members_own(run: Run, judge: "type[Judge
         for number, rack in enumerate(BROKERS)
     ]
     group = Group(members, kafkas_topics(1))
-    assert judge.score(group, run(group)) == (75, 0, 10)
+    assert reference.score(group, run(group)) == (75, 0, 10)

@@ -1,4 +1,4 @@
-"""Java's sticky assignors on the same groups: ours is never less even, and where as even, never moves more."""
+"""Java's sticky assignors on the same groups: ours is never less even, nor moves more if equally even."""
 
 import random
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from groupwright.assignors import (
 
 if TYPE_CHECKING:
     from assignors.tests.conftest import Jvm
-    from assignors.tests.sticky.conftest import Handover, Judge
+    from assignors.tests.sticky.conftest import CooperativeGroup, Reference
 
 pytestmark = pytest.mark.kafka
 
@@ -57,7 +57,7 @@ def comparable(group: Group) -> Group:
 
 def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
     jvm: "Jvm",
-    judge: "type[Judge]",
+    reference: "type[Reference]",
     seeded: Callable[[int], random.Random],
     eagerly: Callable[[Group], Group],
     joined: Joined,
@@ -73,7 +73,7 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
         answers = perform_assignment(StickyAssignor(), members, counts)
         ours = Assignment({id_: decode_assignment(data).partitions for id_, data in answers.items()})
         theirs = javas(jvm, "sticky", group, members)
-        mine, java = judge.score(group, ours), judge.score(group, theirs)
+        mine, java = reference.score(group, ours), reference.score(group, theirs)
         assert mine <= java, seed
         less_even += mine.squares < java.squares
         moves_more += mine.squares == java.squares and mine.moved < java.moved
@@ -83,22 +83,22 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
 
 def test_a_java_group_of_cooperative_sticky_never_comes_to_rest_any_better(
     jvm: "Jvm",
-    judge: "type[Judge]",
-    handover: "Handover",
+    reference: "type[Reference]",
+    cooperative: "CooperativeGroup",
     seeded: Callable[[int], random.Random],
     joined: Joined,
     eventful_group: Make,
 ) -> None:
     for seed in range(500):
         group = comparable(eventful_group(seeded(30_000 + seed), 1 + seed % 5))
-        mine = judge.score(group, handover.settle(group))
+        mine = reference.score(group, cooperative.settle(group))
         java = group
         for generation in range(100, 110):
             assignment = javas(jvm, "cooperative-sticky", java, joined(java))
             at_rest = all(member.owned == assignment[member.id] for member in java.members)
-            java = handover.rejoined(java, assignment, generation)
+            java = cooperative.rejoined(java, assignment, generation)
             if at_rest:
-                assert mine <= judge.score(group, assignment), seed
+                assert mine <= reference.score(group, assignment), seed
                 break
         else:
             pytest.fail(f"Java's group does not come to rest: {seed}")

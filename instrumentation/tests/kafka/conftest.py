@@ -1,4 +1,4 @@
-"""A broker of their own, which hands partitions over every second (KIP-848), and members of every kind of client."""
+"""Fixtures: a broker with short KIP-848 heartbeats and sessions, and members of every kind of client."""
 
 import asyncio
 import contextlib
@@ -79,7 +79,7 @@ class Member:
         self, client: Client, servers: str, topic: str, client_id: str, events: EventSink, **more: Any
     ) -> None:
         self.registry = CollectorRegistry()
-        self.heard: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
         self.errors: list[int] = []
         self.owned = 0
         self.began = 0.0
@@ -118,8 +118,8 @@ class Member:
     def join(self, *topics: str) -> None:
         self.began = time.monotonic()
         names = {"on_assign": "assign", "on_revoke": "revoke", "on_lost": "lost"}
-        hears = self._coroutine if self._runner else self._function
-        self.do("subscribe", list(topics), **{key: hears(name) for key, name in names.items()})
+        callback = self._coroutine if self._runner else self._function
+        self.do("subscribe", list(topics), **{key: callback(name) for key, name in names.items()})
 
     def poll(self) -> Any:
         """Return the next message; of an error, keep the code."""
@@ -148,7 +148,7 @@ class Member:
         }
 
     def rebalances(self, outcome: str = "completed") -> float:
-        """Over all protocols: of one that failed there is none."""
+        """Return the number over all protocols; a failed rebalance has no protocol."""
         return sum(value for labels, value in self.values("rebalances_total").items() if labels[0] == outcome)
 
     def partitions(self, topic: str) -> list[float | None]:
@@ -166,17 +166,17 @@ class Member:
                 self._runner.close()
 
     def _function(self, name: str) -> Callable[..., None]:
-        return lambda _, partitions: self._hear(name, partitions)
+        return lambda _, partitions: self._record_call(name, partitions)
 
     def _coroutine(self, name: str) -> Callable[..., Any]:
         async def call(_: Any, partitions: list[TopicPartition]) -> None:
-            self._hear(name, partitions)
+            self._record_call(name, partitions)
 
         return call
 
-    def _hear(self, name: str, partitions: list[TopicPartition]) -> None:
+    def _record_call(self, name: str, partitions: list[TopicPartition]) -> None:
         started = time.monotonic()
-        self.heard.append((name, len(partitions)))
+        self.calls.append((name, len(partitions)))
         self.owned += len(partitions) if name == "assign" else -len(partitions)
         self.in_callbacks += time.monotonic() - started
 
@@ -191,8 +191,8 @@ def _protocol(client: Client) -> dict[str, Any]:
     }
 
 
-class Stage:
-    """Where one client's story is played: topics, members and their events, all ended at the end."""
+class ScenarioRun:
+    """One client's run of a scenario: its topics, members and events. All members are closed at its end."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class Stage:
         self._await_partitions(topic, partitions)
 
     def _await_partitions(self, topic: str, partitions: int) -> None:
-        """Wait until the broker tells of them, so that no leader assigns what was there before."""
+        """Wait until the broker lists them, so that no leader assigns by older metadata."""
         deadline = time.monotonic() + PATIENCE
         while len(self._admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions) != partitions:
             assert time.monotonic() < deadline, topic
@@ -241,7 +241,7 @@ class Stage:
 
     @contextlib.contextmanager
     def victim(self, topic: str) -> Iterator[Callable[[Member], None]]:
-        """Have a member in a process of its own, which is killed once it has partitions."""
+        """Start a member in a process of its own; the yielded function kills it once it has partitions."""
         config = {
             "bootstrap.servers": self.kafka.bootstrap_servers,
             "group.id": topic,
@@ -253,9 +253,9 @@ class Stage:
             [sys.executable, program, json.dumps(config), topic], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
-        told = process.stdout
+        output = process.stdout
         line = ThreadPoolExecutor(1)
-        has_partitions = line.submit(told.readline)
+        has_partitions = line.submit(output.readline)
 
         def kill(meanwhile: Member) -> None:
             self.until(has_partitions.done, meanwhile)
@@ -267,42 +267,42 @@ class Stage:
             process.kill()
             process.wait(PATIENCE)
             line.shutdown()
-            told.close()
+            output.close()
 
     def until(self, condition: Callable[[], bool], *members: Member) -> None:
         """Poll these members until it holds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
-                story = [(member.id, member.owned, member.heard, member.errors) for member in members]
-                raise TimeoutError(f"{self.name}: {story}")
+                states = [(member.id, member.owned, member.calls, member.errors) for member in members]
+                raise TimeoutError(f"{self.name}: {states}")
             for member in members:
                 member.poll()
 
     def settle(self, number: int, *members: Member) -> None:
-        """Poll until the members have told of so many completed rebalances, all together."""
+        """Poll until the members have reported `number` completed rebalances in total."""
         self.until(lambda: sum(member.rebalances() for member in members) == number, *members)
 
     def together(self, action: Callable[[], None]) -> None:
-        """Wait for the stories of all clients to come this far; then it is done once."""
+        """Wait until all clients' runs have come this far; then call `action` once."""
         first = self._barrier.wait(PATIENCE) == 0
         if first:
             action()
         self._barrier.wait(PATIENCE)
 
     def triggers(self, number: int, member: Member) -> list[str | None]:
-        """Of a member's first rebalances; the sink has a thread of its own, so they may still be on their way."""
+        """Return the triggers of a member's first rebalances, once the sink's thread has delivered them."""
 
-        def told() -> list[str | None]:
+        def delivered() -> list[str | None]:
             return [event.trigger for event in self.events if event.client_id == member.id]
 
-        self.until(lambda: len(told()) >= number, member)
-        return told()
+        self.until(lambda: len(delivered()) >= number, member)
+        return delivered()
 
 
 @pytest.fixture(scope="session")
 def brisk_kafka() -> Iterator[LocalKafka]:
-    """A broker whose KIP-848 members are heard every half second, and expelled after six."""
+    """A broker whose KIP-848 members send a heartbeat every 0.5 s, and are expelled after 6 s."""
     settings: dict[str, str | int | bool] = {
         "group.consumer.min.heartbeat.interval.ms": 500,
         "group.consumer.heartbeat.interval.ms": 500,
@@ -313,31 +313,31 @@ def brisk_kafka() -> Iterator[LocalKafka]:
         yield kafka
 
 
-Story = Callable[[Stage], Any]
+Scenario = Callable[[ScenarioRun], Any]
 
 
 @pytest.fixture(scope="module")
-def play(brisk_kafka: LocalKafka) -> Callable[[Story, Client], Any]:
-    """Return what a story of one kind of client has come to; the first to ask has it played for all, side by side."""
-    played: dict[Story, dict[Client, Future[Any]]] = {}
+def outcome_of(brisk_kafka: LocalKafka) -> Callable[[Scenario, Client], Any]:
+    """Return a scenario's outcome for one kind of client; the first call runs it for all kinds at once."""
+    outcomes: dict[Scenario, dict[Client, Future[Any]]] = {}
     is_preview = brisk_kafka.version.startswith("3.")
     clients = {name: each for name, each in CLIENTS.items() if not (is_preview and each.broker_assigned)}
 
-    def perform(story: Story, name: str, client: Client, barrier: threading.Barrier) -> Any:
+    def run_one(scenario: Scenario, name: str, client: Client, barrier: threading.Barrier) -> Any:
         with contextlib.ExitStack() as cleanup:
-            title = f"{story.__name__}-{name}".replace("_", "-")
-            return story(Stage(brisk_kafka, client, title, cleanup, barrier))
+            title = f"{scenario.__name__}-{name}".replace("_", "-")
+            return scenario(ScenarioRun(brisk_kafka, client, title, cleanup, barrier))
 
-    def ask(story: Story, client: Client) -> Any:
+    def ask(scenario: Scenario, client: Client) -> Any:
         if client not in clients.values():
             pytest.skip(f"Kafka {brisk_kafka.version} has group.protocol=consumer in preview only")
-        if story not in played:
+        if scenario not in outcomes:
             with ThreadPoolExecutor(len(clients)) as threads:
                 barrier = threading.Barrier(len(clients))
-                played[story] = {
-                    each: threads.submit(perform, story, name, each, barrier)
+                outcomes[scenario] = {
+                    each: threads.submit(run_one, scenario, name, each, barrier)
                     for name, each in clients.items()
                 }
-        return played[story][client].result()
+        return outcomes[scenario][client].result()
 
     return ask

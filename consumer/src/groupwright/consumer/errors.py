@@ -1,4 +1,4 @@
-"""What can go wrong in a group, as exceptions.
+"""Exceptions of consumers.
 
 Every class is both a `GroupwrightError` and a `confluent_kafka.KafkaException`, so that code written for
 confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchanged.
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ConsumerError(GroupwrightError, KafkaException):
-    """The root of what a `Consumer` raises of its own; ``args[0]`` is a `confluent_kafka.KafkaError`."""
+    """Base of the exceptions that only a `Consumer` raises; ``args[0]`` is a `confluent_kafka.KafkaError`."""
 
     def __init__(self, code: int, message: str) -> None:
         """Keep `code` (a broker's error code, or one of librdkafka's negative ones) with its message."""
@@ -34,27 +34,26 @@ class ConsumerError(GroupwrightError, KafkaException):
 
 
 class ConcurrentAccessError(GroupwrightError, RuntimeError):
-    """Two threads were inside a consumer at once (Java's ConcurrentModificationException); nothing was done.
+    """Two threads used a consumer at once (Java's ConcurrentModificationException); nothing was done.
 
-    It is a mistake of the program, so it is no `confluent_kafka.KafkaException`, which a loop may take for a failure
-    that passes.
+    This is a bug of the program, so it is no `confluent_kafka.KafkaException`, which a loop may ignore.
     """
 
     def __init__(self, call: str, thread: str, inside: str) -> None:
-        """Name what was called, by which `thread`, and which one is `inside`."""
+        """Name the call, its thread, and the thread inside the consumer."""
         super().__init__(
-            f"{call}() was called by the thread {thread} while the thread {inside} is inside a call of the same consumer. "
-            "One thread at a time may poll and consume, and no other changes the assignment while a rebalance callback "
-            "runs: give each thread a consumer of its own, or let one thread poll, and others commit, store_offsets, "
-            "pause, seek, subscribe or close, which ends the poll"
+            f"{call}() was called by the thread {thread} while the thread {inside} is inside a call of the "
+            "same consumer. Give each thread its own consumer, or poll on one only: others may commit, "
+            "store_offsets, pause or close at any time, and seek, subscribe or assign unless a rebalance "
+            "callback runs"
         )
 
 
 class WakeupError(GroupwrightError):
-    """`Consumer.wakeup` has ended a poll (Java's WakeupException); nothing was lost, and the next poll goes on."""
+    """`Consumer.wakeup` has ended a poll (Java's WakeupException). No message is lost; poll again."""
 
     def __init__(self) -> None:
-        """Say who raised it."""
+        """Name the call that caused it."""
         super().__init__("wakeup() was called")
 
 
@@ -67,7 +66,7 @@ class ConfigurationError(ConsumerError):
 
 
 class GroupError(ConsumerError):
-    """The membership failed in a way that only this consumer knows; what the broker says is a message's `error()`.
+    """The membership failed on the client's side. Errors of the broker are a message's `error()` instead.
 
     Raised by `Consumer.poll` and `Consumer.consume`. The next poll tries to join again.
     """

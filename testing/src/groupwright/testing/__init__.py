@@ -1,8 +1,8 @@
 """A real Kafka for tests and demos.
 
-`LocalKafka` runs one KRaft broker as a child process, without an installed Java; `KafkaContainers` is a cluster, where
-there is a container engine. The pytest fixtures `local_kafka` and `new_kafka_topic`
-hand it to tests. Names are imported on first use: pytest loads this package in each run of each user.
+`LocalKafka` runs one KRaft broker as a child process; Java need not be installed. `KafkaContainers` runs a
+cluster and needs a container engine. Tests get a broker from the pytest fixtures `local_kafka` and
+`new_kafka_topic`. Names are imported on first use, because pytest loads this package in every run.
 """
 
 from importlib import import_module

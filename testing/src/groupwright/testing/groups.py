@@ -1,7 +1,7 @@
-"""Consumer groups under load, for chaos tests: members, a producer, faults, and checks of what a group promises.
+"""Consumer groups under load, for chaos tests: members, a producer, faults, and checks of guarantees.
 
-`LoadedGroup` runs members of any consumer class, as threads or as processes, on a Kafka of this package or any other.
-Its `Ledger` says which member owned and consumed what, and when.
+`LoadedGroup` runs members of any consumer class, as threads or processes, on a Kafka of this package or any
+other. Its `Ledger` records which member owned and consumed which messages, and when.
 """
 
 from groupwright.testing._groups.events import (

@@ -43,9 +43,8 @@ def read_strategy(value: object) -> dict[str, Assignor]:
     if not _protocols(assignors):
         names = ", ".join(map(repr, assignors))
         raise ConfigurationError(
-            f"{_STRATEGY} mixes assignors that only rebalance eagerly with such that only do so "
-            f"cooperatively: {names}; "
-            "a member does one or the other, so let their `protocols` have one in common"
+            f"{_STRATEGY} mixes assignors without a rebalance protocol in common: {names}. "
+            "Give assignors that are all eager, or all cooperative"
         )
     return assignors
 

@@ -82,8 +82,8 @@ class CommitSender:
     def on_assignment(self, offsets: dict[TopicPartitionKey, Offset]) -> None:
         """Update these offsets with each commit that succeeds.
 
-        They were fetched before the polling thread applies the assignment. A commit that the application makes in between, or in
-        on_assign, would otherwise have no effect on where its partitions start.
+        They were fetched before the polling thread applies the assignment. A commit made in between, or in
+        on_assign, would otherwise not change where the partitions start.
         """
         self._assigned = offsets
 

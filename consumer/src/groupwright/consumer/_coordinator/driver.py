@@ -196,9 +196,9 @@ class Driver:
         if silent > self._session_timeout / 2:
             self._due = math.inf
             self._log.warning(
-                "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: the "
-                "process was stopped, or a call into C kept the interpreter's global lock. Release the lock in that "
-                "call, run it in a process of its own, or raise session.timeout.ms",
+                "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: "
+                "the process was stopped, or a call into C held the interpreter's global lock. Release the "
+                "lock in that call, run it in a process of its own, or raise session.timeout.ms",
                 silent,
                 self._session_timeout * 1000,
             )
@@ -355,8 +355,8 @@ class Driver:
         if unstable and not self._warned_of_transaction:
             topic, number = unstable[0]
             self._log.warning(
-                "%d assigned partitions, such as %s [%d], wait for a transaction that may still change their "
-                "committed offsets: it must be committed or aborted, or it ends after its transaction.timeout.ms",
+                "%d assigned partitions, such as %s [%d], wait for an open transaction that may change their "
+                "committed offsets: commit or abort it, or it ends after its transaction.timeout.ms",
                 len(unstable),
                 topic,
                 number,

@@ -1,6 +1,6 @@
-"""What went between a member and its coordinator, in numbers.
+"""Statistics of the requests between a member and its coordinator.
 
-Counted on the network's thread alone. Any thread may read: numbers are replaced, and dicts copied, in one step each.
+Only the network thread counts. Any thread may read: numbers are replaced, and dicts copied, in one step each.
 """
 
 import time
@@ -21,7 +21,7 @@ _NAMES = {
     "LeaveGroupRequest": "leave_group",
 }
 _PARKED = frozenset({"join_group", "sync_group"})
-"""Answered when other members have done their part, so that they say nothing of the way there."""
+"""Answered when other members have done their part, so they do not measure the round trip."""
 
 _IN_COURSE = frozenset(
     {
@@ -29,7 +29,7 @@ _IN_COURSE = frozenset(
         ("heartbeat", ErrorCode.REBALANCE_IN_PROGRESS),
     }
 )
-"""Errors that are none: how a new member gets its id (KIP-394), and how a member hears of a rebalance."""
+"""Errors in form only: how a new member gets its id (KIP-394), and how a member learns of a rebalance."""
 
 
 class RequestStats:

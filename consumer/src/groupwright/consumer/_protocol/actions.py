@@ -113,10 +113,10 @@ class GroupAssignment:
     """The leader's assignment for the whole group, ready for SyncGroup.
 
     Attributes:
-        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps the one that it has.
+        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps its own.
         subscribed: All topics that members subscribe to.
         topics: The metadata that the assignment is based on.
-        change: The members that joined and left since the previous generation, in words; None if that is unknown.
+        change: The members that joined and left since the previous generation, in words; None if unknown.
     """
 
     assignments: Mapping[str, bytes]

@@ -1,7 +1,7 @@
 """The bytes of `Consumer.consumer_group_metadata`.
 
-librdkafka is in no group here, and its own metadata would pass the broker unfenced: a transaction could commit offsets
-for a stale generation. So the membership's identity is written in librdkafka's form.
+librdkafka is in no group here, so the broker would not fence its own metadata: a transaction could commit
+offsets for a stale generation. The membership's identity is therefore written in librdkafka's form.
 """
 
 from groupwright.consumer._protocol.model import MemberIdentity

@@ -216,8 +216,8 @@ class Membership:
     ) -> list[act.Action]:
         """Revoke all partitions, end the membership, and deliver `Closed`.
 
-        `operation` says whether the member leaves the group, or stays until its session expires. A cooperative
-        member first finishes the round under way, for `patience` seconds at most.
+        `operation` says whether the member leaves the group, or stays until its session expires. A
+        cooperative member first finishes the rebalance under way, for `patience` seconds at most.
         """
         self.facts.operation = operation
         self._start_leaving(Trigger.CLOSE, patience, now)
@@ -331,8 +331,8 @@ class Membership:
         limit = self._timing.max_poll_interval
         message = (
             f"the application did not poll for {now - facts.last_poll:.1f} s, which is more than "
-            f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer has left the group, and joins again now "
-            "that it polls. Process fewer messages between polls, or raise max.poll.interval.ms"
+            f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer left the group and now joins it again. "
+            "Process fewer messages between polls, or raise max.poll.interval.ms"
         )
         self._out.append(act.DeliverEvent(PollExceeded(message)))
         if facts.step is Step.SYNC:
@@ -850,7 +850,7 @@ class Membership:
         incoming = self.facts.incoming
         if incoming is not None and incoming.another_round:
             incoming.another_round = False
-            self._request_rejoin("partitions were given up, for others to take", now)
+            self._request_rejoin("partitions were revoked for other members", now)
 
     # --- Leaving ------------------------------------------------------------------------------------
 

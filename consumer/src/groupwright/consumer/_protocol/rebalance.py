@@ -1,7 +1,7 @@
 """The timeline of the rebalance under way, and the listeners that receive its record.
 
-The membership marks phases in a `Timeline` while the rebalance goes on; the polling thread makes a `Rebalance` of it and
-passes that to every listener. The clock is monotonic; `Rebalance.ended_at` is wall time.
+The membership marks phases in a `Timeline` during the rebalance; the polling thread makes a `Rebalance` of it
+and passes that to every listener. The clock is monotonic; `Rebalance.ended_at` is wall time.
 """
 
 import logging
@@ -54,11 +54,11 @@ class Timeline:
     _start_step: tuple[Phase, float] | None = None
 
     def __post_init__(self) -> None:
-        """Keep who began it: the leader's knowledge changes the reason, and not that."""
+        """Derive the trigger, which stays as it is when the leader's knowledge changes the reason."""
         self.trigger = Trigger.GROUP if self.reason is OTHERS else Trigger.MEMBER
 
     def begin(self, phase: Phase, now: float) -> None:
-        """Start a phase, which ends one that was cut short; begun again (a retry), it goes on from its first begin."""
+        """Start a phase and end any other. A retry of the same phase continues from its first start."""
         if self._start_step is not None and self._start_step[0] is not phase:
             self.end(self._start_step[0], now)
         if self._start_step is None:
@@ -100,7 +100,8 @@ class Listeners(list[RebalanceListener]):
         """
         if not isinstance(listener, RebalanceListener):
             raise TypeError(
-                f"a listener is a groupwright.consumer.RebalanceListener, not {type(listener).__name__}: derive the class from it"
+                f"a listener is a groupwright.consumer.RebalanceListener, not {type(listener).__name__}: "
+                "derive the class from it"
             )
         super().append(listener)
 

@@ -82,8 +82,8 @@ def read_pattern(text: str) -> re.Pattern[str]:
     """
     if _POSIX_CLASS.search(text):
         raise ValueError(
-            f"the regular expression {text!r} has a character class of POSIX; these are Python's: write [a-z] "
-            "for [[:lower:]], \\d for [[:digit:]]"
+            f"the regular expression {text!r} has a character class of POSIX, which Python does not support: "
+            "write [a-z] for [[:lower:]], \\d for [[:digit:]]"
         )
     try:
         with warnings.catch_warnings():

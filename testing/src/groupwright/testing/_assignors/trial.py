@@ -185,7 +185,7 @@ class Trial:
                 return assignment, took
             if took == rounds:
                 raise self._fault(
-                    f"does not settle: in rebalance {took}, {lost[0]!r} still has to give up {lost[1]}"
+                    f"does not settle: in rebalance {took}, {lost[0]!r} still has to revoke {lost[1]}"
                 )
             joined = self._joined_again(joined, assignment)
             assignment, _ = self._assigned(joined)

@@ -1,7 +1,7 @@
-"""Events of a group's members and producer, and histories: files of events that outlive the process that writes them.
+"""Events of a group's members and its producer, and histories: the files that keep them.
 
-A history is appended to by one process. A line is written by one system call before the process goes on, so a SIGKILL
-takes nothing of it away; a line that was cut short ends the history.
+One process appends to a history. It writes each line by one system call before it continues, so a SIGKILL
+loses no complete line. An incomplete line ends the history.
 """
 
 import json

@@ -184,7 +184,7 @@ class Ledger:
         """Check all recorded events against the guarantees of a consumer group.
 
         Args:
-            duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+            duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
         """
         with self._lock:
             histories = {name: list(events) for name, events in self.histories.items()}

@@ -42,7 +42,7 @@ class Load:
         self._partitions = partitions
         self._rate = messages_per_second
         self._record = record
-        # Without idempotence, a message that is sent again may be stored twice, the second time unacknowledged.
+        # Without idempotence, a retried message may be stored twice, the second time unacknowledged.
         self._producer = producer({"enable.idempotence": True, "linger.ms": 5, "log_level": 0, **config})
         self._acknowledged: list[tuple[str, int, int]] = []
         self._stopping = threading.Event()

@@ -1,4 +1,4 @@
-"""A consumer group under load on a real Kafka, whose members can be broken, and which is held to its promises."""
+"""A consumer group under load on a real Kafka, with faults for its members and checks of its guarantees."""
 
 import contextlib
 import tempfile
@@ -29,11 +29,11 @@ _CONFIG = {"auto.offset.reset": "earliest"}
 
 
 class LoadedGroup:
-    """Members of one group that consume topics to which messages are being written, and a ledger of all they do.
+    """Members of one group, a producer that writes to their topics, and a ledger of all they do.
 
-    The producer runs from the start of the ``with`` block; members are started in it, as threads or as processes. At
-    its end all members leave, and what does not is killed. Nothing outlives the block, nor, on POSIX systems, this
-    process, whatever ends it.
+    The producer runs from the start of the ``with`` block. Members are threads or processes that the block
+    starts. When the block ends, all members leave; a process that does not leave in time is killed. On POSIX
+    systems the processes also end with this process, even if it is killed.
 
     Attributes:
         group_id: The group's id.
@@ -135,8 +135,8 @@ class LoadedGroup:
         """Start a member. `wait_until_settled` waits until it has joined.
 
         Args:
-            name: Its name, unique in this group, but that a thread that has left may come back; by default ``member-1`` and
-                so on.
+            name: Its name, unique in this group; only a thread that has left may use its name again. By
+                default, ``member-1`` and so on.
             config: Configuration of its own; it wins over the group's.
             consumer: Creates its consumer; by default the group's factory.
             process: Whether it is a process; by default as in the group.
@@ -199,10 +199,10 @@ class LoadedGroup:
             member.leave()
 
     def kill(self, member: Member) -> None:
-        """Kill a member that is a process (SIGKILL); the coordinator notices when its session ends.
+        """Kill a member that is a process (SIGKILL); the coordinator removes it when its session expires.
 
-        The coordinator is asked for the group's committed offsets, before another member owns the partitions: from there
-        on, and only from there on, may messages of the killed member be consumed again.
+        The group's committed offsets are read from the coordinator before another member owns the partitions.
+        Only messages of the killed member at or after these offsets may be consumed again.
 
         Raises:
             LoadedGroupError: The member is a thread.
@@ -226,8 +226,8 @@ class LoadedGroup:
         Raises:
             KafkaException: The coordinator does not respond.
         """
-        # A consumer that joins nothing may ask for any group. The admin client can ask as well, but crashes the process
-        # (librdkafka 2.16) if the coordinator has moved.
+        # A consumer can read any group's offsets without joining it. The admin client can too, but crashes
+        # the process (librdkafka 2.16) if the coordinator has moved.
         reader = confluent_kafka.Consumer(
             {"bootstrap.servers": self._servers, "group.id": self.group_id, "log_level": 0}
         )
@@ -249,7 +249,7 @@ class LoadedGroup:
             timeout: Timeout in seconds; by default the group's `patience`.
 
         Raises:
-            LoadedGroupError: It does not hold in time; or a member ended by itself, or a message could not be produced.
+            LoadedGroupError: The condition timed out, a member ended by itself, or producing failed.
         """
         timeout = self._patience if timeout is None else timeout
         if not self._wait(condition, timeout):
@@ -258,8 +258,8 @@ class LoadedGroup:
     def wait_until_settled(self, timeout: float | None = None) -> None:
         """Wait until each partition has one owner, and all active members have the same generation.
 
-        Members that are suspended or paused do not count. Where a consumer reports no generations, the coordinator must be
-        stable, and have assigned what the members own.
+        Suspended and paused members do not count. If a consumer reports no generations, the group must be
+        stable at the coordinator, and the members must own what the coordinator has assigned.
 
         Raises:
             LoadedGroupError: As `wait_until` does; the message names the partitions without a single owner.
@@ -335,10 +335,10 @@ class LoadedGroup:
             load.raise_for_error()
 
     def finish(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> Report:
-        """Stop the producer, have everything consumed and all members leave, and hold the group to its promises.
+        """Stop the producer, wait until everything is consumed, end all members, and check the guarantees.
 
         Args:
-            duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+            duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
 
         Raises:
             LoadedGroupError: A member did not end in time, or raised an error.
@@ -437,6 +437,7 @@ def _may_come_back(member: Member) -> bool:
 
 def _end_of(member: Member) -> str:
     if isinstance(member, ProcessMember):
-        return f"{member.name} ended by itself, with exit status {member.exit_code}; its log ends:\n{member.log_tail()}"
+        status, log = member.exit_code, member.log_tail()
+        return f"{member.name} ended by itself, with exit status {status}; its log ends:\n{log}"
     failure = member.failure if isinstance(member, ThreadMember) else None
     return f"{member.name} ended by itself: {failure!r}"

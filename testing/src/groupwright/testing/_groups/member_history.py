@@ -1,7 +1,7 @@
 """A member's ownership windows, put together from its history. Pure.
 
-A window is the time in which a member owned a partition by its own account: from the moment at which on_assign was
-entered until on_revoke or on_lost was.
+A window is the time in which a member owned a partition by its own account: from the call of on_assign to
+the call of on_revoke or on_lost.
 """
 
 import math
@@ -70,7 +70,7 @@ class MemberHistory:
     Attributes:
         name: The member's name.
         windows: Its ownership, in the order of time.
-        strays: Messages, with their time, of partitions that it did not own when the poll was entered, nor after.
+        strays: Messages, with their times, of partitions that it owned neither before nor after the poll.
         faults: The times (begin, end) of faults in which others may take over what it has not revoked.
     """
 

@@ -68,7 +68,7 @@ class MemberLoop(RebalanceListener):
         errors: What polls raised, and the group's errors that they returned.
         rebalances: What the consumer reported to its listener; empty where it has none.
         callbacks: Its rebalance callbacks: ``assign``, ``revoke`` or ``lost``, and the partitions, sorted.
-        owned: The partitions that it owns; where it has a listener, those that it gains count when the rebalance has ended.
+        owned: The partitions that it owns. With a listener, new ones count once the rebalance has ended.
         hooks: What the application does.
     """
 
@@ -101,7 +101,7 @@ class MemberLoop(RebalanceListener):
         self._on_commit: Callable[..., None] | None = config.get("on_commit")
         self._record = record
         self._batch = batch
-        # Plain flags, since signal handlers set them: an Event's lock may be held by the code that is interrupted.
+        # Plain flags, since signal handlers set them: the interrupted code may hold an Event's lock.
         self._leaving = False
         self._paused = False
         self._subscriptions: SimpleQueue[Sequence[str]] = SimpleQueue()
@@ -218,7 +218,7 @@ class MemberLoop(RebalanceListener):
         )
         outcome = str(rebalance.outcome)
         self._record(events.Rebalanced(now(), rebalance.generation, rebalance.duration, outcome, owned))
-        self.owned = set(owned)  # last, so that whoever waits for it finds the rest as well
+        self.owned = set(owned)  # last, so that a thread that waits for it finds the rest too
 
 
 def _keys(partitions: list[TopicPartition]) -> tuple[Partition, ...]:

@@ -72,7 +72,7 @@ class Member(ABC):
 
     @property
     def generation(self) -> int:
-        """The generation of its last completed rebalance; -1 if there was none, or its consumer does not report any."""
+        """The generation of its last completed rebalance; -1 before one, or if its consumer reports none."""
         return self._ledger.generations.get(self.name, -1)
 
     @property
@@ -188,7 +188,7 @@ class ThreadMember(Member):
 
     @property
     def owned(self) -> set[Partition]:
-        """The partitions that it owns; those that it gains count when its rebalance has ended, where that is reported."""
+        """The partitions that it owns. With a listener, new ones count once the rebalance has ended."""
         return self._loop.owned
 
     @property
@@ -232,7 +232,7 @@ class ThreadMember(Member):
 
 
 class ProcessMember(Member):
-    """A member in a process of its own, which ends with this process, whatever ends that. It needs a POSIX system."""
+    """A member in a process of its own, which ends with this process even if it is killed. POSIX only."""
 
     def __init__(
         self,
@@ -249,7 +249,8 @@ class ProcessMember(Member):
         """Start the process.
 
         Args:
-            make: Makes the consumer; the process imports it, so it is a module's, or a reference ``module:name``.
+            make: Makes the consumer. The process imports it: a class or function of a module, or
+                ``module:name``.
             config: The configuration, with a `client.id`; values that JSON has.
             topics: What to subscribe to.
             ledger: Where its events go, by `refresh`.
@@ -259,7 +260,7 @@ class ProcessMember(Member):
             remove_if_orphaned: A directory to remove if this process dies before.
 
         Raises:
-            LoadedGroupError: The process could not import the factory, or the configuration does not fit in JSON.
+            LoadedGroupError: The process could not import `make`, or JSON cannot hold the configuration.
         """
         name = str(config["client.id"])
         super().__init__(name, ledger, patience)
@@ -357,6 +358,7 @@ def _reference(make: ConsumerFactory | str) -> str:
     module = "confluent_kafka" if module == "cimpl" else module  # as its extension module calls itself
     if module in {"", "__main__"} or "<" in name:
         raise LoadedGroupError(
-            f"a member's process cannot import {make!r}: give it a class or function of a module, or 'module:name'"
+            f"a member's process cannot import {make!r}: "
+            "give a class or function of a module, or 'module:name'"
         )
     return f"{module}:{name}"

@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 def spans(offsets: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:
-    """Join (topic, partition, offset) into spans; a gap or a step back within a partition starts a new one."""
+    """Join (topic, partition, offset) into spans; a gap or a step back in a partition starts a new one."""
     joined: list[Span] = []
     latest: dict[tuple[str, int], int] = {}
     for topic, partition, offset in offsets:
@@ -50,8 +50,8 @@ class Piece(NamedTuple, Generic[H]):
 class OffsetMap(Generic[H]):
     """The last holder of each offset of one partition.
 
-    Adjacent offsets with the same holder are one piece, so a partition that is read in order takes as many pieces as it
-    had owners, however many messages it has.
+    Adjacent offsets with the same holder are one piece. A partition that is read in order has one piece for
+    each owner it had, however many messages it has.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The check of what a group promises: one owner for each partition, nothing lost, nothing twice without a reason. Pure."""
+"""Checks of a group's guarantees: one owner a partition, no message lost, no unexplained duplicates. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ def check(
     Args:
         histories: The events of each member, by its name.
         produced: The events of the producer.
-        duplicates_after: The ends of ownership after which what had not been committed may be consumed again.
+        duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
     """
     members = {name: MemberHistory(name, events) for name, events in histories.items()}
     written = _map(span for event in produced if isinstance(event, Produced) for span in event.spans)
@@ -132,7 +132,7 @@ def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) 
 
 
 def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
-    """Return whether the earlier window's member could not know that the coordinator had given its partition away."""
+    """Return whether the earlier member could not know that its partition had been reassigned."""
     if earlier.how is End.REVOKED:
         return False
     return any(

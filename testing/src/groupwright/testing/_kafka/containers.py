@@ -1,4 +1,4 @@
-"""A Kafka cluster in containers: several nodes, each of which a test may stop, kill, pause and start again."""
+"""A Kafka cluster in containers: a test may stop, kill, pause and restart each node."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ try:
     from testcontainers.core.network import Network
 except ImportError as error:
     raise ImportError(
-        "groupwright.testing.KafkaContainers needs its extra; install it with: pip install 'groupwright[containers]'"
+        "groupwright.testing.KafkaContainers needs an extra: pip install 'groupwright[containers]'"
     ) from error
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ class KafkaContainers(Kafka):
         kafka.kill(kafka.coordinator_of("billing"))
     ```
 
-    Clients reach every node on a port of 127.0.0.1, which it keeps over stops and starts, and so its data. Containers
-    and network are removed when the block ends, whatever happens in it, and at the latest with the interpreter; what a
-    process that was killed has left is removed by the next cluster of this machine. An instance belongs to one thread.
+    Clients reach each node on a port of 127.0.0.1. A node keeps its port and its data when it is stopped and
+    started. Containers and network are removed when the block ends, or at the latest when the interpreter
+    exits. If the process is killed, the next cluster on this machine removes them. An instance belongs to one
+    thread.
     """
 
     def __init__(
@@ -81,12 +82,13 @@ class KafkaContainers(Kafka):
                 GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.3.1`.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
                 clients need.
-            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` are its addresses, `link`
-                what a test does to a node's.
+            proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` are its
+                addresses, and `link` controls the connections to a node.
             config: Settings of all brokers, which win over the defaults (`settings.cluster_node` lists them).
-            disk: The size of each node's data directory, as in ``256m``, which is in memory then, and lost when the
-                node stops; `fill_disk` fills it.
-            startup_timeout: Seconds until the cluster must serve clients and groups, the image's download apart.
+            disk: The size of each node's data directory, as in ``256m``. With a size, the directory is in
+                memory and is lost when the node stops; `fill_disk` fills it.
+            startup_timeout: Seconds until the cluster must serve clients and groups, without the image's
+                download.
             heap: Each JVM's largest heap, in the form of its `-Xmx`.
 
         Raises:
@@ -162,7 +164,7 @@ class KafkaContainers(Kafka):
         Raises:
             ContainersUnavailableError: There is no container engine, or no image.
             KafkaContainersError: The engine does not do as asked.
-            KafkaNotReadyError: The cluster was not ready in time; the message ends with what the nodes' logs say.
+            KafkaNotReadyError: The cluster was not ready in time; the message ends with the nodes' logs.
         """
         if self._containers:
             self._each([node for node in self.nodes if not self.running(node)], "start")
@@ -247,7 +249,7 @@ class KafkaContainers(Kafka):
         self._container(node).exec_run(["dd", "if=/dev/zero", f"of={_DISK}/ballast", "bs=64k"])
 
     def wait_until_ready(self) -> None:
-        """Wait until all nodes that run count each other as brokers, coordinate groups, and replicate all they should.
+        """Wait until all running nodes know each other, groups are coordinated, and replicas are in sync.
 
         Raises:
             KafkaNotReadyError: That took more than `startup_timeout`, or a node has ended meanwhile.
@@ -362,7 +364,7 @@ class KafkaContainers(Kafka):
 
 
 def _is_in_sync(partition: "PartitionMetadata", alive: Collection[int]) -> bool:
-    """Whether a partition outlives the loss of any node: it is led, and each replica on a node that runs is in sync."""
+    """Return whether the partition has a leader and all its replicas on running nodes are in sync."""
     return partition.leader in alive and set(partition.replicas) & set(alive) <= set(partition.isrs)
 
 

@@ -1,4 +1,4 @@
-"""What a cluster has of a container engine: an image, a network; and how what it leaves is found and removed."""
+"""Image and network of a cluster in containers, and the removal of clusters whose process is gone."""
 
 import contextlib
 import ipaddress
@@ -14,7 +14,7 @@ try:
     from testcontainers.core.network import Network
 except ImportError as error:
     raise ImportError(
-        "groupwright.testing.KafkaContainers needs its extra; install it with: pip install 'groupwright[containers]'"
+        "groupwright.testing.KafkaContainers needs an extra: pip install 'groupwright[containers]'"
     ) from error
 
 from groupwright.testing.errors import ContainersUnavailableError
@@ -50,10 +50,10 @@ def require_image(image: str) -> None:
 
 
 def create_network(cluster: str, nodes: Collection[int]) -> tuple[Network, dict[int, str]]:
-    """Create a cluster's network, and return it with the addresses that are meant for its nodes.
+    """Create a cluster's network, and return it with the addresses for its nodes.
 
-    The nodes know each other by address, not by name: the engine asks others for the name of a node that has ended, in
-    vain and for many seconds, and the nodes that wait for the answer elect no one meanwhile.
+    The nodes know each other by address, not by name. The engine takes many seconds to fail to resolve the
+    name of a stopped node, and the other nodes elect no leader while they wait.
 
     Raises:
         DockerException: The engine rejects a request.

@@ -68,7 +68,7 @@ class Kafka(ABC):
         return ",".join(self.link(node).address for node in self.nodes)
 
     def link(self, node: int | None = None) -> Link:
-        """Return the way through the proxy to a node, by default the first, on which to cut, delay, drop and slow.
+        """Return the proxy's link to a node, by default the first; it can be cut, delayed and throttled.
 
         Raises:
             KafkaNotReadyError: It has no proxy, or has not been started.
@@ -89,10 +89,10 @@ class Kafka(ABC):
 
         Args:
             listener: The listener.
-            mechanism: PLAIN (the default), SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, where there is SASL. The
-                last takes any unsecured token; the client's `oauth_cb` is to give one.
-            user: Whose password, or certificate, the client shows; by default the first user's, but to
-                `Listener.SSL`, which is shown none then.
+            mechanism: PLAIN (the default), SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, for a listener with
+                SASL. OAUTHBEARER accepts any unsecured token, which the client's `oauth_cb` returns.
+            user: The user whose password or certificate the client sends; by default the first. To
+                `Listener.SSL` the client sends no certificate unless a user is named.
 
         Raises:
             SecurityError: It has no secured listeners, or has not been started.
@@ -152,8 +152,8 @@ class Kafka(ABC):
         Raises:
             KafkaNotReadyError: The partition has no leader, or no node responds.
         """
-        # Computed: librdkafka's admin client goes on asking the coordinator that it knows, dead or not, and a client
-        # that is given up while it does so may crash the process.
+        # Computed, because librdkafka's admin client keeps asking the coordinator that it knows, even a dead
+        # one, and destroying the client meanwhile may crash the process.
         try:
             offsets = self.admin().list_topics(_OFFSETS_TOPIC, timeout=_ANSWER_SECONDS).topics[_OFFSETS_TOPIC]
         except KafkaException as error:
@@ -193,7 +193,7 @@ class Kafka(ABC):
         return {**QUIET, "bootstrap.servers": bootstrap_servers}
 
     def _prepare_listeners(self, node: int, directory: Path, taken: set[int]) -> list[settings.OpenListener]:
-        """Return a node's listeners besides the plain one; the same ones each time, as far as their ports are free.
+        """Return a node's listeners besides the plain one; they keep their ports while these are free.
 
         Args:
             node: The node.

@@ -183,8 +183,9 @@ class LocalKafka(Kafka):
     def stop(self) -> None:
         """Shut the broker down cleanly and keep its data for the next `start`.
 
-        A librdkafka client that is not made anew may never find it again: a broker that shuts down may name no brokers at
-        all, and librdkafka then looks for none. (`Consumer` recovers; `kill` does no such harm.)
+        A librdkafka client may need to be recreated afterwards: a broker that shuts down may answer with an
+        empty list of brokers, and librdkafka then looks for none. `Consumer` recovers. `kill` has no such
+        effect.
         """
         self._admin = None
         if self._process:
@@ -223,8 +224,8 @@ class LocalKafka(Kafka):
     def wait_until_ready(self, timeout: float = 30.0) -> None:
         """Wait until the broker is in its own metadata responses and coordinates groups.
 
-        A broker that was paused for long is fenced by its controller until it has registered again. Meanwhile it names no
-        brokers, and a librdkafka client that asks it then may never find it again.
+        The controller fences a broker that was paused for long until it has registered again. Meanwhile the
+        broker lists no brokers, and a librdkafka client that asks it may never find it again.
 
         Raises:
             LocalKafkaError: The broker is not running, or not ready within `timeout` seconds.
@@ -326,7 +327,7 @@ class LocalKafka(Kafka):
     def _spawn(self, command: list[str], main_class: str, *arguments: str | Path) -> GuardedProcess:
         directory = self._open_directory()
         process = GuardedProcess(
-            # Compression libraries unpack themselves into the temporary directory, and a kill leaves them there.
+            # Compression libraries unpack themselves into the temporary directory; a kill leaves them behind.
             [*command, f"-Djava.io.tmpdir={directory}", main_class, *arguments],
             log_path=self.log_path,
             remove_if_orphaned=None if self._data_dir else directory,

@@ -9,8 +9,8 @@ from groupwright.testing.errors import LocalKafkaError
 
 HOST = "127.0.0.1"
 
-# Below the ports that systems give to outgoing connections. A client that keeps connecting to a stopped
-# broker's port in that range sooner or later gets that very port, connects to itself, and keeps the broker out.
+# Below the ephemeral ports. A client that keeps connecting to an ephemeral port of a stopped broker will at
+# some time get that port for its own end; it then connects to itself, and the broker cannot bind it.
 _CANDIDATES = range(20_000, 30_000)
 _TRIES = 200
 

@@ -1,7 +1,7 @@
 """A proxy between clients and brokers, with which a test cuts, silences, delays and slows their connections.
 
-It does what toxiproxy does for one protocol, TCP, as a thread of the test's own process: toxiproxy is a program in Go,
-which neither pip nor an image registry brings to every machine, and its faults would have to be asked for over HTTP.
+It does for TCP what toxiproxy does, as a thread of the test's process. Toxiproxy is a separate Go program,
+which pip cannot install, and its faults are set over HTTP.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ class Conditions:
     cut: bool = False
     """Connections are reset, new ones at once."""
     silent: bool = False
-    """Nothing passes, and nothing is lost; connections stay open, as behind a link that is down for a while."""
+    """Bytes are held back, and none is lost; connections stay open, as while a link is down."""
     dropping: bool = False
-    """What is sent is lost; a connection that has lost something is reset once this ends, as its stream is torn."""
+    """Bytes are lost. A connection that has lost some is reset at the end, because its stream has a gap."""
     delay: float = 0.0
     """Additional latency in each direction, in seconds."""
     jitter: float = 0.0
@@ -55,8 +55,8 @@ class Proxy:
         link.restore()
     ```
 
-    A broker sends its clients to the addresses that it advertises, so it needs a listener whose advertised port is the
-    link's; `proxied=True` gives a `LocalKafka` or `KafkaContainers` one. Links may be used from any thread.
+    A broker sends its clients to its advertised addresses, so it needs a listener that advertises the link's
+    port; `LocalKafka` and `KafkaContainers` open one with `proxied=True`. Links may be used from any thread.
     """
 
     def __init__(self) -> None:
@@ -141,11 +141,11 @@ class Link:
         self.impose(replace(self.conditions, silent=True))
 
     def drop(self) -> None:
-        """Lose everything that is sent: connections stay open, and are reset at the end of this if they lost any."""
+        """Drop all bytes. Connections stay open until `restore`, which resets those that have lost bytes."""
         self.impose(replace(self.conditions, dropping=True))
 
     def delay(self, seconds: float, *, jitter: float = 0.0) -> None:
-        """Have everything take so many seconds longer in each direction, and by chance up to `jitter` more."""
+        """Delay each byte by `seconds` in each direction, plus a random time of up to `jitter` seconds."""
         self.impose(replace(self.conditions, delay=seconds, jitter=jitter))
 
     def throttle(self, bytes_per_second: float) -> None:

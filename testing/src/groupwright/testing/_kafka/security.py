@@ -54,14 +54,15 @@ class Security:
     users: Mapping[str, str] = field(default_factory=lambda: {"alice": "alice-secret"})
     """Passwords by name, for PLAIN and SCRAM."""
     authorize: bool = False
-    """Whether ACLs are heeded (`StandardAuthorizer`). What has no ACL is open to all; the plain listener's clients,
-    ``User:ANONYMOUS``, may do all. A certificate's user is ``User:CN=<user>``."""
+    """Whether the brokers enforce ACLs (`StandardAuthorizer`). Resources without an ACL are open to all.
+    Clients of the plain listener are ``User:ANONYMOUS`` and may do all. A certificate's user is
+    ``User:CN=<user>``."""
     expired: bool = False
     """Whether the brokers' certificate has expired."""
 
 
 class SecuredListeners:
-    """The secured listeners of a Kafka's nodes: their ports, their certificates, and what their clients need."""
+    """The secured listeners of a Kafka's nodes: ports, certificates, and settings for clients."""
 
     def __init__(self, security: Security) -> None:
         """Describe the listeners; `prepare` and `choose_ports` make what they need."""
@@ -77,7 +78,7 @@ class SecuredListeners:
             )
 
     def choose_ports(self, node: int, taken: Collection[int]) -> set[int]:
-        """Choose and return a node's ports, none of them `taken`; one that was chosen before and is free stays."""
+        """Choose and return a node's ports, none of them `taken`; earlier ones stay while they are free."""
         chosen = self._ports.setdefault(node, {})
         for listener in Listener:
             port = chosen.get(listener)

@@ -1,4 +1,4 @@
-"""Reading the lists of a whole group at once comes to the same as reading one after the other."""
+"""Decoding the lists of a whole group at once gives the same as decoding one after the other."""
 
 import random
 import struct
@@ -194,7 +194,7 @@ MALFORMED_RUNS = {
 
 
 @pytest.mark.parametrize("data", MALFORMED_RUNS.values(), ids=MALFORMED_RUNS)
-def test_malformed_partitions_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
+def test_malformed_partitions_are_left_to_the_reader_and_affect_no_others(data: bytes) -> None:
     valid = run_list([(b"t", [1, 2]), (b"u", [0])])
     several = cursor_at([valid, data, valid, data])
     expected = PartitionsByTopic({"t": [1, 2], "u": [0]})
@@ -205,7 +205,7 @@ def test_malformed_partitions_are_left_to_the_reader_and_disturb_no_others(data:
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_topics_are_left_to_the_reader_and_disturb_no_others(data: bytes) -> None:
+def test_malformed_topics_are_left_to_the_reader_and_affect_no_others(data: bytes) -> None:
     valid = string_list([b"t", b"u"])
     assert read_strings(cursor_at([valid, data, valid, data])) == [("t", "u"), None, ("t", "u"), None]
     with pytest.raises(MalformedBytesError):

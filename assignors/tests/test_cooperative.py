@@ -1,4 +1,4 @@
-"""Any assignor becomes a cooperative one if it withholds what others still claim."""
+"""Any assignor becomes cooperative if it withholds partitions that other members still claim."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from groupwright.testing.assignors import check
 
 
 class Cooperative(Assignor):
-    """Makes another assignor's plans come true in two rebalances."""
+    """Carries out another assignor's plans in two rebalances."""
 
     protocols = frozenset({RebalanceProtocol.COOPERATIVE})
 
@@ -31,7 +31,7 @@ class Cooperative(Assignor):
 
 
 @pytest.mark.parametrize("planner", [RangeAssignor(), RoundRobinAssignor()], ids=lambda planner: planner.name)
-def test_plans_come_true_in_two_rebalances(planner: Assignor) -> None:
+def test_plans_are_carried_out_in_two_rebalances(planner: Assignor) -> None:
     report = check(Cooperative(planner), seed=5)
     assert report.most_rounds == 2
     eager = check(planner, seed=5)
@@ -49,12 +49,12 @@ def owner(id_: str, generation: int, *owned: int, topics: tuple[str, ...] = ("t"
 @pytest.mark.parametrize(
     ("members", "given"),
     [
-        pytest.param([owner("a", 1), owner("b", 1)], {"a": [0], "b": [1]}, id="nobody has anything"),
+        pytest.param([owner("a", 1), owner("b", 1)], {"a": [0], "b": [1]}, id="no member owns any"),
         pytest.param(
-            [owner("a", 1, 0), owner("b", 1, 1)], {"a": [0], "b": [1]}, id="all have what is theirs"
+            [owner("a", 1, 0), owner("b", 1, 1)], {"a": [0], "b": [1]}, id="all own what they are to get"
         ),
-        pytest.param([owner("a", 1, 1), owner("b", 1, 0)], {}, id="both have what is the other's"),
-        pytest.param([owner("a", 1, 0, 1), owner("b", 1)], {"a": [0]}, id="one has what is the other's"),
+        pytest.param([owner("a", 1, 1), owner("b", 1, 0)], {}, id="each owns the other's"),
+        pytest.param([owner("a", 1, 0, 1), owner("b", 1)], {"a": [0]}, id="one owns the other's"),
         pytest.param(
             [owner("a", 2, 0), owner("b", 1, 0)], {"a": [0], "b": [1]}, id="another's claim is older"
         ),
@@ -65,23 +65,27 @@ def owner(id_: str, generation: int, *owned: int, topics: tuple[str, ...] = ("t"
         pytest.param(
             [owner("a", 1), owner("b", 1), owner("c", 1, 0, topics=())],
             {"b": [1]},
-            id="one has what it no longer wants",
+            id="one owns a partition of a topic that it no longer subscribes to",
         ),
-        pytest.param([owner("a", 1, 7), owner("b", -1, 0)], {"b": [1]}, id="what does not exist is claimed"),
+        pytest.param(
+            [owner("a", 1, 7), owner("b", -1, 0)], {"b": [1]}, id="a partition that does not exist is claimed"
+        ),
     ],
 )
-def test_what_another_may_have_is_withheld(members: list[Member], given: dict[str, list[int]]) -> None:
+def test_a_partition_that_another_may_own_is_withheld(
+    members: list[Member], given: dict[str, list[int]]
+) -> None:
     group = Group(members, {"t": 2})
     assert withhold_claimed(group, {"a": {"t": [0]}, "b": {"t": [1]}}) == {
         member.id: {"t": given[member.id]} if member.id in given else {} for member in members
     }
 
 
-def test_a_group_with_nothing_to_give_gets_nothing() -> None:
+def test_a_group_without_partitions_gets_none() -> None:
     assert withhold_claimed(Group([Member("a", ["none"])], {}), {}) == {"a": {}}
 
 
-def test_a_plan_that_is_none_is_refused() -> None:
+def test_an_invalid_plan_is_refused() -> None:
     group = Group([Member("a", ["t"])], {"t": 1})
     with pytest.raises(AssignorError, match="member 'b' is in the assignment, but not in the group"):
         withhold_claimed(group, {"b": {"t": [0]}})

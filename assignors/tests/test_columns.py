@@ -1,4 +1,4 @@
-"""What many members have, in columns, is what they have one by one."""
+"""The partitions of many members in columns equal their lists."""
 
 import pickle
 import random
@@ -23,7 +23,7 @@ def random_lists(rng: random.Random, count: int) -> list[PartitionsByTopic]:
     ]
 
 
-def test_lists_come_out_of_columns_as_they_went_in(seeded: Callable[[int], random.Random]) -> None:
+def test_columns_split_into_the_lists_they_were_made_of(seeded: Callable[[int], random.Random]) -> None:
     rng = seeded(1)
     for count in (0, 1, 2, 30):
         lists = random_lists(rng, count)

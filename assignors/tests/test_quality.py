@@ -1,4 +1,4 @@
-"""How good an assignment is, counted in plain loops, and how good one could be, found by trying all."""
+"""The quality of an assignment, counted in plain loops, and the best quality, found by trying all."""
 
 import itertools
 import math
@@ -39,13 +39,13 @@ CHAIN = Group(
 def test_a_chain_that_other_assignors_leave_as_it_is_could_be_even() -> None:
     """Loads of 9, 10 and 11: no single move helps, two of them, by way of the member in the middle, do."""
     stays = {member.id: member.owned for member in CHAIN.members}
-    measures = evaluate(CHAIN, stays)
-    assert measures == AssignmentQuality(
+    quality = evaluate(CHAIN, stays)
+    assert quality == AssignmentQuality(
         partitions=30,
         unassigned=0,
         imbalance=2,
         min_imbalance=0,
-        deviation=measures.deviation,
+        deviation=quality.deviation,
         sum_of_squares=302,
         min_sum_of_squares=300,
         rack_mismatches=0,
@@ -54,23 +54,23 @@ def test_a_chain_that_other_assignors_leave_as_it_is_could_be_even() -> None:
         min_moves=2,
         spreads={"audit": 7, "orders": 3},
     )
-    assert measures.deviation == pytest.approx(math.sqrt(2 / 3))
-    assert measures.max_spread == 7
+    assert quality.deviation == pytest.approx(math.sqrt(2 / 3))
+    assert quality.max_spread == 7
 
 
 def test_the_best_may_have_to_be_uneven() -> None:
     group = Group([Member("a", ["t"]), Member("b", ["t", "u"]), Member("c", [])], {"t": 1, "u": 6})
-    measures = evaluate(group, {"a": {"t": [0]}, "b": {"u": range(6)}})
-    assert (measures.imbalance, measures.min_imbalance) == (6, 6)
-    assert (measures.sum_of_squares, measures.min_sum_of_squares) == (37, 37)
-    assert measures.spreads == {"t": 1, "u": 0}
+    quality = evaluate(group, {"a": {"t": [0]}, "b": {"u": range(6)}})
+    assert (quality.imbalance, quality.min_imbalance) == (6, 6)
+    assert (quality.sum_of_squares, quality.min_sum_of_squares) == (37, 37)
+    assert quality.spreads == {"t": 1, "u": 0}
 
 
 def test_partitions_that_nobody_is_given_are_counted_and_moved_if_somebody_had_them() -> None:
     group = Group([Member("a", ["t"], owned={"t": [0, 1, 2]}), Member("b", ["t"])], {"t": 4})
-    measures = evaluate(group, {"a": {"t": [0, 1]}})
-    assert (measures.partitions, measures.unassigned) == (4, 2)
-    assert (measures.moves, measures.min_moves) == (1, 1)
+    quality = evaluate(group, {"a": {"t": [0, 1]}})
+    assert (quality.partitions, quality.unassigned) == (4, 2)
+    assert (quality.moves, quality.min_moves) == (1, 1)
 
 
 def test_what_leaves_a_member_that_could_not_have_kept_it_is_not_moved() -> None:
@@ -110,10 +110,10 @@ def test_far_is_who_is_in_a_rack_without_a_replica() -> None:
     assert (rack_mismatches.rack_mismatches, rack_mismatches.min_rack_mismatches) == (2, 0)
 
 
-def test_a_group_with_nothing_to_give_is_measured() -> None:
+def test_a_group_without_partitions_is_evaluated() -> None:
     for group in (Group([], {}), Group([Member("a", ["none"]), Member("b", [])], {"t": 3})):
-        measures = evaluate(group, {})
-        assert (measures.partitions, measures.sum_of_squares, measures.spreads, measures.max_spread) == (
+        quality = evaluate(group, {})
+        assert (quality.partitions, quality.sum_of_squares, quality.spreads, quality.max_spread) == (
             0,
             0,
             {},
@@ -121,7 +121,7 @@ def test_a_group_with_nothing_to_give_is_measured() -> None:
         )
 
 
-def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
+def test_an_invalid_assignment_is_not_evaluated() -> None:
     group = Group([Member("a", ["t"])], {"t": 1})
     with pytest.raises(AssignorError, match="partition 1 of 't', which has 1 partitions"):
         evaluate(group, {"a": {"t": [1]}})
@@ -129,7 +129,7 @@ def test_what_is_no_assignment_of_the_group_is_not_measured() -> None:
         evaluate(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
 
 
-def test_measures_are_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
+def test_quality_equals_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
     rng = seeded(1)
     moves = rack_mismatches = 0
     for group in random_groups(seed=1, count=400):
@@ -137,10 +137,10 @@ def test_measures_are_what_plain_loops_count(seeded: Callable[[int], random.Rand
         for (topic, partition), able in able_members(group).items():
             if rng.random() < 0.9:
                 plan[rng.choice(able).id].setdefault(topic, []).append(partition)
-        measures = evaluate(group, plan)
-        assert measures == counted(group, plan, measures)
-        moves += measures.moves
-        rack_mismatches += measures.rack_mismatches
+        quality = evaluate(group, plan)
+        assert quality == counted(group, plan, quality)
+        moves += quality.moves
+        rack_mismatches += quality.rack_mismatches
     assert moves > 500
     assert rack_mismatches > 500
 
@@ -151,8 +151,8 @@ def test_the_best_is_the_best_of_all_assignments() -> None:
         able = able_members(group)
         if 1 < math.prod(map(len, able.values())) <= 2000:
             best = min(score(group, owners) for owners in all_assignments(able))
-            measures = evaluate(group, {})
-            assert (measures.min_sum_of_squares, measures.min_rack_mismatches, measures.min_moves) == best
+            quality = evaluate(group, {})
+            assert (quality.min_sum_of_squares, quality.min_rack_mismatches, quality.min_moves) == best
             tried += 1
     assert tried > 100
 
@@ -160,21 +160,21 @@ def test_the_best_is_the_best_of_all_assignments() -> None:
 def test_no_assignor_is_better_than_the_best() -> None:
     for group in random_groups(seed=3, count=200):
         for assignor in builtin_assignors():
-            measures = evaluate(group, assign(assignor, group))
-            if not measures.unassigned:
-                assert (measures.sum_of_squares, measures.rack_mismatches, measures.moves) >= (
-                    measures.min_sum_of_squares,
-                    measures.min_rack_mismatches,
-                    measures.min_moves,
+            quality = evaluate(group, assign(assignor, group))
+            if not quality.unassigned:
+                assert (quality.sum_of_squares, quality.rack_mismatches, quality.moves) >= (
+                    quality.min_sum_of_squares,
+                    quality.min_rack_mismatches,
+                    quality.min_moves,
                 )
 
 
-def test_a_million_partitions_are_measured() -> None:
+def test_a_million_partitions_are_evaluated() -> None:
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}
     group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)
-    measures = evaluate(group, by_name("roundrobin").assign(group))
-    assert (measures.sum_of_squares, measures.min_sum_of_squares) == (500_000_000, 500_000_000)
-    assert measures.max_spread == 1
+    quality = evaluate(group, by_name("roundrobin").assign(group))
+    assert (quality.sum_of_squares, quality.min_sum_of_squares) == (500_000_000, 500_000_000)
+    assert quality.max_spread == 1
 
 
 def able_members(group: Group) -> dict[Partition, list[Member]]:
@@ -221,7 +221,7 @@ def score(group: Group, owners: Owners) -> tuple[int, int, int]:
 
 
 def counted(
-    group: Group, plan: dict[str, dict[str, list[int]]], measures: AssignmentQuality
+    group: Group, plan: dict[str, dict[str, list[int]]], quality: AssignmentQuality
 ) -> AssignmentQuality:
     owners = {
         (topic, partition): id_
@@ -232,7 +232,7 @@ def counted(
     sum_of_squares, rack_mismatches, moves = score(group, owners)
     able = able_members(group)
     of_members = loads(group, owners)
-    assert measures.deviation == pytest.approx(statistics.pstdev(of_members))
+    assert quality.deviation == pytest.approx(statistics.pstdev(of_members))
     spreads = {}
     for topic, subscribers in group.subscribers().items():
         shares = [len(plan[member.id].get(topic, [])) for member in subscribers]
@@ -241,13 +241,13 @@ def counted(
         partitions=len(able),
         unassigned=len(able) - len(owners),
         imbalance=max(of_members) - min(of_members),
-        min_imbalance=measures.min_imbalance,
-        deviation=measures.deviation,
+        min_imbalance=quality.min_imbalance,
+        deviation=quality.deviation,
         sum_of_squares=sum_of_squares,
-        min_sum_of_squares=measures.min_sum_of_squares,
+        min_sum_of_squares=quality.min_sum_of_squares,
         rack_mismatches=rack_mismatches,
-        min_rack_mismatches=measures.min_rack_mismatches,
+        min_rack_mismatches=quality.min_rack_mismatches,
         moves=moves,
-        min_moves=measures.min_moves,
+        min_moves=quality.min_moves,
         spreads=spreads,
     )

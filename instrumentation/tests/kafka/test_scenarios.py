@@ -1,6 +1,6 @@
-"""What happens to a member of a group, for every kind of client: exact values, and times taken from outside.
+"""Metrics of group members in scenarios, for every kind of client: exact values, and times by the test.
 
-Each story is played once for all kinds of client side by side, and each test looks at what came of it for its kind.
+Each scenario runs once, for all kinds of client at once. Each test checks the outcome for one kind.
 """
 
 import time
@@ -14,11 +14,11 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
-    from instrumentation.tests.kafka.conftest import Client, Member, Stage
+    from instrumentation.tests.kafka.conftest import Client, Member, ScenarioRun
 
 pytestmark = pytest.mark.kafka
 
-Play = Callable[[Callable[["Stage"], Any], "Client"], Any]
+OutcomeOf = Callable[[Callable[["ScenarioRun"], Any], "Client"], Any]
 
 
 # --- Joining and leaving --------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class JoinAndLeave:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a member's metrics say at one moment."""
+    """A member's metrics at one moment."""
 
     partitions: list[float | None]
     rebalances: float
@@ -76,80 +76,80 @@ def seen(member: "Member", topic: str) -> Seen:
     )
 
 
-def join_and_leave(stage: "Stage") -> JoinAndLeave:
-    topic = stage.topic(partitions=4)
-    first = stage.member(topic, "first")
+def join_and_leave(run: "ScenarioRun") -> JoinAndLeave:
+    topic = run.topic(partitions=4)
+    first = run.member(topic, "first")
     first.join(topic)
-    stage.until(lambda: first.owned == 4 and first.rebalances() == 1, first)
-    stage.until(lambda: first.value("membership_state", state="stable") == 1, first)
+    run.until(lambda: first.owned == 4 and first.rebalances() == 1, first)
+    run.until(lambda: first.value("membership_state", state="stable") == 1, first)
     alone = seen(first, topic)
 
-    second = stage.member(topic, "second")
+    second = run.member(topic, "second")
     second.join(topic)
-    stage.until(lambda: first.owned == second.owned == 2, first, second)
-    stage.until(lambda: first.rebalances() == 2 and second.rebalances() >= 1, first, second)
+    run.until(lambda: first.owned == second.owned == 2, first, second)
+    run.until(lambda: first.rebalances() == 2 and second.rebalances() >= 1, first, second)
     shared, other = seen(first, topic), seen(second, topic)
 
     second.close()
-    stage.until(lambda: first.owned == 4 and first.rebalances() == 3, first)
+    run.until(lambda: first.owned == 4 and first.rebalances() == 3, first)
     return JoinAndLeave(
         alone=alone,
         shared=shared,
         again=seen(first, topic),
         other=other,
         other_closed=seen(second, topic),
-        triggers=stage.triggers(3, first),
+        triggers=run.triggers(3, first),
         seconds=time.monotonic() - first.began,
         in_callbacks=first.in_callbacks,
     )
 
 
-def test_partitions_and_rebalances_are_counted_exactly(client: "Client", play: Play) -> None:
-    story = play(join_and_leave, client)
+def test_partitions_and_rebalances_are_counted_exactly(client: "Client", outcome_of: OutcomeOf) -> None:
+    outcome = outcome_of(join_and_leave, client)
 
-    assert (story.alone.partitions, story.alone.rebalances) == ([4, 0, 0, 4], 1)
-    assert (story.shared.partitions, story.shared.rebalances) == (
+    assert (outcome.alone.partitions, outcome.alone.rebalances) == ([4, 0, 0, 4], 1)
+    assert (outcome.shared.partitions, outcome.shared.rebalances) == (
         [6, 4, 0, 2] if client.eager else [4, 2, 0, 2],
         2,
     )
-    assert (story.again.partitions, story.again.rebalances) == (
+    assert (outcome.again.partitions, outcome.again.rebalances) == (
         [10, 6, 0, 4] if client.eager else [6, 2, 0, 4],
         3,
     )
-    assert story.other.partitions == [2, 0, 0, 2]
-    assert story.other_closed.partitions == [2, 2, 0, 0]
+    assert outcome.other.partitions == [2, 0, 0, 2]
+    assert outcome.other_closed.partitions == [2, 2, 0, 0]
     # A cooperative member joins in two rounds, and that is one rebalance.
-    assert story.other_closed.rebalances == 1
-    assert story.alone.state == {
+    assert outcome.other_closed.rebalances == 1
+    assert outcome.alone.state == {
         "unjoined": 0, "preparing_rebalance": 0, "completing_rebalance": 0, "stable": 1,
     }  # fmt: skip
-    assert story.again.errors == story.other_closed.errors == 0
+    assert outcome.again.errors == outcome.other_closed.errors == 0
 
 
-def test_durations_and_phases_fit_times_taken_outside(client: "Client", play: Play) -> None:
-    story = play(join_and_leave, client)
-    alone, again = story.alone, story.again
+def test_durations_and_phases_fit_times_taken_outside(client: "Client", outcome_of: OutcomeOf) -> None:
+    outcome = outcome_of(join_and_leave, client)
+    alone, again = outcome.alone, outcome.again
 
     assert alone.durations[0] == 1
     # What a plain consumer gains without a revocation has no beginning that it could see.
     assert again.durations[0] == (3 if client.eager or client.own_membership else 2)
-    assert 0 < alone.durations[1] < again.durations[1] < story.seconds
+    assert 0 < alone.durations[1] < again.durations[1] < outcome.seconds
     join = {"join", "sync"} if client.own_membership else {"join_and_sync"}
     assert alone.phases == dict.fromkeys({*join, "assign"}, 1)
     assert set(again.phases) == {*join, "assign", "revoke"}
     assert again.phases["assign"] == 3
     assert again.phases["revoke"] == (2 if client.eager else 1)
-    assert 0 < story.in_callbacks <= again.callback_seconds < story.seconds
+    assert 0 < outcome.in_callbacks <= again.callback_seconds < outcome.seconds
     assert alone.callbacks == {"assign": 1}
 
 
-def test_the_trigger_is_told(client: "Client", play: Play) -> None:
-    """Only the group's leader, and only ours, knows who came and went."""
+def test_the_trigger_is_reported(client: "Client", outcome_of: OutcomeOf) -> None:
+    """Only the group's leader, and only Groupwright's, knows which members joined and left."""
     others = (
         ["a member joined", "a member left"] if client.own_membership else ["the group is rebalancing"] * 2
     )
 
-    assert play(join_and_leave, client).triggers == ["the consumer subscribed", *others]
+    assert outcome_of(join_and_leave, client).triggers == ["the consumer subscribed", *others]
 
 
 # --- What else there is to see --------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_the_trigger_is_told(client: "Client", play: Play) -> None:
 
 @dataclass(frozen=True)
 class Details:
-    """What one member shows after it has taken 12 of 20 messages, and what the leader of two shows besides."""
+    """Metrics of one member that has consumed 12 of 20 messages, and of a leader of two members."""
 
     lag: float | None
     lag_max: float | None
@@ -176,9 +176,9 @@ class Details:
     """Those that have series."""
 
 
-def details(stage: "Stage") -> Details:
-    topic = stage.topic(partitions=4, messages=5)
-    member = stage.member(topic, "member")
+def details(run: "ScenarioRun") -> Details:
+    topic = run.topic(partitions=4, messages=5)
+    member = run.member(topic, "member")
     member.join(topic)
     taken = 0
     deadline = time.monotonic() + 60
@@ -188,17 +188,17 @@ def details(stage: "Stage") -> Details:
     # Nothing more is taken, and statistics go on coming.
     member.do("pause", member.do("assignment"))
     member.do("commit", asynchronous=False)
-    stage.until(lambda: member.value("lag", topic=topic) == 8, member)
-    stage.until(lambda: member.rebalances() == 1, member)
-    stage.until(lambda: member.value("membership_state", state="stable") == 1, member)
+    run.until(lambda: member.value("lag", topic=topic) == 8, member)
+    run.until(lambda: member.rebalances() == 1, member)
+    run.until(lambda: member.value("membership_state", state="stable") == 1, member)
     if not member.client.ours or member.client.broker_assigned:
-        stage.until(lambda: (member.value("coordinator_round_trip_seconds") or 0) > 0, member)
+        run.until(lambda: (member.value("coordinator_round_trip_seconds") or 0) > 0, member)
     if member.client.protocol != "consumer":
         sent = {"request": "offset_commit"}
-        stage.until(lambda: member.value("group_requests_total", **sent) == 1, member)
-        stage.until(lambda: (member.value("group_requests_total", request="heartbeat") or 0) > 0, member)
+        run.until(lambda: member.value("group_requests_total", **sent) == 1, member)
+        run.until(lambda: (member.value("group_requests_total", request="heartbeat") or 0) > 0, member)
     if member.client.own_membership:  # the request is counted before its answer makes an age
-        stage.until(lambda: member.value("last_heartbeat_age_seconds") is not None, member)
+        run.until(lambda: member.value("last_heartbeat_age_seconds") is not None, member)
     member.poll()
     alone: dict[str, Any] = {
         "lag": member.value("lag", topic=topic),
@@ -231,26 +231,28 @@ def details(stage: "Stage") -> Details:
         "families": {family.name for family in member.registry.collect() if family.samples},
     }  # fmt: skip
 
-    other = stage.member(topic, "other")
+    other = run.member(topic, "other")
     other.join(topic)
-    stage.until(lambda: other.owned == 2, member, other)
-    stage.until(lambda: member.rebalances() == 2, member, other)
+    run.until(lambda: other.owned == 2, member, other)
+    run.until(lambda: member.rebalances() == 2, member, other)
     names = ("leader_members", "leader_imbalance", "leader_moves_total", "leader_moves_needed_total")
     return Details(**alone, leader=[member.value(name) for name in names])
 
 
-def test_lag_is_to_what_the_application_has_taken(client: "Client", play: Play) -> None:
-    """Groupwright's consumer had taken all 20 messages from librdkafka by then."""
-    story = play(details, client)
+def test_lag_is_to_what_the_application_has_taken(client: "Client", outcome_of: OutcomeOf) -> None:
+    """Groupwright's consumer had prefetched all 20 messages by then."""
+    outcome = outcome_of(details, client)
 
-    assert story.lag == 8
-    assert story.lag_max in {2, 3, 4, 5}
+    assert outcome.lag == 8
+    assert outcome.lag_max in {2, 3, 4, 5}
 
 
-def test_the_membership_shows_its_coordinator_and_its_requests(client: "Client", play: Play) -> None:
-    story = play(details, client)
+def test_the_membership_shows_its_coordinator_and_its_requests(
+    client: "Client", outcome_of: OutcomeOf
+) -> None:
+    outcome = outcome_of(details, client)
 
-    assert story.gauges == {
+    assert outcome.gauges == {
         "coordinator_node": 1,
         "coordinator_changes_total": 0,
         "coordinator_errors_total": 0,
@@ -258,7 +260,7 @@ def test_the_membership_shows_its_coordinator_and_its_requests(client: "Client",
         "max_poll_exceeded_total": 0,
         "instrumentation_errors_total": 0,
     }
-    requests = {key[0]: value for key, value in story.requests.items()}
+    requests = {key[0]: value for key, value in outcome.requests.items()}
     if client.broker_assigned:
         # librdkafka counts no request of KIP-848's.
         assert not set(requests) & {"join_group", "sync_group", "heartbeat"}
@@ -268,16 +270,16 @@ def test_the_membership_shows_its_coordinator_and_its_requests(client: "Client",
         assert requests["heartbeat"] >= 1
         assert requests["find_coordinator"] >= 1
         assert requests["offset_fetch"] >= 1
-    assert story.failures == {}
+    assert outcome.failures == {}
     membership_labels = "groupwright" if client.own_membership else "librdkafka"
     kind = "eager" if client.eager else "consumer" if client.broker_assigned else "cooperative"
-    assert story.info == {(membership_labels, kind): 1}
-    assert story.client_errors == {}
+    assert outcome.info == {(membership_labels, kind): 1}
+    assert outcome.client_errors == {}
 
 
-def test_ages_and_times_fit_those_taken_outside(client: "Client", play: Play) -> None:
-    story = play(details, client)
-    ages = story.ages
+def test_ages_and_times_fit_those_taken_outside(client: "Client", outcome_of: OutcomeOf) -> None:
+    outcome = outcome_of(details, client)
+    ages = outcome.ages
 
     assert 0 <= (ages["last_poll_age_seconds"] or 0) < 5
     assert 0 <= (ages["poll_interval_used_ratio"] or 0) < 5 / 300
@@ -287,11 +289,11 @@ def test_ages_and_times_fit_those_taken_outside(client: "Client", play: Play) ->
         assert 0 <= (ages["last_heartbeat_age_seconds"] or 0) < 5
     else:
         assert ages["last_heartbeat_age_seconds"] is None
-    assert 0 < (story.inside or 0) < story.elapsed
+    assert 0 < (outcome.inside or 0) < outcome.elapsed
 
 
-def test_what_librdkafka_does_not_tell_is_absent_and_not_0(client: "Client", play: Play) -> None:
-    shown = play(details, client).families & {spec.family for spec in CATALOGUE if spec.own_membership}
+def test_metrics_without_a_source_in_librdkafka_are_absent(client: "Client", outcome_of: OutcomeOf) -> None:
+    shown = outcome_of(details, client).families & {spec.family for spec in CATALOGUE if spec.own_membership}
 
     if client.own_membership:
         assert "groupwright_last_heartbeat_age_seconds" in shown
@@ -300,15 +302,15 @@ def test_what_librdkafka_does_not_tell_is_absent_and_not_0(client: "Client", pla
         assert shown == set()
 
 
-def test_commits_are_counted_and_timed(client: "Client", play: Play) -> None:
-    assert play(details, client).commits == [1, 1, 0]
+def test_commits_are_counted_and_timed(client: "Client", outcome_of: OutcomeOf) -> None:
+    assert outcome_of(details, client).commits == [1, 1, 0]
 
 
-def test_the_leader_counts_moves_against_the_fewest_needed(client: "Client", play: Play) -> None:
-    """The first of two members gave up two of its four partitions, which had to be."""
+def test_the_leader_counts_moves_against_the_fewest_needed(client: "Client", outcome_of: OutcomeOf) -> None:
+    """The first of two members revoked two of its four partitions; two moves were needed."""
     expected = [2, 0, 2, 2] if client.own_membership else [None] * 4
 
-    assert play(details, client).leader == expected
+    assert outcome_of(details, client).leader == expected
 
 
 # --- What goes wrong ------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def test_the_leader_counts_moves_against_the_fewest_needed(client: "Client", pla
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a member's metrics say after a mishap."""
+    """A member's metrics after a fault."""
 
     partitions: list[float | None]
     completed: float
@@ -327,7 +329,7 @@ class Outcome:
     failures: Mapping[tuple[str, ...], float]
     callbacks: Mapping[str, float]
     errors: list[int]
-    """Codes that poll told."""
+    """Error codes from poll."""
     others: Any = None
 
 
@@ -348,69 +350,71 @@ def outcome(member: "Member", topic: str, others: Any = None) -> Outcome:
     )
 
 
-def stall(stage: "Stage") -> Outcome:
-    topic = stage.topic(partitions=2)
-    member = stage.member(topic, "slow", **{"max.poll.interval.ms": 6000})
+def stall(run: "ScenarioRun") -> Outcome:
+    topic = run.topic(partitions=2)
+    member = run.member(topic, "slow", **{"max.poll.interval.ms": 6000})
     member.join(topic)
-    stage.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
+    run.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
     # This is the stall: nothing else tells the client that its application hangs.
     time.sleep(7.5)
     used = member.value("poll_interval_used_ratio")
-    stage.until(lambda: member.rebalances("lost") == 1, member)
+    run.until(lambda: member.rebalances("lost") == 1, member)
     return outcome(member, topic, used)
 
 
-def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", play: Play) -> None:
-    story = play(stall, client)
+def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_of: OutcomeOf) -> None:
+    outcome = outcome_of(stall, client)
 
-    assert story.errors == [KafkaError._MAX_POLL_EXCEEDED]
-    assert story.max_poll_exceeded == 1
-    assert story.partitions == [4, 0, 2, 2]
-    assert (story.completed, story.lost, story.failed) == (1, 1, 0)
-    assert story.callbacks["lost"] == 1
-    assert 7.5 / 6 <= story.others < 5
+    assert outcome.errors == [KafkaError._MAX_POLL_EXCEEDED]
+    assert outcome.max_poll_exceeded == 1
+    assert outcome.partitions == [4, 0, 2, 2]
+    assert (outcome.completed, outcome.lost, outcome.failed) == (1, 1, 0)
+    assert outcome.callbacks["lost"] == 1
+    assert 7.5 / 6 <= outcome.others < 5
 
 
-def crash(stage: "Stage") -> Outcome:
-    topic = stage.topic(partitions=4)
-    survivor = stage.member(topic, "survivor")
+def crash(run: "ScenarioRun") -> Outcome:
+    topic = run.topic(partitions=4)
+    survivor = run.member(topic, "survivor")
     survivor.join(topic)
-    stage.until(lambda: survivor.owned == 4 and survivor.rebalances() == 1, survivor)
-    with stage.victim(topic) as kill:
-        stage.until(lambda: survivor.owned == 2, survivor)
+    run.until(lambda: survivor.owned == 4 and survivor.rebalances() == 1, survivor)
+    with run.victim(topic) as kill:
+        run.until(lambda: survivor.owned == 2, survivor)
         kill(survivor)
     began = time.monotonic()
-    stage.until(lambda: survivor.owned == 4 and survivor.rebalances() == 3, survivor)
+    run.until(lambda: survivor.owned == 4 and survivor.rebalances() == 3, survivor)
     return outcome(survivor, topic, time.monotonic() - began)
 
 
-def test_a_member_that_was_killed_is_missed_after_its_session(client: "Client", play: Play) -> None:
-    story = play(crash, client)
+def test_a_member_that_was_killed_is_missed_after_its_session(
+    client: "Client", outcome_of: OutcomeOf
+) -> None:
+    outcome = outcome_of(crash, client)
 
-    assert story.partitions == ([10, 6, 0, 4] if client.eager else [6, 2, 0, 4])
-    assert (story.completed, story.lost, story.failed) == (3, 0, 0)
-    assert story.others >= 4  # of the session's 6 s, some had passed since the last heartbeat
+    assert outcome.partitions == ([10, 6, 0, 4] if client.eager else [6, 2, 0, 4])
+    assert (outcome.completed, outcome.lost, outcome.failed) == (3, 0, 0)
+    assert outcome.others >= 4  # of the session's 6 s, some had passed since the last heartbeat
 
 
-def change(stage: "Stage") -> tuple[Outcome, list[str | None], list[float | None]]:
-    one, two = stage.topic("-one", partitions=2), stage.topic("-two", partitions=3)
-    member = stage.member(one, "changing")
+def change(run: "ScenarioRun") -> tuple[Outcome, list[str | None], list[float | None]]:
+    one, two = run.topic("-one", partitions=2), run.topic("-two", partitions=3)
+    member = run.member(one, "changing")
     member.join(one)
-    stage.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
+    run.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
     member.join(one, two)
-    stage.until(lambda: member.owned == 5 and member.rebalances() == 2, member)
-    stage.grow(two, 5)
-    stage.until(lambda: member.owned == 7 and member.rebalances() == 3, member)
-    return outcome(member, one), stage.triggers(3, member), member.partitions(two)
+    run.until(lambda: member.owned == 5 and member.rebalances() == 2, member)
+    run.grow(two, 5)
+    run.until(lambda: member.owned == 7 and member.rebalances() == 3, member)
+    return outcome(member, one), run.triggers(3, member), member.partitions(two)
 
 
 def test_a_change_of_subscription_and_new_partitions_are_one_rebalance_each(
-    client: "Client", play: Play
+    client: "Client", outcome_of: OutcomeOf
 ) -> None:
-    story, triggers, of_the_new_topic = play(change, client)
+    outcome, triggers, of_the_new_topic = outcome_of(change, client)
 
-    assert (story.completed, story.lost, story.failed) == (3, 0, 0)
-    assert story.partitions == ([6, 4, 0, 2] if client.eager else [2, 0, 0, 2])
+    assert (outcome.completed, outcome.lost, outcome.failed) == (3, 0, 0)
+    assert outcome.partitions == ([6, 4, 0, 2] if client.eager else [2, 0, 0, 2])
     assert of_the_new_topic == ([8, 3, 0, 5] if client.eager else [5, 0, 0, 5])
     assert triggers[0] == "the consumer subscribed"
     if not client.broker_assigned:
@@ -419,31 +423,33 @@ def test_a_change_of_subscription_and_new_partitions_are_one_rebalance_each(
         assert "-two" in str(triggers[2])
 
 
-def fence(stage: "Stage") -> tuple[Outcome, Outcome]:
-    topic = stage.topic(partitions=2)
-    first = stage.member(topic, "first", **{"group.instance.id": "one"})
+def fence(run: "ScenarioRun") -> tuple[Outcome, Outcome]:
+    topic = run.topic(partitions=2)
+    first = run.member(topic, "first", **{"group.instance.id": "one"})
     first.join(topic)
-    stage.until(lambda: first.owned == 2 and first.rebalances() == 1, first)
-    second = stage.member(topic, "second", **{"group.instance.id": "one"})
+    run.until(lambda: first.owned == 2 and first.rebalances() == 1, first)
+    second = run.member(topic, "second", **{"group.instance.id": "one"})
     second.join(topic)
-    if stage.client.broker_assigned:
-        stage.until(lambda: second.rebalances("failed") >= 1, first, second)
+    if run.client.broker_assigned:
+        run.until(lambda: second.rebalances("failed") >= 1, first, second)
     else:
-        stage.until(lambda: first.value("fenced_total") == 1 and bool(first.errors), first, second)
-        stage.until(lambda: second.rebalances() >= 1, second)
+        run.until(lambda: first.value("fenced_total") == 1 and bool(first.errors), first, second)
+        run.until(lambda: second.rebalances() >= 1, second)
     return outcome(first, topic), outcome(second, topic)
 
 
-def test_a_second_static_member_of_the_same_name_fences_the_first(client: "Client", play: Play) -> None:
+def test_a_second_static_member_of_the_same_name_fences_the_first(
+    client: "Client", outcome_of: OutcomeOf
+) -> None:
     """Under KIP-848 it is the second that is refused."""
-    first, second = play(fence, client)
+    first, second = outcome_of(fence, client)
 
     if client.broker_assigned:
         assert (first.fenced, first.lost, first.failed) == (0, 0, 0)
         assert (second.fenced, second.failed) == (0, 1)
         return
     assert first.fenced == 1
-    # A plain consumer stays in its rebalance-free state, and is told of nothing but the fatal error.
+    # A plain consumer stays in its rebalance-free state, and reports nothing but the fatal error.
     assert first.failed == (1 if client.own_membership else 0)
     if client.own_membership:
         assert set(first.errors) == {KafkaError._FATAL}
@@ -454,13 +460,13 @@ def test_a_second_static_member_of_the_same_name_fences_the_first(client: "Clien
     assert (second.fenced, second.failed) == (0, 0)
 
 
-def restart(stage: "Stage") -> Outcome:
-    topic = stage.topic(partitions=4)
-    session = {} if stage.client.broker_assigned else {"session.timeout.ms": 45_000}
-    member = stage.member(topic, "patient", **session)
+def restart(run: "ScenarioRun") -> Outcome:
+    topic = run.topic(partitions=4)
+    session = {} if run.client.broker_assigned else {"session.timeout.ms": 45_000}
+    member = run.member(topic, "patient", **session)
     member.join(topic)
-    stage.until(lambda: member.owned == 4 and member.rebalances() == 1, member)
-    stage.together(stage.kafka.restart)
+    run.until(lambda: member.owned == 4 and member.rebalances() == 1, member)
+    run.together(run.kafka.restart)
 
     def commits() -> bool:
         try:
@@ -469,19 +475,19 @@ def restart(stage: "Stage") -> Outcome:
             return False
         return True
 
-    stage.until(commits, member)
-    stage.until(lambda: member.value("membership_state", state="stable") == 1, member)
-    stage.until(lambda: member.value("coordinator_node") == 1, member)
+    run.until(commits, member)
+    run.until(lambda: member.value("membership_state", state="stable") == 1, member)
+    run.until(lambda: member.value("coordinator_node") == 1, member)
     counts = [member.value("commits_total"), sum(member.values("commit_failures_total").values())]
     return outcome(member, topic, (counts, member.value("coordinator_changes_total")))
 
 
-def test_a_restart_of_the_coordinator_is_no_rebalance(client: "Client", play: Play) -> None:
+def test_a_restart_of_the_coordinator_is_no_rebalance(client: "Client", outcome_of: OutcomeOf) -> None:
     """It finds the group in its log again, and the member is known to it."""
-    story = play(restart, client)
+    outcome = outcome_of(restart, client)
 
-    assert (story.completed, story.lost, story.failed) == (1, 0, 0)
-    assert story.partitions == [4, 0, 0, 4]
-    (ended, failed), changes = story.others
+    assert (outcome.completed, outcome.lost, outcome.failed) == (1, 0, 0)
+    assert outcome.partitions == [4, 0, 0, 4]
+    (ended, failed), changes = outcome.others
     assert ended == failed + 1
     assert changes == 0  # the same broker
