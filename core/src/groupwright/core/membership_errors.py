@@ -45,8 +45,8 @@ REJECTIONS = frozenset(
         _Code.UNSUPPORTED_ASSIGNOR,
     }
 )
-"""Codes by which a coordinator rejects a member, fatal or not. No other request of a consumer fails with them,
-except for the authorization errors; without that authorization the member cannot join either."""
+"""Codes by which a coordinator rejects a member, fatal or not. Other requests of a consumer do not fail with
+them, except for the authorization errors; without that authorization the member cannot join either."""
 
 _FATAL_CAUSES = REJECTIONS | {
     _Code.FENCED_INSTANCE_ID,

@@ -24,7 +24,7 @@ from groupwright.instrumentation.sinks import EventSink
 _registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
 )
-"""Set while `Metrics.of` looks a registry's collector up, whose `collect` then only adds itself to the list."""
+"""Set while `Metrics.of` looks up a registry's collector, whose `collect` then only adds itself."""
 
 
 def instrument(
@@ -194,7 +194,7 @@ class Metrics:
 def _registered(registry: CollectorRegistry) -> Metrics | None:
     """Return the registry's collector, if it has one.
 
-    `CollectorRegistry` has no method that returns a collector, but it can collect the one with a given metric.
+    `CollectorRegistry` returns no collectors, but it can collect the one with a given metric.
     """
     found: list[Metrics] = []
     token = _registry_lookup.set(found)

@@ -226,7 +226,7 @@ class Instrumentation(RebalanceListener):
             self._count_rebalance(each)
 
     def _count_rebalance(self, ended: Rebalance) -> None:
-        # First, since it reads the whole record: an unreadable record must not increment some of the counters.
+        # First, since it reads the whole record: an unreadable one must not increment some counters.
         event = make_event(*self.client_labels, ended)
         protocol = ended.protocol or ""
         self._start_outcome_counters(protocol)

@@ -10,7 +10,7 @@ from groupwright.assignors._algorithms.bits import Bits, bits_where, iter_bits, 
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 
 _SetBy = dict[int, Bits]
-"""Members or classes by price or by potential. A price is the cost of one more, or one less, unit on an arc."""
+"""Members or classes by price or by potential. A price is the cost of one unit more, or less, on an arc."""
 
 _Node = tuple[bool, int]
 """Node: True for a class or False for a member, and its index."""
@@ -189,7 +189,7 @@ class MinCostFlow:
         return frontier
 
     def _cost_at_sinks(self, cost: int, sinks: Bits) -> int:
-        """Return the cost of a path that ends in the cheapest of these sinks; `cost` is that of reaching them."""
+        """Return the cost of a path to the cheapest of these sinks; `cost` is that of reaching them."""
         potentials = [potential for potential, at in self._members_by_potential.items() if sinks & at]
         return cost + min(potentials) - self._sink_potential if potentials else _INFINITE
 

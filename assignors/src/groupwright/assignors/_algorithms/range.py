@@ -24,8 +24,8 @@ def _ranges(indexed: IndexedGroup) -> Int32Array:
     per_subscriber, larger = (
         numbers[indexed.topic] for numbers in np.divmod(indexed.sizes, indexed.subscriber_counts)
     )
-    # The first `larger` subscribers have `per_subscriber + 1` partitions, the others `per_subscriber`. The first
-    # quotient is the index of the former, the second that of the latter; the right one is the larger of both.
+    # The first `larger` subscribers have `per_subscriber + 1` partitions, the others `per_subscriber`. The
+    # first quotient is the index of the former, the second that of the latter; the larger one is right.
     subscriber_index: Int32Array = np.maximum(
         indexed.partition // (per_subscriber + 1),
         (indexed.partition - larger) // np.maximum(per_subscriber, 1),

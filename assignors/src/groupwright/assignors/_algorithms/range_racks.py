@@ -118,7 +118,7 @@ class _RangeBuilder:
         return subscriber_index
 
     def _room(self, owner: int) -> int:
-        """Return the number of partitions that the subscriber may still be assigned (Java's `maxAssignable`)."""
+        """Return how many partitions the subscriber may still be assigned (Java's `maxAssignable`)."""
         return max(0, self._per_subscriber + (self._larger_ranges_left > 0) - self._assigned[owner])
 
     def _assign(self, owner: int, partitions: Sequence[int]) -> int:

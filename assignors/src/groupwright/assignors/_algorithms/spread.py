@@ -1,8 +1,8 @@
 """Spread: the choice of the partitions that each member keeps and gains.
 
 The flow determines how many partitions of each class these are. They are chosen so that each topic is spread
-over its subscribers as evenly as these numbers allow: by a heuristic, which is exact if no partitions are owned, all subscriptions
-are equal, and no racks matter.
+over its subscribers as evenly as these numbers allow: by a heuristic, which is exact if no partitions are
+owned, all subscriptions are equal, and no racks matter.
 """
 
 import numpy as np
@@ -143,7 +143,7 @@ class _TopicSpreader:
         self._has_owners[topics] = True
 
     def _spread_topics(self, free: Int64Array, members: Int64Array, gained: Int64Array) -> None:
-        """Assign each topic to the members with the fewest of its partitions; of these, to those that gain most.
+        """Assign each topic to the members with the fewest of its partitions, then to those that gain most.
 
         Args:
             free: The partitions to assign, as ascending indexes.
@@ -182,7 +182,7 @@ class _TopicSpreader:
 
 
 def _fill_fewest_first(held: Int64Array, limit: Int64Array, units: int) -> Int64Array:
-    """Return the units that each member gains: members with the fewest first, then those with the most to gain.
+    """Return the units that each member gains: members with the fewest first, then those that gain most.
 
     Args:
         held: The units that each member has.

@@ -70,7 +70,8 @@ class _StickyFlow:
         self._total_room = int(self._room.clip(0).sum())
 
     def _assign_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Assign each block's idle units to its members with the most room; return `(members,) int64`, 1 for these."""
+        """Assign each block's idle units to the members with the most room; return `(members,) int64` "
+        "of 0 and 1."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)
@@ -141,7 +142,7 @@ class _StickyFlow:
         flow[takers] += gained
 
     def _fill_through_others(self) -> None:
-        """Send missing units to members without room, which pass others that they do not own to one with room.
+        """Send missing units to members without room, which pass units they do not own to one with room.
 
         This also costs one move per partition. It avoids the min-cost flow when few units are left.
         """

@@ -32,8 +32,8 @@ class Assignor(ABC):
     Each member calls `user_data` before it joins the group, and `on_assignment` when it has its assignment.
     In between, the leader calls `assign`. This is the contract of Java's `ConsumerPartitionAssignor`, where
     `user_data` is `subscriptionUserData`, except that an assignment has no user data. Groupwright's consumer
-    calls `user_data` and `on_assignment` on its network thread, and `assign` on another, so that heartbeats go
-    on meanwhile.
+    calls `user_data` and `on_assignment` on its network thread, and `assign` on another, so that heartbeats
+    continue meanwhile.
 
     Attributes:
         name: The protocol name that the members agree on. All members must offer an assignor of this name;

@@ -44,7 +44,7 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
-        """Return these lists in columns. A list that is part of other columns is copied from them, array-wise."""
+        """Return these lists in columns. A list that is part of other columns is copied as arrays."""
         origins = [listed.source for listed in lists]
         sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
         not_in_columns = [
@@ -109,8 +109,8 @@ class PartitionColumns:
         """Return a sort key for each partition of these topics that is not negative.
 
         Returns:
-            `(partitions,) int64`: 2³² times the topic's index in `topics`, plus the partition, in the order of
-            the lists.
+            `(partitions,) int64`: 2³² times the topic's index in `topics`, plus the partition, in the order
+            of the lists.
         """
         index_of = {topic: topic_index for topic_index, topic in enumerate(topics)}
         topic_indexes = np.array([index_of.get(name, -1) for name in self.names], np.int64)
@@ -152,7 +152,7 @@ def _in_columns(lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
 
 
 def _merged(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], dict[int, TopicNumbers]]:
-    """Return the names of all tables, sorted, and the indexes of each table's names in them, by `id(table)`."""
+    """Return all tables' names, sorted, and the indexes of each table's names in them, by `id(table)`."""
     distinct = {id(table): table for table in tables}  # most lists share one
     names = sorted_names(frozenset().union(*distinct.values()))
     number_of = {name: number for number, name in enumerate(names)}

@@ -226,8 +226,8 @@ def _sorted_and_distinct(
         topics: The number of topics.
 
     Returns:
-        `(runs,) int64`, the list of each run; `(runs,) int32`, its topic; `(runs + 1,) int64`, the start of its
-        partitions; `(partitions,) int32`, the partitions.
+        `(runs,) int64`, the list of each run; `(runs,) int32`, its topic; `(runs + 1,) int64`, the start of
+        its partitions; `(partitions,) int32`, the partitions.
     """
     run = list_of * topics + numbers
     starts = np.concatenate([[0], np.cumsum(counts)])

@@ -112,7 +112,7 @@ class Reader:
         return count
 
     def _length_prefixed(self, width: int, what: str, unit: int = 1) -> bytes:
-        """Read a length-prefixed value: a length of `width` bytes, in units of `unit` bytes, and that many units."""
+        """Read a length of `width` bytes, in units of `unit` bytes, and the value of that length."""
         start = self.offset + width
         length = int.from_bytes(self.data[self.offset : start], "big", signed=True)
         end = start + length * unit

@@ -27,7 +27,8 @@ S = TypeVar("S", bound=TimedStatistics)
 class LibrdkafkaCallbacks(Generic[S]):
     """The newest statistics of a client, and its error counts by name.
 
-    The polling thread (a producer's: the thread that polls or flushes) writes; any thread may read. It lives as long as the client, whose callbacks hold it.
+    The polling thread writes (a producer's: the thread that polls or flushes); any thread may read. It lives as
+    long as the client, whose callbacks hold it.
     """
 
     def __init__(self, read: Callable[[str], S], clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +41,7 @@ class LibrdkafkaCallbacks(Generic[S]):
         self.statistics: S | None = None
         self.errors: Counter[str] = Counter()
         self.on_failure: Callable[[str, Exception], None] = _ignore
-        """Called for each failure of the instrumentation, with the name of the operation and the exception."""
+        """Called for each failure of the instrumentation, with the operation's name and the exception."""
         self.on_error: Callable[[Any], None] = _ignore
         """Called for each `confluent_kafka.KafkaError` that librdkafka reports."""
         self._read = read

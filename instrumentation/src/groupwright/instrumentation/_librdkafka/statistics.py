@@ -69,7 +69,7 @@ class ConsumerStatistics:
     positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """For partitions with consumed messages: the offset from which the lag is counted."""
     ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Last stable offsets of fetched partitions whose lag is unknown, as no message was consumed from them."""
+    """Last stable offsets of fetched partitions whose lag is unknown: no message was consumed from them."""
 
 
 @dataclass(frozen=True, slots=True)

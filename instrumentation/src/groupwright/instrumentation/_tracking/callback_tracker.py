@@ -61,7 +61,7 @@ class CallbackTracker:
     # --- Calls of the application -------------------------------------------------------------------
 
     def on_poll_start(self) -> float:
-        """Record that the application entered poll or consume; return the monotonic time for `on_poll_end`."""
+        """Record that the application entered poll or consume; return the time for `on_poll_end`."""
         began = self._last_poll = self._in_poll_since = time.monotonic()
         return began
 

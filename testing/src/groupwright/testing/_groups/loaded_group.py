@@ -64,8 +64,8 @@ class LoadedGroup:
             kafka: A running Kafka of this package, or any bootstrap address.
             topics: The topics, which exist, with their numbers of partitions.
             consumer: Makes the members' consumers: a class such as `confluent_kafka.Consumer` or
-                `groupwright.consumer.Consumer`, or a function of the configuration. Members that are processes
-                import it, so it must be a module's, or a reference ``module:name``.
+                `groupwright.consumer.Consumer`, or a function of the configuration. Members that are
+                processes import it, so it must be a module's, or a reference ``module:name``.
             group_id: The group id; by default a unique one.
             config: The members' configuration besides `bootstrap.servers`, `group.id` and `client.id`.
             processes: Whether members are processes, which can be killed and suspended, rather than threads.

@@ -77,8 +77,8 @@ class LocalKafka(Kafka):
                 `GROUPWRIGHT_KAFKA_VERSION`, else 4.3.1.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
                 clients need.
-            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address, `link`
-                what a test does to it.
+            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address,
+                and `link` controls the connections.
             config: Broker settings, which override the defaults (`settings.single_node` lists them).
             client_config: Additional librdkafka settings of clients, if `config` requires them (SASL, TLS).
             port: Port for clients; None or 0 chooses a free port.
