@@ -41,7 +41,7 @@ class Scene:
             self.ahead,
             self.polling,
             logging.LoggerAdapter(logging.getLogger("revival")),
-            patience=PATIENCE,
+            delay=PATIENCE,
             clock=lambda: self.now,
         )
 
@@ -56,7 +56,7 @@ class Scene:
 
     def look(self) -> None:
         """Wait for the next look, and have it."""
-        self.now = self.revival.next_look
+        self.now = self.revival.next_check
         self.revival.check(self.handle, self.config)
 
     def starts(self) -> list[int]:
@@ -71,12 +71,12 @@ def scene() -> Iterator[Scene]:
 
 
 def test_nothing_is_looked_at_before_the_coordinator_was_found(scene: Scene) -> None:
-    assert scene.revival.next_look == float("inf")
+    assert scene.revival.next_check == float("inf")
 
     scene.polling.fast_path_until = 1e9
-    scene.revival.begin()
+    scene.revival.schedule_check()
 
-    assert scene.revival.next_look == scene.now + PATIENCE
+    assert scene.revival.next_check == scene.now + PATIENCE
     assert scene.polling.fast_path_until == 0.0
 
 
@@ -86,7 +86,7 @@ def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
     scene.assign(7, 8, 9)
     scene.offsets.seek(("t", 1), 80, TopicPartition("t", 1))
     scene.ahead.pause([("t", 2)])
-    scene.revival.begin()
+    scene.revival.schedule_check()
 
     scene.look()
     scene.look()
@@ -95,34 +95,34 @@ def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
 
     assert scene.made == 1
     assert scene.starts() == [7, 80, 9]
-    assert scene.revival.next_look == scene.now + 2 * PATIENCE  # in case that it did not help
+    assert scene.revival.next_check == scene.now + 2 * PATIENCE  # in case that it did not help
     assert "goes on with 3 partitions" in caplog.text
 
 
 def test_without_a_coordinator_librdkafka_is_not_to_blame(scene: Scene) -> None:
     scene.assign(7)
-    scene.revival.begin()
+    scene.revival.schedule_check()
     scene.look()
     scene.look()
     scene.reachable = False
     scene.look()
 
     assert scene.made == 0
-    assert scene.revival.next_look == float("inf")
+    assert scene.revival.next_check == float("inf")
 
 
 def test_a_handle_that_fetches_nothing_is_looked_at_later(scene: Scene) -> None:
-    scene.revival.begin()
+    scene.revival.schedule_check()
     for _ in range(4):
         scene.look()
 
     assert scene.made == 0
-    assert scene.revival.next_look == scene.now + PATIENCE
+    assert scene.revival.next_check == scene.now + PATIENCE
 
 
 def test_the_handle_is_not_taken_from_under_another_thread(scene: Scene) -> None:
     scene.assign(7)
-    scene.revival.begin()
+    scene.revival.schedule_check()
     scene.look()
     scene.look()
     inside, leave = threading.Event(), threading.Event()
@@ -167,17 +167,17 @@ def test_other_threads_wait_for_the_new_handle(scene: Scene) -> None:
 
 def test_a_handle_that_cannot_be_made_is_tried_again(scene: Scene) -> None:
     scene.assign(7)
-    scene.revival.begin()
+    scene.revival.schedule_check()
     scene.look()
     scene.look()
 
     def broken() -> dict[str, Any]:
         return {**CONFIG, "no.such.key": 1}
 
-    scene.now = scene.revival.next_look
+    scene.now = scene.revival.next_check
     with pytest.raises(confluent_kafka.KafkaException):
         scene.revival.check(scene.handle, broken)
-    assert scene.revival.next_look <= scene.now
+    assert scene.revival.next_check <= scene.now
     scene.look()
 
     assert scene.starts() == [7]

@@ -128,7 +128,7 @@ def test_what_is_paused_waits_and_keeps_its_place() -> None:
     running(ahead, queue)
 
     ahead.pause([("t", 0)])
-    assert ahead.unsorted
+    assert ahead.pauses_changed
     ahead.apply_pauses()
     assert offsets(taken(ahead)) == [(1, 7)]
     assert [(p.partition, p.offset) for p in ahead.positions(queue.positions)] == [(0, 2), (1, 8)]
@@ -212,7 +212,7 @@ def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> No
     ahead.apply_pauses()
 
     ahead.put_back(messages)
-    assert ahead.unsorted
+    assert ahead.pauses_changed
     ahead.apply_pauses()
 
     assert taken(ahead) == []
@@ -222,7 +222,7 @@ def test_a_handful_that_a_handler_made_the_native_call_throw_away_is_fetched_aga
     """confluent-kafka frees the messages of a call in which a signal handler raises; librdkafka counts them as consumed."""
     queue = Queue(*map(message, range(4)), message(7, partition=1), message(4), message(8, partition=1))
     ahead = PrefetchBuffer()
-    ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
+    ahead.set_start_offsets([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
     for number in range(2):
         next_of(ahead, lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
         taken(ahead)
@@ -252,7 +252,7 @@ def test_gaps_between_offsets_lose_nothing() -> None:
         message(0), message(5), message(7, partition=1), message(7), message(8), message(8, partition=1)
     )
     ahead = PrefetchBuffer()
-    ahead.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
+    ahead.set_start_offsets([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
     next_of(ahead, queue.consume, 100.0)
     next_of(ahead, lambda *_: queue.consume(3, 0.0), 100.01)
     taken(ahead)

@@ -21,25 +21,25 @@ class Clock:
 
 
 def test_requests_are_counted_by_kind_and_others_than_the_groups_are_not() -> None:
-    traffic = RequestStats()
+    stats = RequestStats()
     for request in (HeartbeatRequest(), HeartbeatRequest(), JoinGroupRequest(), MetadataRequest()):
-        traffic.sent(request)
+        stats.sent(request)
 
-    assert traffic.requests == {"heartbeat": 2, "join_group": 1}
+    assert stats.requests == {"heartbeat": 2, "join_group": 1}
 
 
 def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None:
-    traffic = RequestStats()
+    stats = RequestStats()
     topic = OffsetCommitResponse.OffsetCommitResponseTopic
     partition = topic.OffsetCommitResponsePartition
     partitions = [
         partition(partition_index=number, error_code=code) for number, code in enumerate((0, 22, 22))
     ]
-    traffic.sent(OffsetCommitRequest())(OffsetCommitResponse(topics=[topic(name="t", partitions=partitions)]))
-    traffic.sent(HeartbeatRequest())(HeartbeatResponse(error_code=16))
-    traffic.sent(HeartbeatRequest())(HeartbeatResponse(error_code=0))
+    stats.sent(OffsetCommitRequest())(OffsetCommitResponse(topics=[topic(name="t", partitions=partitions)]))
+    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=16))
+    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=0))
 
-    assert traffic.failures == {
+    assert stats.failures == {
         ("offset_commit", "ILLEGAL_GENERATION"): 1,
         ("heartbeat", "NOT_COORDINATOR"): 1,
     }
@@ -47,36 +47,36 @@ def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None
 
 def test_what_is_an_error_by_form_alone_is_none() -> None:
     """How a new member gets its id (KIP-394), and how a member hears of a rebalance: an alert must not fire."""
-    traffic = RequestStats()
-    traffic.sent(JoinGroupRequest())(JoinGroupResponse(error_code=79))
-    traffic.sent(HeartbeatRequest())(HeartbeatResponse(error_code=27))
+    stats = RequestStats()
+    stats.sent(JoinGroupRequest())(JoinGroupResponse(error_code=79))
+    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=27))
 
-    assert traffic.failures == {}
+    assert stats.failures == {}
 
 
 def test_the_round_trip_is_that_of_answers_that_wait_for_nobody() -> None:
     clock = Clock()
-    traffic = RequestStats(clock)
-    heartbeat, join = traffic.sent(HeartbeatRequest()), traffic.sent(JoinGroupRequest())
+    stats = RequestStats(clock)
+    heartbeat, join = stats.sent(HeartbeatRequest()), stats.sent(JoinGroupRequest())
     clock.now = 10.25
     heartbeat(HeartbeatResponse(error_code=0))
     clock.now = 40.0
     join(JoinGroupResponse(error_code=0))
 
-    assert (traffic.round_trip, traffic.heartbeat_answered) == (0.25, 10.25)
+    assert (stats.round_trip, stats.heartbeat_answered) == (0.25, 10.25)
 
 
 def test_what_has_no_answer_is_the_coordinators_error_unless_any_broker_was_asked() -> None:
-    traffic = RequestStats()
-    traffic.sent(HeartbeatRequest())(None)
-    traffic.sent(FindCoordinatorRequest())(None)
+    stats = RequestStats()
+    stats.sent(HeartbeatRequest())(None)
+    stats.sent(FindCoordinatorRequest())(None)
 
-    assert (traffic.unanswered, traffic.heartbeat_answered) == (1, None)
+    assert (stats.unanswered, stats.heartbeat_answered) == (1, None)
 
 
 def test_another_broker_is_a_change_of_coordinator_and_the_first_is_none() -> None:
-    traffic = RequestStats()
+    stats = RequestStats()
     for node in (1, 1, 2, 2, 1):
-        traffic.found_coordinator(node)
+        stats.found_coordinator(node)
 
-    assert (traffic.coordinator, traffic.coordinator_changes) == (1, 2)
+    assert (stats.coordinator, stats.coordinator_changes) == (1, 2)

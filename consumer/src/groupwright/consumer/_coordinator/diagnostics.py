@@ -12,7 +12,7 @@ from groupwright.consumer._protocol.actions import ReportError
 from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode
 from groupwright.consumer.errors import AssignorFailedError
 
-_PATIENCE = 5.0  # seconds to find out what the other members have agreed on
+_TIMEOUT = 5.0  # seconds to find out what the other members have agreed on
 _PAUSE = 0.2
 _STABLE = "Stable"
 
@@ -83,7 +83,7 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
     """Return the assignors of this member and of the others, and how to make them match."""
     mine = ", ".join(map(repr, protocols))
     message = f"this member supports {mine}"
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while time.monotonic() < deadline:
         try:
             group = await network.describe_group()

@@ -19,7 +19,7 @@ from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox
 from groupwright.consumer._coordinator.leader import Leader
-from groupwright.consumer._network.connections import AccessError, Network, Timer
+from groupwright.consumer._network.connections import Network, RequestRefusedError, Timer
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
@@ -91,7 +91,7 @@ class Driver:
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
         self._failures: set[str] = set()
-        """The reasons why look-ups of the coordinator failed, as logged since it was last found."""
+        """The reasons why check-ups of the coordinator failed, as logged since it was last found."""
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),
@@ -129,11 +129,11 @@ class Driver:
         """
         self._commits.submit(offsets, deadline, done)
 
-    def repeat(self, look: Callable[[float], float]) -> None:
-        """Call `look` on the loop with the time, and again at each time that it returns."""
+    def repeat(self, check: Callable[[float], float]) -> None:
+        """Call `check` on the loop with the time, and again at each time that it returns."""
 
         def run() -> None:
-            self._network.call_at(look(time.monotonic()), run)
+            self._network.call_at(check(time.monotonic()), run)
 
         self._network.call_soon(run)
 
@@ -262,7 +262,7 @@ class Driver:
         member = self._membership
         try:
             response = await send(action)
-        except AccessError as error:
+        except RequestRefusedError as error:
             if not isinstance(action, act.StepRequest):  # a step's refusal is reported to the application
                 self._warn(f"{name} was refused", error)
             self._feed(action.refused, member, error.code, str(error))
@@ -283,11 +283,11 @@ class Driver:
         member = self._membership
         try:
             code, message = await self._network.find_coordinator()
-        except AccessError as error:
+        except RequestRefusedError as error:
             self._commits.refuse(str(error), WAIT_COORDINATOR)
             self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
-            if str(error) not in self._failures:  # an outage brings several failed look-ups a second
+            if str(error) not in self._failures:  # an outage brings several failed check-ups a second
                 self._failures.add(str(error))
                 self._warn("the group's coordinator could not be looked up", error)
             self._feed(action.disconnected, member)
@@ -324,7 +324,7 @@ class Driver:
                 generation=member.identity.generation,
                 skip=action.skip,
             )
-        except AccessError as error:
+        except RequestRefusedError as error:
             self._feed(action.refused, member, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - user code; `poll` raises the error
             self._log.exception("the assignor %r failed", action.protocol)

@@ -68,7 +68,7 @@ class Inbox:
             return self._taken
 
     @property
-    def next_gains(self) -> Assign | None:
+    def next_assignment(self) -> Assign | None:
         """The assignment that comes next, if that is one."""
         with self._lock:
             event = self.events[0] if self.events else None
@@ -90,10 +90,10 @@ class Inbox:
                     return True
         return False
 
-    def wait(self, timeout: float, *, but_for_gains: bool = False) -> None:
+    def wait(self, timeout: float, *, ignore_assignments: bool = False) -> None:
         """Return when an event is there, perhaps one that is no assignment, or `timeout` seconds are over."""
         deadline = time.monotonic() + timeout
         while (remaining := deadline - time.monotonic()) > 0:
-            if self.events and not (but_for_gains and self.next_gains is not None):
+            if self.events and not (ignore_assignments and self.next_assignment is not None):
                 break
             self._wakeup.wait(remaining)

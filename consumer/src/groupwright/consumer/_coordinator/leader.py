@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from groupwright import assignors as assigning
 from groupwright.assignors import Assignor, AssignorError, CooperativeStickyAssignor, JoinedMember
 from groupwright.consumer._coordinator.fork_safety import not_while_forking
-from groupwright.consumer._network.connections import AccessError, Network
+from groupwright.consumer._network.connections import Network, RequestRefusedError
 from groupwright.consumer._protocol.actions import GroupAssignment
 from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
 from groupwright.consumer._protocol.rebalance import Leadership
@@ -150,7 +150,7 @@ class Leader:
         while is_wanted():
             try:
                 topics = await self._network.fetch_topics(subscribed)
-            except AccessError:
+            except RequestRefusedError:
                 raise
             except DisconnectedError as error:
                 self._log.warning("the topics' metadata could not be fetched, retrying: %s", error)

@@ -35,7 +35,7 @@ from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 
-_TURN = 0.05
+_YIELD_TIMEOUT = 0.05
 """Longest time in seconds that the polling thread yields, so that a slow call cannot delay a rebalance."""
 
 _PAUSE = 0.001
@@ -209,10 +209,10 @@ class AccessGuard(PollClock):
         return bool(self._wanting or self._entering)
 
     def yield_to_waiters(self) -> None:
-        """Let the threads that want the handle now use it first, for `_TURN` seconds at most."""
+        """Let the threads that want the handle now use it first, for `_YIELD_TIMEOUT` seconds at most."""
         waiting = frozenset(self._wanting)
         if waiting:
-            deadline = time.monotonic() + _TURN
+            deadline = time.monotonic() + _YIELD_TIMEOUT
             while not waiting.isdisjoint(self._wanting) and (remaining := deadline - time.monotonic()) > 0:
                 self._returned.wait(remaining)
 

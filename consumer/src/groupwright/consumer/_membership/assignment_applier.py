@@ -106,7 +106,7 @@ class AssignmentApplier:
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
         """Offsets that the application has chosen."""
-        self._given: set[TopicPartitionKey] = set()
+        self._owned: set[TopicPartitionKey] = set()
         """Partitions that the group has assigned to this member, and not revoked yet."""
         self._prepared = 0
         """Ticket of the last assignment that was prepared."""
@@ -125,7 +125,7 @@ class AssignmentApplier:
         self.cooperative = event.cooperative
         self._starts = event.offsets
         gained = keys(event.gained)
-        self._given.update(gained)
+        self._owned.update(gained)
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, handle, gained)
         if not self._applied and event.cooperative:
@@ -154,7 +154,7 @@ class AssignmentApplier:
             ]
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
         if self._new_topics:
-            self._introduce(handle)
+            self._request_leaders(handle)
         return not self._lookup.pending
 
     def _logical_offsets(
@@ -170,7 +170,7 @@ class AssignmentApplier:
             wanted |= {(key, self._reset) for key in unset}
         return wanted
 
-    def _introduce(self, handle: Handle) -> None:
+    def _request_leaders(self, handle: Handle) -> None:
         """Have librdkafka ask for the leaders of new topics, as by itself it does once a second."""
         try:
             Native.offsets_for_times(handle, self._new_topics, timeout=0)
@@ -182,7 +182,7 @@ class AssignmentApplier:
     @property
     def awaits_first_offsets(self) -> bool:
         """Whether the next assignment waits for offsets, and nothing can be consumed meanwhile."""
-        return not self._given and self._lookup.pending
+        return not self._owned and self._lookup.pending
 
     def wait_for_offsets(self, seconds: float) -> None:
         """Wait until the offsets are found, for `seconds` at most."""
@@ -205,7 +205,7 @@ class AssignmentApplier:
         left = [key for key in revoked if key in owned]
         if left:
             self._call_native(Native.incremental_unassign, handle, _partitions(left))
-        self._given.difference_update(revoked)
+        self._owned.difference_update(revoked)
         self._offsets.dropped(revoked)
         self._prefetch.drop(revoked)
         self.forget(revoked)
@@ -222,17 +222,17 @@ class AssignmentApplier:
     # --- In a callback of the application -----------------------------------------------------------
 
     @property
-    def given(self) -> Partitions:
+    def owned(self) -> Partitions:
         """Partitions that the group has assigned to this member, and not revoked yet."""
         topics: dict[str, list[int]] = {}
-        for topic, number in sorted(self._given):
+        for topic, number in sorted(self._owned):
             topics.setdefault(topic, []).append(number)
         return topics
 
     @property
     def holds_partitions(self) -> bool:
         """Whether partitions that the group has assigned to this member are still to be revoked."""
-        return bool(self._given)
+        return bool(self._owned)
 
     @property
     def in_callback(self) -> bool:
@@ -254,8 +254,8 @@ class AssignmentApplier:
         self._chosen.update(
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
-        self._offsets.begin(starts)
-        self._prefetch.begin(starts)
+        self._offsets.set_start_offsets(starts)
+        self._prefetch.set_start_offsets(starts)
         # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may
         # be.
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
@@ -275,7 +275,7 @@ class AssignmentApplier:
         for key in keys:
             self._chosen.pop(key, None)
 
-    def note_applied(self) -> None:
+    def mark_applied(self) -> None:
         """Note that the user's callback took the assignment into its own hands."""
         self._applied = True
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle
 
-PATIENCE = 0.2
+OVERDUE_SECONDS = 0.2
 """Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to
 come by."""
 
@@ -52,7 +52,7 @@ class BusyCommits:
     """
 
     def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, guard: AccessGuard) -> None:
-        """Commit with `committer`, once `attend` was called."""
+        """Commit with `committer`, once `set_handle` was called."""
         self._clock = clock
         self._committer = weakref.ref(committer)
         self._guard = guard
@@ -62,14 +62,14 @@ class BusyCommits:
         # Held while a thread is made, so that `end` does not find one that has not been started.
         self._lock = threading.Lock()
 
-    def attend(self, handle: Handle) -> None:
+    def set_handle(self, handle: Handle) -> None:
         """Note the consumer; for the polling thread."""
         if self._handle is None:
             self._handle = weakref.ref(handle)
 
-    def look(self, now: float) -> float:
+    def check(self, now: float) -> float:
         """Have a commit made if it is overdue; return when to look again. For the network's thread."""
-        overdue = self._clock.next_due + PATIENCE
+        overdue = self._clock.next_due + OVERDUE_SECONDS
         if now < overdue:
             return min(overdue, now + _LONGEST)
         with self._lock:
@@ -82,7 +82,7 @@ class BusyCommits:
                     daemon=True,
                 )
                 self._thread.start()
-        return now + PATIENCE
+        return now + OVERDUE_SECONDS
 
     def end(self, timeout: float) -> None:
         """Make no more commits, and wait for one that is being made."""

@@ -42,7 +42,7 @@ from groupwright.core import MembershipSnapshot
 
 _STOP_TIMEOUT = 2.0
 _FATAL = "Local: Fatal error: another consumer has taken this one's group.instance.id; close this one"
-_PATIENCE = 5.0
+_CONNECT_SECONDS = 5.0
 """Seconds in which librdkafka connects, apart from its backoff."""
 
 
@@ -88,7 +88,7 @@ class ClassicMembership:
             prefetch,
             guard,
             log,
-            patience=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _PATIENCE,
+            delay=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _CONNECT_SECONDS,
         )
         self._inbox = WakingInbox(guard)
         self._driver = Driver(
@@ -98,7 +98,7 @@ class ClassicMembership:
             self._inbox,
             guard,
             log,
-            self._recovery.begin,
+            self._recovery.schedule_check,
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
         )
@@ -163,7 +163,7 @@ class ClassicMembership:
         """Start the network thread; return what ends it when the consumer was dropped without `close`."""
         self._driver.start()
         if self._config.auto_commit:
-            self._driver.repeat(self._committer.busy.look)
+            self._driver.repeat(self._committer.busy.check)
         driver = self._driver  # and nothing that refers to the consumer or to its callbacks
         return lambda: driver.abandon(_STOP_TIMEOUT)
 
@@ -204,10 +204,10 @@ class ClassicMembership:
         """The membership at this moment."""
         return snapshot_of(
             self._membership,
-            self._network.traffic,
+            self._network.request_stats,
             self._guard,
             self._prefetch,
-            self._offsets.begins,
+            self._offsets.start_offsets,
             self._config.timing,
         )
 
@@ -243,13 +243,13 @@ class ClassicMembership:
     ) -> None:
         """Join the group with these topics; an eager member that has partitions rebalances."""
         self._check_not_fenced("Failed to set subscription")
-        selection = _read_topics(topics, self._config)
+        subscription = _read_topics(topics, self._config)
         applier = self._applier
         applier.on_assign, applier.on_revoke, applier.on_lost = on_assign, on_revoke, on_lost
         if not self._subscribed:
             self._connect(handle)
         self._subscribed = True
-        self._change(self._membership.subscribe, selection, revokes=not self._config.cooperative)
+        self._change(self._membership.subscribe, subscription, revokes=not self._config.cooperative)
 
     def unsubscribe(self, _handle: Handle) -> None:
         """Leave the group; the next poll revokes the partitions."""
@@ -274,7 +274,7 @@ class ClassicMembership:
         timeout of 0.
         """
         if revokes:
-            self._events.depart()
+            self._events.hold_until_revoked()
         self._driver.call_and_wait(method, *args)
         self._guard.wake()
 

@@ -191,7 +191,7 @@ class Committer:
             code = KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - public
             raise CommitError(code, detail)
 
-    def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    def with_pending_offsets(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets whose commit is under way, where none was chosen.
 
         librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would

@@ -87,7 +87,7 @@ class GroupMembership(Protocol):
         """
 
     def serve(self, handle: Handle) -> Message | None:
-        """Do what is due before messages are returned; return an error to return instead."""
+        """Apply events and due commits before messages are returned; return an error that poll returns instead."""
 
     def hold(self, seconds: float) -> bool:
         """Wait instead of polling if no message may be returned now; return whether that is so."""

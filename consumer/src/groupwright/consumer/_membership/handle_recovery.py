@@ -26,13 +26,13 @@ from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.rebalance import Clock
 
-_LOOKS = 3
+_FAILED_CHECKS = 3
 """As many without a broker, one after the other, prove that there will be none."""
-_BETWEEN_LOOKS = 2.0
-_LOOK_TIMEOUT = 0.2
-_TURN = 1.0
+_CHECK_INTERVAL = 2.0
+_CHECK_TIMEOUT = 0.2
+_EXCLUSIVE_TIMEOUT = 1.0
 """Seconds to wait for other threads to come out of the handle."""
-_LONGEST_PATIENCE = 600.0
+_LONGEST_DELAY = 600.0
 
 
 class HandleRecovery:
@@ -46,7 +46,7 @@ class HandleRecovery:
         guard: AccessGuard,
         log: logging.LoggerAdapter[logging.Logger],
         *,
-        patience: float,
+        delay: float,
         clock: Clock = time.monotonic,
     ) -> None:
         """Create it with no check due.
@@ -57,10 +57,10 @@ class HandleRecovery:
             prefetch: Which partitions are paused, and how far each has come.
             guard: Who uses the handle.
             log: Hears of each new start.
-            patience: Seconds after which librdkafka should have connected anew, its longest backoff included.
+            delay: Seconds after which librdkafka should have connected anew, its longest backoff included.
             clock: Monotonic seconds.
         """
-        self.next_look = math.inf
+        self.next_check = math.inf
         """Monotonic time at which `look` is due."""
         self._credentials: tuple[str, str] | None = None
         self._reachable = reachable
@@ -68,7 +68,7 @@ class HandleRecovery:
         self._prefetch = prefetch
         self._guard = guard
         self._log = log
-        self._patience = self._first_patience = patience
+        self._delay = self._first_delay = delay
         self._clock = clock
         self._failed = 0
         self._starts: list[TopicPartition] | None = None
@@ -78,9 +78,9 @@ class HandleRecovery:
         """Keep credentials that were set after the handle was created, for the next handle."""
         self._credentials = (username, password)
 
-    def begin(self) -> None:
+    def schedule_check(self) -> None:
         """Request a check of the handle, because the coordinator was lost and has been found."""
-        self.next_look = self._clock() + self._patience
+        self.next_check = self._clock() + self._delay
         self._guard.wake()
 
     def check(self, handle: Handle, config: Callable[[], dict[str, Any]]) -> None:
@@ -95,24 +95,24 @@ class HandleRecovery:
         """
         if self._starts is None and not self._is_lost(handle):
             return
-        self.next_look = self._clock()  # should the handle not be made, the next poll tries again
-        with self._guard.exclusive(_TURN) as alone:
+        self.next_check = self._clock()  # should the handle not be made, the next poll tries again
+        with self._guard.exclusive(_EXCLUSIVE_TIMEOUT) as alone:
             if alone:
                 self._recreate(handle, config())
-        self.next_look = self._clock() + (self._patience if alone else _BETWEEN_LOOKS)
+        self.next_check = self._clock() + (self._delay if alone else _CHECK_INTERVAL)
 
     def _is_lost(self, handle: Handle) -> bool:
         """Return whether librdkafka will have no broker any more; else plan when to look again."""
         now, assigned = self._clock(), Native.assignment(handle)
         if not assigned:
             # Nothing is to be fetched, by a handle without brokers either.
-            self._failed, self.next_look = 0, now + self._patience
+            self._failed, self.next_check = 0, now + self._delay
         elif not self._reachable() or _has_broker(handle, assigned[0].topic):
-            self._failed, self.next_look = 0, math.inf
-            self._patience = self._first_patience
+            self._failed, self.next_check = 0, math.inf
+            self._delay = self._first_delay
         else:
-            self._failed, self.next_look = self._failed + 1, now + _BETWEEN_LOOKS
-        return self._failed >= _LOOKS
+            self._failed, self.next_check = self._failed + 1, now + _CHECK_INTERVAL
+        return self._failed >= _FAILED_CHECKS
 
     def _recreate(self, handle: Handle, config: dict[str, Any]) -> None:
         if self._starts is None:
@@ -133,7 +133,7 @@ class HandleRecovery:
         starts, self._starts = self._starts, None
         self._failed = 0
         # If that did not help, something else is wrong, and this is no remedy for it.
-        self._patience = min(2 * self._patience, _LONGEST_PATIENCE)
+        self._delay = min(2 * self._delay, _LONGEST_DELAY)
         Native.incremental_assign(handle, starts)
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
@@ -149,7 +149,7 @@ class HandleRecovery:
 
 def _has_broker(handle: Handle, topic: str) -> bool:
     try:
-        Native.list_topics(handle, topic=topic, timeout=_LOOK_TIMEOUT)
+        Native.list_topics(handle, topic=topic, timeout=_CHECK_TIMEOUT)
     except confluent_kafka.KafkaException as error:
         # Any other error is a broker's, or that of one that is slow.
         return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code

@@ -68,7 +68,7 @@ class ManualAssignment:
             return
         before = _keys(Native.assignment(handle))
         self._commit(handle, before)
-        partitions = self._committer.resumed(partitions)
+        partitions = self._committer.with_pending_offsets(partitions)
         Native.assign(handle, partitions)
         self._forget(before)
         self._record(partitions)
@@ -85,7 +85,7 @@ class ManualAssignment:
         if self._applier.in_callback:
             self._applier.incremental_assign(handle, partitions)
         else:
-            partitions = self._committer.resumed(partitions)
+            partitions = self._committer.with_pending_offsets(partitions)
             Native.incremental_assign(handle, partitions)
             self._record(partitions)
 
@@ -97,7 +97,7 @@ class ManualAssignment:
         self._commit(handle, unassigned)
         Native.incremental_unassign(handle, partitions)
         self._forget(unassigned)
-        self._applier.note_applied()
+        self._applier.mark_applied()
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
@@ -142,7 +142,7 @@ class ManualAssignment:
         self._commit(handle, before)
         Native.unassign(handle)
         self._forget(before)
-        self._applier.note_applied()
+        self._applier.mark_applied()
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
@@ -158,8 +158,8 @@ class ManualAssignment:
 
     def _record(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
-        self._offsets.begin(partitions)
-        self._prefetch.begin(partitions)
+        self._offsets.set_start_offsets(partitions)
+        self._prefetch.set_start_offsets(partitions)
         self._on_assigned()
 
 

@@ -28,7 +28,7 @@ class OffsetTracker:
         self._committed: dict[TopicPartitionKey, Offset] = {}
         self._sought: dict[TopicPartitionKey, int] = {}
         # Where each partition was last sent to, and how far the application had come in it before.
-        self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
+        self._starts: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
         self._topics: set[str] = set()
 
     def store(self, offsets: Offsets) -> bool:
@@ -52,22 +52,22 @@ class OffsetTracker:
         with self._lock:
             self._forget(set(keys))
 
-    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+    def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
         """Record the offsets at which assigned partitions begin: at that position, nothing was consumed.
 
         Of one that the application has begin elsewhere than at its committed offset, any offset is new.
         """
         with self._lock:
             for key, offset in from_partitions(partitions).items():
-                self._begun[key] = (offset.offset, None)
+                self._starts[key] = (offset.offset, None)
                 if key in self._committed and self._committed[key].offset != offset.offset:
                     del self._committed[key]
 
     @property
-    def begins(self) -> dict[TopicPartitionKey, int]:
+    def start_offsets(self) -> dict[TopicPartitionKey, int]:
         """Where partitions were last sent to of which nothing was consumed since, where that is an offset."""
         with self._lock:
-            return {key: offset for key, (offset, _) in self._begun.items() if offset >= 0}
+            return {key: offset for key, (offset, _) in self._starts.items() if offset >= 0}
 
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
         """Record where a partition was sought, and its `position` before.
@@ -77,7 +77,7 @@ class OffsetTracker:
         """
         with self._lock:
             self._sought[key] = offset
-            self._begun[key] = (offset, self._consumed([position]).get(key))
+            self._starts[key] = (offset, self._consumed([position]).get(key))
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return where a partition was last sought since it was assigned; None if nowhere."""
@@ -129,9 +129,9 @@ class OffsetTracker:
         consumed: dict[TopicPartitionKey, Offset] = {}
         for p in positions:
             key = (p.topic, p.partition)
-            begun, before = self._begun.get(key, (None, None))
+            begun, before = self._starts.get(key, (None, None))
             if p.offset >= 0 and p.offset != begun:
-                self._begun.pop(key, None)
+                self._starts.pop(key, None)
                 consumed[key] = Offset(p.offset, _epoch(p.leader_epoch))
             elif before is not None:
                 consumed[key] = before
@@ -142,7 +142,7 @@ class OffsetTracker:
         for key in keys:
             self._stored.pop(key, None)
             self._sought.pop(key, None)
-            self._begun.pop(key, None)
+            self._starts.pop(key, None)
             self._committed.pop(key, None)
 
 

@@ -17,7 +17,7 @@ from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._config.version import VERSION
 from groupwright.consumer._network.event_loop import Loop, Timer
-from groupwright.consumer._network.library import (
+from groupwright.consumer._network.kafka_python import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -50,7 +50,7 @@ from groupwright.consumer._protocol.model import (
     TopicPartitionKey,
 )
 
-__all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
+__all__ = ["Network", "NetworkConfig", "RequestRefusedError", "Timer"]
 
 _REASON_LIMIT = 255  # characters; the broker refuses more (KIP-800)
 _REFUSALS = (
@@ -70,12 +70,12 @@ _RETRIABLE = frozenset(
     }
 )
 """Errors of ListOffsets that pass, such as those of a new topic."""
-_HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
+_ATTEMPT_DELAY = 0.25  # seconds that a configured server has to answer before the next one is tried as well
 _LEAVE_TIMEOUT = 5.0  # seconds
-_HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
+_EARLY_CLOSES = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
 
 
-class AccessError(DisconnectedError):
+class RequestRefusedError(DisconnectedError):
     """The broker refuses this client: wrong credentials, or a version too old."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -90,7 +90,7 @@ class Network(Loop):
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
-        self.traffic = RequestStats()
+        self.request_stats = RequestStats()
         self._config = config
         security = config.security
         self._manager = Connections(
@@ -111,7 +111,7 @@ class Network(Loop):
             **config.transport,
         )
         self._bootstrapped = False
-        self._hang_ups = 0
+        self._early_closes = 0
         self._coordinator: str | None = None
 
     @property
@@ -139,14 +139,14 @@ class Network(Loop):
 
         Raises:
             DisconnectedError: no broker answered in time.
-            AccessError: the brokers refuse this client.
+            RequestRefusedError: the brokers refuse this client.
         """
         server = None if self._bootstrapped else await self._bootstrap()
         request = FindCoordinatorRequest(
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            response = await self._send_anywhere(request, self._patience, server)
+            response = await self._send_anywhere(request, self._any_broker_timeout, server)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
@@ -166,11 +166,11 @@ class Network(Loop):
         except DisconnectedError:
             self._bootstrapped = False  # as above
             raise
-        self.traffic.found_coordinator(result.node_id)
+        self.request_stats.found_coordinator(result.node_id)
         return 0, ""
 
     @property
-    def _patience(self) -> float:
+    def _any_broker_timeout(self) -> float:
         """Seconds to wait for an answer that any broker has at once.
 
         A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is
@@ -191,50 +191,50 @@ class Network(Loop):
             raise DisconnectedError("there are no bootstrap.servers")
         answered = self.future()
 
-        async def knock(server: str) -> None:
+        async def try_server(server: str) -> None:
             try:
                 await self._await_connection(server)
                 answer = await self._check_accepted(server)
             except DisconnectedError as error:
                 failures.append(error)
-                knock_next()
+                try_next()
                 answer = None
             if not answered.is_done and (answer is not None or len(failures) == len(servers)):
                 answered.success((server, answer))
 
-        def knock_next() -> None:
+        def try_next() -> None:
             if waiting and not answered.is_done:
-                self.spawn(knock(waiting.popleft()))
-                self.call_at(time.monotonic() + _HEAD_START, knock_next)
+                self.spawn(try_server(waiting.popleft()))
+                self.call_at(time.monotonic() + _ATTEMPT_DELAY, try_next)
 
-        knock_next()
-        winner, answer = await answered
+        try_next()
+        first, answer = await answered
         for server in servers:
-            if server != winner or answer is None:
+            if server != first or answer is None:
                 manager.close(server)
         if answer is None:
-            raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
+            raise next((error for error in failures if isinstance(error, RequestRefusedError)), failures[-1])
         manager.cluster.update_metadata(answer)
         self._bootstrapped = True
-        return str(winner)
+        return str(first)
 
     async def _check_accepted(self, server: str) -> Any:
         """Fetch the brokers, which a broker returns only to a client that it has accepted."""
         request = MetadataRequest(topics=[], max_version=12)
         try:
-            answer = await self._await(lambda: self._request(request, server, self._patience))
+            answer = await self._await(lambda: self._request(request, server, self._any_broker_timeout))
         except DisconnectedError as error:
-            self._hang_ups += isinstance(error.__cause__, ConnectionClosedError)
-            if self._hang_ups < _HANG_UPS:
+            self._early_closes += isinstance(error.__cause__, ConnectionClosedError)
+            if self._early_closes < _EARLY_CLOSES:
                 raise
-            self._hang_ups = 0
-            raise AccessError(
+            self._early_closes = 0
+            raise RequestRefusedError(
                 KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
                 f"the broker {self._address(server)} closes the connection at the first request: its "
                 "listener most "
                 f"likely wants another security.protocol than {self._config.security.protocol}",
             ) from error
-        self._hang_ups = 0
+        self._early_closes = 0
         return answer
 
     def _address(self, node: str) -> str:
@@ -248,7 +248,7 @@ class Network(Loop):
 
         Raises:
             DisconnectedError: no broker answered in time.
-            AccessError: the brokers refuse this client.
+            RequestRefusedError: the brokers refuse this client.
         """
         named = MetadataRequest.MetadataRequestTopic
         request = MetadataRequest(
@@ -327,7 +327,7 @@ class Network(Loop):
         )
         server = None if self._bootstrapped else await self._bootstrap()
         try:
-            response = await self._send_anywhere(request, min(timeout, self._patience), server)
+            response = await self._send_anywhere(request, min(timeout, self._any_broker_timeout), server)
         finally:
             if server is not None:
                 self._manager.close(server)
@@ -522,7 +522,7 @@ class Network(Loop):
     async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
         """Send a request and count it; return its answer."""
         answer = None
-        answered = self.traffic.sent(request)
+        answered = self.request_stats.sent(request)
         try:
             answer = await self._await(lambda: self._request(request, node, timeout))
         finally:
@@ -542,13 +542,13 @@ class Network(Loop):
         try:
             return await (awaitable() if callable(awaitable) else awaitable)
         except RefusedError as error:
-            raise AccessError(error.code, str(error)) from error
+            raise RequestRefusedError(error.code, str(error)) from error
         except _REFUSALS as error:
-            raise AccessError(
+            raise RequestRefusedError(
                 error.errno, f"the broker refused the connection: {self._words(error)}"
             ) from error
         except kafka_errors.UnsupportedVersionError as error:
-            raise AccessError(error.errno, f"the broker is too old for this consumer: {error}") from error
+            raise RequestRefusedError(error.errno, f"the broker is too old for this consumer: {error}") from error
         except Exception as error:  # inner layers promise nothing; the caller logs it, and tries again
             raise DisconnectedError(str(error) or type(error).__name__) from error
 

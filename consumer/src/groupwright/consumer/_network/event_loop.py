@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from groupwright.consumer._config.log import demote_library
-from groupwright.consumer._network.library import Future, NetworkSelector
+from groupwright.consumer._config.log import demote_kafka_python
+from groupwright.consumer._network.kafka_python import Future, NetworkSelector
 
 
 class Timer:
@@ -40,7 +40,7 @@ class Loop:
         self._thread.start()
 
     def _run(self) -> None:
-        demote_library()
+        demote_kafka_python()
         try:
             self._net.run_forever()
         finally:

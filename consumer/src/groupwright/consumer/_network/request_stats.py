@@ -23,7 +23,7 @@ _NAMES = {
 _PARKED = frozenset({"join_group", "sync_group"})
 """Answered when other members have done their part, so that they say nothing of the way there."""
 
-_IN_COURSE = frozenset(
+_EXPECTED_ERRORS = frozenset(
     {
         ("join_group", ErrorCode.MEMBER_ID_REQUIRED),
         ("heartbeat", ErrorCode.REBALANCE_IN_PROGRESS),
@@ -69,7 +69,7 @@ class RequestStats:
             if kind not in _PARKED and kind != "find_coordinator":
                 self.round_trip = now - began
             for code in set(_codes(answer)):
-                if code and (kind, code) not in _IN_COURSE:
+                if code and (kind, code) not in _EXPECTED_ERRORS:
                     key = (kind, KafkaError(code).name())
                     self.failures[key] = self.failures.get(key, 0) + 1
 

@@ -31,7 +31,7 @@ from groupwright.consumer._config.kerberos import (
     fetch_ticket,
 )
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
-from groupwright.consumer._network.library import (
+from groupwright.consumer._network.kafka_python import (
     AbstractTokenProvider,
     Future,
     KafkaConnection,
@@ -184,9 +184,9 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             await self._fetch_ticket(node.host, deadline)
         # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is
         # made.
-        while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
+        while self._tokens is not None and not self._tokens.was_called and time.monotonic() < deadline:
             await self._net.sleep(_LOGIN_PAUSE)
-        sock = await self._start_step(node.host, node.port, deadline)
+        sock = await self._connect_socket(node.host, node.port, deadline)
         try:
             if not self.ssl_enabled:
                 return _PlainTransport(self._net, sock, host=node.host)
@@ -216,7 +216,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             else:
                 return
 
-    async def _start_step(self, host: str, port: int, deadline: float) -> socket.socket:
+    async def _connect_socket(self, host: str, port: int, deadline: float) -> socket.socket:
         """Connect to the first of a name's addresses that accepts."""
         failure: Exception | None = None
         for family, kind, protocol, _, address in await self._resolve(host, port, deadline):

@@ -1,6 +1,6 @@
 """kafka-python's parts that the membership's connections use: the only module that imports kafka-python.
 
-Its inner layers are not covered by its promise of stability. `consumer/tests/test_library.py` lists the
+Its inner layers are not covered by its promise of stability. `consumer/tests/test_kafka_python.py` lists the
 private members that are overridden, called or replaced here, and names those that a new release has changed.
 """
 
