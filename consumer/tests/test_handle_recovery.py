@@ -96,7 +96,7 @@ def test_a_handle_that_has_no_broker_at_three_looks_is_started_anew(
     assert scene.made == 1
     assert scene.starts() == [7, 80, 9]
     assert scene.revival.next_check == scene.now + 2 * PATIENCE  # in case that it did not help
-    assert "goes on with 3 partitions" in caplog.text
+    assert "continues with 3 partitions" in caplog.text
 
 
 def test_without_a_coordinator_librdkafka_is_not_to_blame(scene: Scene) -> None:

@@ -131,8 +131,9 @@ class Leader:
         This solves a minimum-cost flow, so it must not run before SyncGroup has been sent: the group waits
         for that.
 
-        Returns: The quality, or None if this member did not make the assignment or has evaluated it already,
-            the group is too large, or the evaluation failed.
+        Returns:
+            The quality, or None if this member did not make the assignment or has evaluated it already, if
+            the group is too large, or if the evaluation failed.
         """
         unevaluated, self._unevaluated = self._unevaluated, None
         if unevaluated is None or unevaluated[0] != generation:

@@ -1,7 +1,7 @@
 """Access guard: one polling thread at a time, with hand-over to threads waiting for librdkafka's handle.
 
-Kafka's Java consumer has the same light lock (`KafkaConsumer.acquire`): a second polling thread is refused at
-once, because waiting would only hide the mistake.
+Kafka's Java consumer has the same lock (`KafkaConsumer.acquire`): a second polling thread gets an exception
+at once, because waiting would only hide the programming error.
 
 Nothing here relies on where CPython switches threads, or on the GIL:
 
@@ -337,16 +337,16 @@ class AccessGuard(PollClock):
             self.closing = True
             self.wake()
             while (other := self.inside.setdefault("thread", me)) != me and time.monotonic() < deadline:
-                time.sleep(_PAUSE)  # a poll that returns notifies nobody: that would cost each poll
+                # Polls send no notification when they return, since that would cost time in each of them.
+                time.sleep(_PAUSE)
         except BaseException:
             self.closing = False
             raise
         if other != me:
             self.closing = False
             raise RuntimeError(
-                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a "
-                "callback of "
-                "this consumer, or in a call without a time limit; end that call first"
+                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback "
+                "of this consumer, or in a call without a time limit; end that call first"
             )
 
 
@@ -371,7 +371,7 @@ def _name(ident: int) -> str:
 
 
 class WakingInbox(Inbox):
-    """An inbox that wakes the guard, so that `poll` need not look at it."""
+    """An inbox that wakes the guard for each event, so that the fast path of `poll` need not read it."""
 
     def __init__(self, guard: AccessGuard) -> None:
         """Create an empty inbox that wakes `guard` with each event."""
@@ -379,7 +379,7 @@ class WakingInbox(Inbox):
         self._guard = guard
 
     def put(self, event: InboxEvent) -> None:
-        """Add an event, and have the next poll look at it."""
+        """Append an event, and have the next poll take it."""
         super().put(event)
         self._guard.wake()
 

@@ -55,7 +55,7 @@ class EventServer:
             session_timeout: Seconds to wait for the commit before a revocation.
         """
         self.identity = MemberIdentity()
-        """The member as which the current assignment was consumed."""
+        """The identity of the current assignment, for transactions and commits."""
         self.closing = False
         """Whether `leave` was called."""
         self._membership = membership
@@ -80,13 +80,16 @@ class EventServer:
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
+        """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
         if self.holds_until_revoked:
             return 0.0
         return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_check)
 
     def serve(self, handle: Handle) -> Message | None:
-        """Apply events and due commits before messages are returned; return an error that poll returns instead."""
+        """Apply events and due commits before messages are returned.
+
+        Return an error that poll returns instead.
+        """
         self._committer.thread = get_ident()
         self._committer.busy.set_handle(handle)
         if self._resume:
@@ -108,7 +111,10 @@ class EventServer:
         return None
 
     def hold(self, seconds: float) -> bool:
-        """Wait instead of polling if no message may be returned now; return whether that is so."""
+        """Wait up to `seconds` instead of polling if no message may be returned now.
+
+        Return whether it did.
+        """
         if self.holds_until_revoked:
             self._inbox.wait(seconds)
         elif self._next_assignment_is_stale or self.session_expired:
@@ -125,26 +131,26 @@ class EventServer:
         return time.monotonic() >= self._membership.owned_until
 
     def hold_until_revoked(self) -> None:
-        """Hold messages back until all partitions are revoked, which the application has caused."""
+        """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""
         self._holding = self._applier.holds_partitions
 
     @property
     def holds_until_revoked(self) -> bool:
-        """Whether that revocation is still to come."""
+        """Whether that revocation is not applied yet."""
         return self._holding and self._applier.holds_partitions
 
     def forget_identity(self) -> None:
-        """Forget the identity: what is consumed from now on was assigned by no group."""
+        """Forget the identity, because the application assigned partitions without a group."""
         self.identity = MemberIdentity()
 
     @property
     def _next_assignment_is_stale(self) -> bool:
-        """Whether the next event is an assignment of a session that is over; it is about to be withdrawn."""
+        """Whether the next event is an assignment of an expired session; the membership will withdraw it."""
         return self._inbox.next_assignment is not None and self._session_over
 
     @property
     def _session_over(self) -> bool:
-        """Whether the coordinator may have expelled this member, noticed by the network thread or not."""
+        """Whether the session has expired, even if the network thread has not noticed it yet."""
         return time.monotonic() >= self._membership.session_until
 
     # --- Events -------------------------------------------------------------------------------------
@@ -253,7 +259,8 @@ class EventServer:
             assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
             self._committer.last_commit(handle, assigned, timeout)
         round_timeout = min(ROUND_TIMEOUT, timeout / 2)
-        self._driver.call(functools.partial(self._membership.close, operation=operation, round_timeout=round_timeout))
+        close = functools.partial(self._membership.close, operation=operation, round_timeout=round_timeout)
+        self._driver.call(close)
         while True:
             self._serve_events(handle)
             remaining = deadline - time.monotonic()
@@ -263,7 +270,7 @@ class EventServer:
         self._revoke_the_rest(handle)
 
     def _revoke_the_rest(self, handle: Handle) -> None:
-        """Call on_revoke if the time was over before the membership requested it."""
+        """Call on_revoke if `leave` timed out before the membership requested it."""
         partitions = self._applier.owned
         if partitions:
             lost = self._session_over or self._membership.lost

@@ -13,13 +13,13 @@ KEY = "interceptors"
 
 
 class InterceptorChain:
-    """A chain of interceptors, none of which can stop the consumer."""
+    """A chain of interceptors, whose exceptions are logged only (Java's `ConsumerInterceptors`)."""
 
     def __init__(self, chain: object, log: logging.LoggerAdapter[logging.Logger]) -> None:
         """Check the configuration's value.
 
         Raises:
-            ConfigurationError: it is no list of interceptors.
+            ConfigurationError: It is no list of interceptors.
         """
         if not isinstance(chain, Sequence) or not all(isinstance(one, ConsumerInterceptor) for one in chain):
             raise ConfigurationError(f"{KEY} takes a list of ConsumerInterceptor objects, not {chain!r}")
@@ -32,7 +32,7 @@ class InterceptorChain:
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """Return what the chain makes of messages; errors pass it by."""
+        """Return the messages that the chain returns; errors are kept, and not passed to interceptors."""
         for index, interceptor in enumerate(self._chain):
             shown = [message for message in messages if message.error() is None]
             if not shown:
@@ -50,11 +50,11 @@ class InterceptorChain:
         return messages
 
     def on_commit(self, offsets: list[TopicPartition]) -> None:
-        """Tell the chain of a commit."""
+        """Call `on_commit` of each interceptor."""
         self._notify("on_commit", lambda interceptor: interceptor.on_commit(list(offsets)))
 
     def close(self) -> None:
-        """Close the chain."""
+        """Call `close` of each interceptor."""
         self._notify("close", lambda interceptor: interceptor.close())
 
     def _notify(self, method: str, call: Callable[[ConsumerInterceptor], None]) -> None:

@@ -25,7 +25,10 @@ _COOPERATIVE = (
 
 
 class ManualAssignment:
-    """Applies the application's own changes to the assignment, in a rebalance callback or outside of one."""
+    """Applies the application's own changes to the assignment, in a rebalance callback or outside of one.
+
+    For the polling thread.
+    """
 
     def __init__(
         self,
@@ -41,13 +44,17 @@ class ManualAssignment:
     ) -> None:
         """Create it with nothing assigned.
 
-        Args: membership: State of the member; only read here. applier: Applies assignments in callbacks.
-            committer: Commits before partitions are unassigned. offsets: Offsets to commit. prefetch:
-            Prefetched messages. guard: Hands over librdkafka's handle. on_assigned: Called when partitions
-            were assigned outside of a callback. is_closing: Whether the consumer is being closed.
-            commit_timeouts: Seconds to wait for the commit before partitions are unassigned, outside of a
-            callback and
-                in one.
+        Args:
+            membership: State of the member; only read here.
+            applier: Applies assignments in callbacks.
+            committer: Commits before partitions are unassigned.
+            offsets: Offsets to commit.
+            prefetch: Prefetched messages.
+            guard: Hands over librdkafka's handle.
+            on_assigned: Called when partitions were assigned outside of a callback.
+            is_closing: Whether the consumer is being closed.
+            commit_timeouts: Timeouts in seconds of the commit before partitions are unassigned: outside of a
+                callback, and in one.
         """
         self._membership = membership
         self._applier = applier
@@ -104,8 +111,7 @@ class ManualAssignment:
         check_partitions([partition])
         key = (partition.topic, partition.partition)
         if key not in _keys(Native.assignment(handle)):
-            # Reading its position would make librdkafka create the partition, and then fail with another
-            # code.
+            # Native.position would create the partition in librdkafka, and seek would fail with another code.
             Native.seek(handle, partition)
             return
         before = self._prefetch.positions_of(handle, [partition], self._guard)

@@ -461,7 +461,7 @@ class MembershipState:
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether partitions stay owned during a rebalance (KIP-429), so that commits may wait for its end."""
+        """Whether partitions stay owned during a rebalance (KIP-429): commits may wait for its end."""
         return self.cooperative and self.claims_partitions
 
     @property
