@@ -230,7 +230,7 @@ class Driver:
         assignment = PartitionsByTopic.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
-        except Exception:  # noqa: BLE001 - user code; the membership goes on
+        except Exception:  # noqa: BLE001 - user code; the membership continues
             self._log.exception(
                 "on_assignment of the assignor %r raised; going on without it", action.protocol
             )

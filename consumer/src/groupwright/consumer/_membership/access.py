@@ -136,7 +136,7 @@ class AccessGuard(PollClock):
         self.wake()
 
     def check_not_woken(self) -> None:
-        """Check that a poll may go on.
+        """Check that a poll may continue.
 
         Raises:
             WakeupError: `request_wakeup` was called since the last such error.
@@ -314,7 +314,7 @@ class AccessGuard(PollClock):
             )
 
     def check_not_closing(self) -> None:
-        """Check that a poll may go on.
+        """Check that a poll may continue.
 
         Raises:
             RuntimeError: Another thread is closing the consumer.

@@ -21,7 +21,7 @@ every input.
 Transitions that need an explanation:
 
 - A rebalance that the coordinator or the application asks for does not change the state. A member stays
-  STABLE, and heartbeats and commits go on, until the application has revoked its partitions and JoinGroup is
+  STABLE, and sends heartbeats and commits, until the application has revoked its partitions and JoinGroup is
   sent.
 - A generation that is lost (the session expired, or the coordinator does not know the member) leads to
   UNJOINED from anywhere.
