@@ -147,7 +147,7 @@ class Driver:
     def abandon(self, timeout: float) -> None:
         """Leave the group after the consumer was garbage-collected.
 
-        End the thread after `timeout` seconds.
+        The thread ends when the member has left, or after `timeout` seconds.
         """
         self.call(self._membership.abandon)
         self._network.call_soon(lambda: self._network.call_at(time.monotonic() + timeout, self._network.end))
