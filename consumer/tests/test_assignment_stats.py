@@ -11,7 +11,7 @@ from groupwright.consumer._coordinator.assignment_stats import (
     change_of_members,
     evaluate_assignment,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Timeline, Trigger
+from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadership, Timeline, Trigger
 
 
 def group(members: Mapping[str, Mapping[str, tuple[int, ...]]], partitions: int = 4) -> Group:
@@ -86,7 +86,7 @@ def test_the_leader_says_who_came_and_went(
 
 
 def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_it_knew() -> None:
-    timeline = Timeline(OTHERS, 0.0)
+    timeline = Timeline(GROUP_REBALANCING, 0.0)
     timeline.on_leader_elected("a member joined")
     timeline.assignment_evaluated(Leadership(members=2, moved=3, moves_needed=2, imbalance=4))
     timeline.on_leader_elected("a member left")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.auto_commit import PATIENCE, AutoCommitClock, BusyCommits
+from groupwright.consumer._membership.auto_commit import OVERDUE_SECONDS, AutoCommitClock, BusyCommits
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -47,15 +47,15 @@ def scene() -> Scene:
 
 
 def test_what_is_due_is_left_to_the_polling_thread_for_a_moment(scene: Scene) -> None:
-    scene.busy.attend(scene.consumer)
-    assert scene.busy.look(104.0) == 105.0 + PATIENCE
-    assert scene.busy.look(105.1) == 105.0 + PATIENCE
+    scene.busy.set_handle(scene.consumer)
+    assert scene.busy.check(104.0) == 105.0 + OVERDUE_SECONDS
+    assert scene.busy.check(105.1) == 105.0 + OVERDUE_SECONDS
     assert scene.committer.made == []
 
 
 def test_what_is_overdue_is_committed_by_a_thread_of_its_own(scene: Scene) -> None:
-    scene.busy.attend(scene.consumer)
-    assert scene.busy.look(105.0 + PATIENCE) == 105.0 + 2 * PATIENCE
+    scene.busy.set_handle(scene.consumer)
+    assert scene.busy.check(105.0 + OVERDUE_SECONDS) == 105.0 + 2 * OVERDUE_SECONDS
 
     assert scene.committer.done.wait(10)
     assert scene.committer.made == [(scene.consumer, "groupwright-commit")]
@@ -63,27 +63,27 @@ def test_what_is_overdue_is_committed_by_a_thread_of_its_own(scene: Scene) -> No
 
 def test_one_thread_at_a_time_commits(scene: Scene) -> None:
     """One may have to wait for librdkafka's handle."""
-    scene.busy.attend(scene.consumer)
+    scene.busy.set_handle(scene.consumer)
     scene.committer.may_end.clear()
-    scene.busy.look(106.0)
+    scene.busy.check(106.0)
     assert scene.committer.done.wait(10)
-    scene.busy.look(107.0)
+    scene.busy.check(107.0)
     assert len(scene.committer.made) == 1
 
     scene.committer.may_end.set()
     scene.busy.end(10)
-    assert scene.busy.look(108.0) == 168.0  # and none is due any more
+    assert scene.busy.check(108.0) == 168.0  # and none is due any more
 
 
 def test_nothing_is_committed_for_a_consumer_that_never_polled_closes_or_is_gone(scene: Scene) -> None:
-    scene.busy.look(106.0)
-    scene.busy.attend(scene.consumer)
+    scene.busy.check(106.0)
+    scene.busy.set_handle(scene.consumer)
     scene.polling.closing = True
-    scene.busy.look(106.0)
+    scene.busy.check(106.0)
     scene.polling.closing = False
     del scene.consumer
     gc.collect()
-    scene.busy.look(106.0)
+    scene.busy.check(106.0)
     scene.busy.end(10)
 
     assert scene.committer.made == []
@@ -110,8 +110,8 @@ def test_the_end_may_come_between_a_threads_making_and_its_start(
             super().start()
 
     monkeypatch.setattr(threading, "Thread", Started)
-    scene.busy.attend(scene.consumer)
-    scene.busy.look(105.0 + PATIENCE)
+    scene.busy.set_handle(scene.consumer)
+    scene.busy.check(105.0 + OVERDUE_SECONDS)
     ending.join(10)
 
     assert failed == []

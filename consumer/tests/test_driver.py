@@ -19,11 +19,11 @@ from groupwright.assignors import (
     Topic,
     encode_subscription,
 )
-from groupwright.consumer._config.log import LIBRARY, GroupLog
+from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS, GroupLog
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, Reported
 from groupwright.consumer._coordinator.leader import Leader
-from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.membership import Membership
@@ -199,7 +199,7 @@ def test_kafka_python_in_the_applications_own_use_logs_as_before(
     done = threading.Event()
 
     def warn() -> None:
-        for logger in LIBRARY:
+        for logger in KAFKA_PYTHON_LOGGERS:
             logging.getLogger(logger).warning("a fact about a connection of the membership")
         done.set()
 
@@ -286,7 +286,7 @@ def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
     rig: Rig, script: Script, request_name: str
 ) -> None:
     """The client knows before it sends; it treated this as a broken connection and retried forever."""
-    script.say(request_name, AccessError(35, "the broker is too old for this consumer"))
+    script.say(request_name, RequestRefusedError(35, "the broker is too old for this consumer"))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
 
     assert failure(rig) == (

@@ -84,13 +84,13 @@ def test_waiting_ends_with_its_time() -> None:
 def test_what_gains_can_be_told_before_it_is_taken() -> None:
     """A process that slept over its session must look at what waits, and leave an assignment where it is."""
     inbox = Inbox()
-    assert inbox.next_gains is None
+    assert inbox.next_assignment is None
     inbox.put(gain(1))
     inbox.put(revoke(2))
-    assert inbox.next_gains == gain(1)
+    assert inbox.next_assignment == gain(1)
 
     assert inbox.withdraw(1)
-    assert inbox.next_gains is None
+    assert inbox.next_assignment is None
 
 
 def test_waiting_for_anything_but_a_gain_goes_on_while_a_gain_waits() -> None:
@@ -99,7 +99,7 @@ def test_waiting_for_anything_but_a_gain_goes_on_while_a_gain_waits() -> None:
     woken = threading.Event()
 
     def wait() -> None:
-        inbox.wait(30.0, but_for_gains=True)
+        inbox.wait(30.0, ignore_assignments=True)
         woken.set()
 
     waiting = threading.Thread(target=wait)

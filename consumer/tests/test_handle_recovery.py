@@ -45,7 +45,7 @@ class Environment:
             self.prefetch,
             self.polling,
             logging.LoggerAdapter(logging.getLogger("recovery")),
-            patience=PATIENCE,
+            delay=PATIENCE,
             clock=lambda: self.now,
         )
 
@@ -60,7 +60,7 @@ class Environment:
 
     def look(self) -> None:
         """Advance the clock to the next check, and run it."""
-        self.now = self.recovery.next_look
+        self.now = self.recovery.next_check
         self.recovery.check(self.handle, self.config)
 
     def starts(self) -> list[int]:
@@ -75,12 +75,12 @@ def environment() -> Iterator[Environment]:
 
 
 def test_the_handle_is_not_checked_before_the_coordinator_was_found(environment: Environment) -> None:
-    assert environment.recovery.next_look == float("inf")
+    assert environment.recovery.next_check == float("inf")
 
     environment.polling.fast_path_until = 1e9
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
 
-    assert environment.recovery.next_look == environment.now + PATIENCE
+    assert environment.recovery.next_check == environment.now + PATIENCE
     assert environment.polling.fast_path_until == 0.0
 
 
@@ -90,7 +90,7 @@ def test_a_handle_without_a_broker_at_three_checks_is_recreated(
     environment.assign(7, 8, 9)
     environment.offsets.seek(("t", 1), 80, TopicPartition("t", 1))
     environment.prefetch.pause([("t", 2)])
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
 
     environment.look()
     environment.look()
@@ -99,34 +99,34 @@ def test_a_handle_without_a_broker_at_three_checks_is_recreated(
 
     assert environment.made == 1
     assert environment.starts() == [7, 80, 9]
-    assert environment.recovery.next_look == environment.now + 2 * PATIENCE  # in case that it did not help
-    assert "goes on with 3 partitions" in caplog.text
+    assert environment.recovery.next_check == environment.now + 2 * PATIENCE  # in case that it did not help
+    assert "continues with 3 partitions" in caplog.text
 
 
 def test_without_a_coordinator_librdkafka_is_not_to_blame(environment: Environment) -> None:
     environment.assign(7)
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
     environment.look()
     environment.look()
     environment.reachable = False
     environment.look()
 
     assert environment.made == 0
-    assert environment.recovery.next_look == float("inf")
+    assert environment.recovery.next_check == float("inf")
 
 
 def test_a_handle_that_fetches_nothing_is_checked_later(environment: Environment) -> None:
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
     for _ in range(4):
         environment.look()
 
     assert environment.made == 0
-    assert environment.recovery.next_look == environment.now + PATIENCE
+    assert environment.recovery.next_check == environment.now + PATIENCE
 
 
 def test_the_handle_is_not_taken_from_under_another_thread(environment: Environment) -> None:
     environment.assign(7)
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
     environment.look()
     environment.look()
     inside, leave = threading.Event(), threading.Event()
@@ -171,17 +171,17 @@ def test_other_threads_wait_for_the_new_handle(environment: Environment) -> None
 
 def test_a_handle_that_cannot_be_made_is_tried_again(environment: Environment) -> None:
     environment.assign(7)
-    environment.recovery.begin()
+    environment.recovery.schedule_check()
     environment.look()
     environment.look()
 
     def broken() -> dict[str, Any]:
         return {**CONFIG, "no.such.key": 1}
 
-    environment.now = environment.recovery.next_look
+    environment.now = environment.recovery.next_check
     with pytest.raises(confluent_kafka.KafkaException):
         environment.recovery.check(environment.handle, broken)
-    assert environment.recovery.next_look <= environment.now
+    assert environment.recovery.next_check <= environment.now
     environment.look()
 
     assert environment.starts() == [7]

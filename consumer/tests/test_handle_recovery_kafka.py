@@ -27,12 +27,12 @@ def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(revival, "_has_broker", lambda _consumer, topic: handles.append(topic))
         patch.setattr(revival, "_BETWEEN_LOOKS", 0.0)
-        member._recovery.next_look = 0.0
+        member._recovery.next_check = 0.0
         consumer._guard.wake()
         while len(handles) < 3:
             messages.append(consumer.poll(0))
             consumer._guard.wake()
-    assert member._recovery.next_look > 0.0
+    assert member._recovery.next_check > 0.0
     return [message for message in messages if message is not None]
 
 

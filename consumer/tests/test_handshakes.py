@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._config.security import Security
-from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.testing._kafka.certificates import write_certificates
 
@@ -111,13 +111,13 @@ def test_a_failed_handshake_says_what_to_do(
     case: Case, tmp_path: Path, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
     theirs, ours = contexts(case, tmp_path)
-    caught: list[AccessError] = []
+    caught: list[RequestRefusedError] = []
 
     async def ask() -> None:
         while not caught:
             try:
                 await network.find_coordinator()
-            except AccessError as error:
+            except RequestRefusedError as error:
                 caught.append(error)
             except DisconnectedError:
                 pass  # hung up before the reason was read: a client tries again

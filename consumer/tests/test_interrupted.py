@@ -44,10 +44,10 @@ def _filled() -> Inbox:
     "use",
     [
         pytest.param(lambda inbox: inbox.take(), id="take"),
-        pytest.param(lambda inbox: inbox.next_gains, id="look"),
+        pytest.param(lambda inbox: inbox.next_assignment, id="look"),
         pytest.param(lambda inbox: inbox.done(inbox.take()), id="done"),
         pytest.param(lambda inbox: inbox.wait(0.001), id="wait"),
-        pytest.param(lambda inbox: inbox.wait(0.001, but_for_gains=True), id="wait for none"),
+        pytest.param(lambda inbox: inbox.wait(0.001, ignore_assignments=True), id="wait for none"),
     ],
 )
 def test_an_inbox_takes_events_afterwards(interrupted: Interrupted, use: Callable[[Inbox], Any]) -> None:

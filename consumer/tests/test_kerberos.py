@@ -19,7 +19,7 @@ from groupwright.consumer._config.kerberos import (
 )
 from groupwright.consumer._config.security import Security
 from groupwright.consumer._network import transport
-from groupwright.consumer._network.connections import AccessError, Network, NetworkConfig
+from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 
 PATIENCE = 30.0
@@ -149,7 +149,7 @@ def test_a_missing_ticket_is_a_refusal(broker: socket.socket, monkeypatch: pytes
     with running(broker, kinit=False) as network:
         error = look_up(network)()
 
-    assert isinstance(error, AccessError)
+    assert isinstance(error, RequestRefusedError)
     assert (error.code, str(error)) == (KafkaError._AUTHENTICATION, "nobody has logged in")
 
 
@@ -179,7 +179,7 @@ def test_a_kinit_that_fails_is_not_waited_for_longer_than_a_connection(
     monkeypatch.setattr(transport, "fetch_ticket", not_logged_in)
 
     with running(broker, kinit=True, set_up_ms=300) as network:
-        assert isinstance(look_up(network)(), AccessError)
+        assert isinstance(look_up(network)(), RequestRefusedError)
 
 
 def test_a_kdc_that_is_down_is_tried_again(broker: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_a_kdc_that_is_down_is_tried_again(broker: socket.socket, monkeypatch: p
     with running(broker, kinit=True) as network:
         error = look_up(network)()
 
-    assert not isinstance(error, AccessError)
+    assert not isinstance(error, RequestRefusedError)
     assert "Cannot contact any KDC" in str(error)
 
 

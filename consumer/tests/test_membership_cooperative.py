@@ -9,7 +9,7 @@ import pytest
 from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
-from groupwright.consumer._protocol.membership import PATIENCE
+from groupwright.consumer._protocol.membership import ROUND_TIMEOUT
 from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, Partitions
 
@@ -421,7 +421,7 @@ def test_a_member_that_leaves_waits_for_others_no_longer_than_it_may(
     go(owner)
     before = owner.member.identity
     owner.feed(getattr(owner.member, how))
-    owner.wait(PATIENCE - 0.01)
+    owner.wait(ROUND_TIMEOUT - 0.01)
     assert not owner.inbox
     owner.wait(0.01)
 
@@ -433,7 +433,7 @@ def test_a_member_that_leaves_waits_for_others_no_longer_than_it_may(
 
 def test_a_close_has_patience_of_its_own(owner: "Player") -> None:
     rebalance(owner)
-    owner.feed(functools.partial(owner.member.close, patience=0.5))
+    owner.feed(functools.partial(owner.member.close, round_timeout=0.5))
     owner.wait(0.5)
 
     assert revoked(owner) == {"t": (0, 1)}
@@ -465,10 +465,10 @@ def test_a_member_that_leaves_and_is_expelled_meanwhile_has_lost_everything(
 def test_closing_after_unsubscribing_finishes_the_same_round(owner: "Player") -> None:
     rebalance(owner)
     owner.feed(owner.member.unsubscribe)
-    owner.wait(PATIENCE / 2)
+    owner.wait(ROUND_TIMEOUT / 2)
     owner.feed(owner.member.close)
     assert not owner.inbox
-    owner.wait(PATIENCE / 2)
+    owner.wait(ROUND_TIMEOUT / 2)
 
     assert revoked(owner) == {"t": (0, 1)}
     owner.answer_leave()

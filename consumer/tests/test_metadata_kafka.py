@@ -144,7 +144,7 @@ def test_a_topic_that_nobody_has_does_not_rebalance_the_group_in_a_loop(scene: "
         looked.append(None)
         found(answer, now)
 
-    watch.found = count  # type: ignore[method-assign] # to see it look
+    watch.found = count  # type: ignore[method-assign, assignment] # to see it look
     scene.poll_until(lambda: len(looked) >= 5, consumer, what="five looks")
 
     assert assigned == [1]

@@ -60,7 +60,7 @@ def test_going_back_in_a_later_epoch_is_pending(epoch: int, pending: dict[tuple[
 def test_a_partition_that_begins_before_its_committed_offset_is_pending() -> None:
     tracker = OffsetTracker(by_hand=False)
     tracker.assigned([A, B], {A: Offset(5), B: Offset(5)})
-    tracker.begin(at(2, 5))
+    tracker.set_start_offsets(at(2, 5))
 
     assert tracker.pending(lambda: at(3, 4)) == {A: Offset(3)}
 
@@ -69,7 +69,7 @@ def test_a_partition_that_stands_where_it_began_was_not_consumed() -> None:
     """Messages that were prefetched give it a position; nothing is committed of it before one is taken."""
     tracker = OffsetTracker(by_hand=False)
     tracker.assigned([A, B], {})
-    tracker.begin([*at(5), TopicPartition("t", 1, OFFSET_BEGINNING)])
+    tracker.set_start_offsets([*at(5), TopicPartition("t", 1, OFFSET_BEGINNING)])
     assert tracker.pending(lambda: at(5, OFFSET_INVALID)) == {}
 
     assert tracker.pending(lambda: at(6, 1)) == {A: Offset(6), B: Offset(1)}
@@ -101,7 +101,7 @@ def test_consumed_before_two_seeks_stays_pending() -> None:
 def test_a_seek_before_anything_was_consumed_leaves_nothing_pending() -> None:
     tracker = OffsetTracker(by_hand=False)
     tracker.assigned([A], {})
-    tracker.begin(at(7))
+    tracker.set_start_offsets(at(7))
     tracker.seek(A, 40, *at(7))
     assert tracker.pending(lambda: at(40)) == {}
 

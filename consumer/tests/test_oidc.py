@@ -213,11 +213,11 @@ BASE = {
         ({"sasl.oauthbearer.extensions": "a"}, "takes name=value pairs"),
         (
             {"sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
-            "jwt-bearer cannot be served; write an oauth_cb that fetches the token",
+            "jwt-bearer is not supported; write an oauth_cb that fetches the token",
         ),
         (
             {"sasl.oauthbearer.metadata.authentication.type": "azure_imds"},
-            "cannot be served; write an oauth_cb that fetches the token",
+            "is not supported; write an oauth_cb that fetches the token",
         ),
         ({"https.ca.location": "/nowhere"}, "https.ca.location cannot be used"),
         ({"https.ca.pem": "x", "https.ca.location": "x"}, "are both set; leave one of them out"),

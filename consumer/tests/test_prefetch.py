@@ -128,7 +128,7 @@ def test_messages_of_paused_partitions_wait_and_keep_their_order() -> None:
     running(buffer, queue)
 
     buffer.pause([("t", 0)])
-    assert buffer.unsorted
+    assert buffer.pauses_changed
     buffer.apply_pauses()
     assert offsets(taken(buffer)) == [(1, 7)]
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 2), (1, 8)]
@@ -214,7 +214,7 @@ def test_what_is_put_back_of_a_partition_that_was_paused_meanwhile_waits() -> No
     buffer.apply_pauses()
 
     buffer.put_back(messages)
-    assert buffer.unsorted
+    assert buffer.pauses_changed
     buffer.apply_pauses()
 
     assert taken(buffer) == []
@@ -224,7 +224,9 @@ def test_a_batch_that_a_signal_handler_made_the_native_call_discard_is_fetched_a
     """If a handler raises, confluent-kafka frees the messages, which librdkafka counts as consumed."""
     queue = Queue(*map(message, range(4)), message(7, partition=1), message(4), message(8, partition=1))
     buffer = PrefetchBuffer()
-    buffer.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)])
+    buffer.set_start_offsets(
+        [TopicPartition("t", 0, 0), TopicPartition("t", 1, 7), TopicPartition("t", 2, 3)]
+    )
     for number in range(2):
         next_of(buffer, lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
         taken(buffer)
@@ -254,7 +256,7 @@ def test_gaps_between_offsets_lose_nothing() -> None:
         message(0), message(5), message(7, partition=1), message(7), message(8), message(8, partition=1)
     )
     buffer = PrefetchBuffer()
-    buffer.begin([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
+    buffer.set_start_offsets([TopicPartition("t", 0, 0), TopicPartition("t", 1, 7)])
     next_of(buffer, queue.consume, 100.0)
     next_of(buffer, lambda *_: queue.consume(3, 0.0), 100.01)
     taken(buffer)

@@ -102,7 +102,7 @@ def test_a_probe_looks_where_systems_keep_their_authorities(
     nowhere = ssl.DefaultVerifyPaths(None, None, "", "", "", "")  # type: ignore[arg-type] # the first two may be None
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
     monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda *_: None)
-    monkeypatch.setattr(tls_module, "PROBED", ("/nowhere.pem", str(certificates.authority)))
+    monkeypatch.setattr(tls_module, "CA_PATHS", ("/nowhere.pem", str(certificates.authority)))
 
     assert len(tls(ssl_ca_location="probe").get_ca_certs()) == 1
 
@@ -194,7 +194,7 @@ def test_a_key_store_needs_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: 
             {"ssl_keystore_location": "/store", "ssl_keystore_password": SECRET, "ssl_key_pem": SECRET},
             "ssl.keystore.location and ssl.key.pem are both set; leave one of them out",
         ),
-        ({"ssl_curves_list": "X25519"}, "ssl.curves.list cannot be served; librdkafka's OpenSSL is its own"),
+        ({"ssl_curves_list": "X25519"}, "ssl.curves.list is not supported; librdkafka's OpenSSL is its own"),
     ],
 )
 def test_what_cannot_be_used_is_refused_and_not_shown(keys: dict[str, Any], words: str) -> None:
@@ -261,7 +261,7 @@ def test_kerberos_needs_its_package_and_knows_its_service(monkeypatch: pytest.Mo
         ),
         (
             {"sasl_mechanism": "AWS"},
-            "sasl.mechanism AWS cannot be served; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ",
+            "sasl.mechanism AWS is not supported; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ",
         ),
         ({"sasl_mechanism": "PLAIN"}, "sasl.mechanism PLAIN needs sasl.username and sasl.password"),
         (
@@ -323,10 +323,10 @@ def test_no_token_and_a_token_of_old_are_no_tokens() -> None:
         TokenUnavailableError, match="oauth_cb has given no token: it has not been called yet"
     ):
         tokens.current()
-    assert not tokens.asked
+    assert not tokens.was_called
 
     tokens.refresh("")
-    assert tokens.asked
+    assert tokens.was_called
     with pytest.raises(
         TokenUnavailableError, match="expired 7 s ago; expiry is in seconds since the epoch"
     ) as caught:

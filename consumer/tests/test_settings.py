@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer._config.config import read_config
-from groupwright.consumer._config.settings import ALIASES, SETTINGS, By, flatten, table
+from groupwright.consumer._config.settings import ALIASES, SETTINGS, ServedBy, flatten, table
 
 TABLES_LIBRDKAFKA = 0x02100000
 """The librdkafka whose keys the table has: 2.16, in its own notation."""
@@ -61,12 +61,12 @@ def test_limits_are_librdkafkas(key: str) -> None:
             read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g", key: wrong})
 
 
-@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is By.NOBODY])
+@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is ServedBy.REFUSED])
 def test_what_nobody_serves_is_refused_with_what_to_do(key: str) -> None:
     config = {"bootstrap.servers": "127.0.0.1:9", "group.id": "g"}
     with pytest.raises(ConfigurationError) as caught:
         read_config({**config, key: "marked"})
-    assert str(caught.value) == f"{key} cannot be served; {SETTINGS[key].note} (_INVALID_ARG)"
+    assert str(caught.value) == f"{key} is not supported; {SETTINGS[key].note} (_INVALID_ARG)"
     assert "marked" not in str(caught.value)
 
     for value in SETTINGS[key].harmless:
@@ -74,10 +74,10 @@ def test_what_nobody_serves_is_refused_with_what_to_do(key: str) -> None:
 
 
 def test_every_refusal_says_what_to_do() -> None:
-    assert [each.key for each in SETTINGS.values() if each.by is By.NOBODY and not each.note] == []
+    assert [each.key for each in SETTINGS.values() if each.by is ServedBy.REFUSED and not each.note] == []
 
 
-@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is By.LIBRDKAFKA])
+@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is ServedBy.LIBRDKAFKA])
 def test_what_is_librdkafkas_reaches_it_as_it_is(key: str) -> None:
     value = object()
 

@@ -88,7 +88,7 @@ def test_a_follower_compares_nothing() -> None:
     watch.on_follower(NOW)
 
     assert look(watch, NOW + 1, {"t": 5}) is None
-    assert watch.planned_for is None
+    assert watch.group_subscription is None
 
 
 def test_racks_are_a_change_where_they_matter() -> None:

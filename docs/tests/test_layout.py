@@ -183,7 +183,7 @@ def test_one_module_imports_kafka_python() -> None:
         if any(name.split(".")[0] == "kafka" for name in imports(module))
     }
 
-    assert touching == {"consumer/src/groupwright/consumer/_network/library.py"}
+    assert touching == {"consumer/src/groupwright/consumer/_network/kafka_python.py"}
 
 
 def test_the_map_of_files_is_up_to_date() -> None:

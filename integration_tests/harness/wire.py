@@ -9,7 +9,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError
 
 from groupwright.assignors import Subscription, encode_subscription
-from groupwright.consumer._network.library import (
+from groupwright.consumer._network.kafka_python import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,

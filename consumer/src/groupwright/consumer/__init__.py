@@ -2,12 +2,13 @@
 
 - `Consumer`: change the import, add ``partition.assignment.strategy`` with names or `Assignor` objects.
 - `DeserializingConsumer`, `AIOConsumer`: confluent-kafka's classes of these names, over the same membership.
-- `ConsumerInterceptor`: what sees every message and every commit (KIP-42).
+- `ConsumerInterceptor`: base class of objects that receive every message and every commit (KIP-42).
 - `RebalanceListener`: receives rebalances and commits (`Consumer.add_listener`).
 - `Rebalance`, with `Outcome`, `Phase`, `Kind`, `Trigger`, `Leadership`: the record of one rebalance.
 - `MembershipSnapshot`: the state of the membership (`Consumer.membership_snapshot`).
 - `GroupMembershipOperation`: whether `Consumer.close` leaves the group (KIP-1092).
-- `ConsumerError` and its kinds: what it raises, each also a `confluent_kafka.KafkaException`.
+- `ConsumerError` and its subclasses: exceptions of the consumer, each also a
+  `confluent_kafka.KafkaException`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import `AIOConsumer` at its first use: it brings asyncio, and needs confluent-kafka 2.13 or later."""
+    """Import `AIOConsumer` at its first use: it imports asyncio, and needs confluent-kafka 2.13 or later."""
     if name != "AIOConsumer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from groupwright.consumer.aio import AIOConsumer  # noqa: PLC0415 - at its first use

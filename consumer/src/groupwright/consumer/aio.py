@@ -17,9 +17,8 @@ try:
     from confluent_kafka import aio
 except ImportError as error:
     raise ImportError(
-        f"AIOConsumer needs confluent_kafka.aio, which confluent-kafka {confluent_kafka.__version__} "
-        "does not "
-        "have; install confluent-kafka 2.13 or later"
+        f"AIOConsumer needs confluent_kafka.aio, which confluent-kafka {confluent_kafka.__version__} does "
+        "not have; install confluent-kafka 2.13 or later"
     ) from error
 
 from groupwright.consumer._membership.access import exclusive, never
@@ -28,7 +27,7 @@ from groupwright.consumer.consumer import Consumer
 
 _CALLBACKS = ("error_cb", "throttle_cb", "stats_cb", "on_commit")
 _REBALANCE_CALLBACKS = ("on_assign", "on_revoke", "on_lost")
-_INSIDE = frozenset(
+_ON_POLLER = frozenset(  # for one thread at a time, as in `access.exclusive` and `access.between_polls`
     {
         "poll",
         "consume",
@@ -47,23 +46,25 @@ _INSIDE = frozenset(
 _POLLS = frozenset({"poll", "consume"})
 
 _Call = Callable[[], None]
-_inner: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
+_callback_calls: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
     "groupwright_inner_calls", default=None
 )
-"""In a callback's task: the queue of its calls, which the thread that waits for the callback makes."""
+"""In a callback's task: the queue of the consumer calls that the callback makes.
+
+The thread that waits for the callback runs them: it is inside `poll`, so any other thread would be refused.
+"""
 
 
 class AIOConsumer(Observable, aio.AIOConsumer):
     """A `confluent_kafka.aio.AIOConsumer` whose partitions are assigned by the assignors that you choose.
 
     Its methods and arguments are confluent-kafka's; callbacks are coroutines, and run on the event loop.
-    Calls that one thread at a time may make (`poll`, `consume`, `subscribe`, `assign`, `seek`, …) go to one
-    thread, in order. The others (`commit`, `store_offsets`, `position`, `pause`, …) have threads of their
-    own, so they do not wait for a poll's end. What a callback calls is done by the thread that waits for the
-    callback.
+    One thread runs `poll`, `consume`, `subscribe`, `assign`, `seek` and the like, in order. Other threads run
+    `commit`, `store_offsets`, `position`, `pause` and the like, so these do not wait for a poll to end. Calls
+    that a callback makes run on the thread that waits for the callback.
 
-    A `poll` or `consume` that is cancelled ends at once, and loses nothing: what it has taken comes with the
-    next call (not with ``group.protocol=consumer``, where librdkafka counts it as consumed).
+    A `poll` or `consume` that is cancelled ends at once. The next call returns the messages that it had
+    taken; with ``group.protocol=consumer`` they are lost, because librdkafka counts them as consumed.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         Args:
             consumer_conf: The configuration, which is not changed.
             max_workers: Largest number of threads for calls that do not wait for a poll.
-            executor: Makes these calls, instead of threads of its own.
+            executor: Runs these calls instead of `max_workers` threads; `close` does not shut it down.
         """
         if max_workers < 1:
             raise ValueError("max_workers must be at least 1")
@@ -155,23 +156,23 @@ class AIOConsumer(Observable, aio.AIOConsumer):
             raise RuntimeError("Consumer closed")
         loop = asyncio.get_running_loop()
         task = functools.partial(blocking_task, *args, **kwargs)
-        inner = _inner.get()
+        inner = _callback_calls.get()
         if inner is not None:
-            return await asyncio.wrap_future(_made_by(inner, task))
+            return await asyncio.wrap_future(_run_on_callback_thread(inner, task))
         if blocking_task.__name__ in _POLLS:
             return await self._polled(task)
-        executor = self._poller if blocking_task.__name__ in _INSIDE else self.executor
+        executor = self._poller if blocking_task.__name__ in _ON_POLLER else self.executor
         return await loop.run_in_executor(executor, task)
 
     async def _polled(self, poll: Callable[[], Any]) -> Any:
-        """Return the result of a poll; if this is cancelled meanwhile, keep that for the next poll."""
+        """Return the result of a poll; if this task is cancelled meanwhile, the next poll returns it."""
         abandoned = threading.Event()
         poller = self._poller
         consumer: Consumer = self._consumer
         result = poller.submit(_poll_unless, consumer, abandoned.is_set, poll)
 
         def take_back(_: object) -> None:
-            # Its thread has handed it over before it could know.
+            # The polling thread had returned the result before `abandoned` was set.
             if not result.cancelled() and result.exception() is None and result.result() is not None:
                 with contextlib.suppress(RuntimeError):  # closed meanwhile
                     poller.submit(_put_back, consumer, result.result())
@@ -190,13 +191,13 @@ class AIOConsumer(Observable, aio.AIOConsumer):
     def _on_loop(
         loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Any]:
-        """Return a function that has the loop run the callback, and meanwhile makes the callback's calls."""
+        """Return a function that runs the callback on the loop, and its calls on this thread."""
 
         def call(*args: Any) -> Any:
             inner: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
 
             async def run() -> Any:
-                _inner.set(inner)
+                _callback_calls.set(inner)
                 return await callback(*args)
 
             result = asyncio.run_coroutine_threadsafe(run(), loop)
@@ -210,7 +211,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
 
 @exclusive
 def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
-    """Return the result of `poll`; once the call is `abandoned`, keep that for the next call."""
+    """Return the result of `poll`; if the call was `abandoned`, the next call returns it."""
     polling = consumer._guard  # noqa: SLF001 - its own
     polling.abandoned = abandoned
     try:
@@ -225,14 +226,14 @@ def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callab
 
 @exclusive
 def _put_back(consumer: Consumer, result: Any) -> None:
-    """Keep the result of poll or consume for the next call."""
-    consumer._keep(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own
+    """Have the next call return this result of `poll` or `consume`."""
+    consumer._put_back(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own
 
 
-def _made_by(
+def _run_on_callback_thread(
     calls: "queue.SimpleQueue[_Call | None]", task: Callable[[], Any]
 ) -> "concurrent.futures.Future[Any]":
-    """Have the thread that takes `calls` run a task."""
+    """Run a task on the thread that takes `calls`: the one that waits for the callback."""
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def make() -> None:

@@ -35,11 +35,13 @@ from groupwright.consumer.errors import ConsumerError
 Native = confluent_kafka.Consumer
 
 _SLICE = 0.025
-"""Seconds of one native poll: the longest delay of a rebalance for a caller that waits."""
+"""Longest native poll in seconds, and so the longest delay of a rebalance while the application polls."""
 
 _CLOSE_TIMEOUT = 10.0
-_ORDER = 1.0
-"""Seconds that `committed` waits for commits under way, at most."""
+"""Seconds for the last commit and for leaving; also seconds to wait for another thread's call to end."""
+
+_COMMITTED_TIMEOUT = 1.0
+"""Longest time in seconds for which `committed` waits for commits in flight."""
 
 
 class Consumer(Observable, confluent_kafka.Consumer):
@@ -94,8 +96,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard = AccessGuard()
         self._close_lock = threading.Lock()
         self._subscription: list[str] = []
-        # librdkafka's own membership commits what librdkafka has returned, and another base may have a poll
-        # of its own: in both cases nothing may be prefetched.
+        # Prefetching must be off in two cases: librdkafka's own membership commits what librdkafka has
+        # returned, and another base class may override poll.
         own_poll = type(self)._native_poll is Native.poll  # noqa: SLF001 - the class's own
         prefetches = own_poll and not self._config.broker_assigned
         self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
@@ -139,17 +141,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         An eager member rebalances even if the topics are the same.
 
-        Args: topics: Names of topics (one that does not exist yet is no error), and regular expressions,
-            which begin
-                with ``^``.
+        Args:
+            topics: Names of topics, which need not exist yet, and regular expressions, which begin with
+                ``^``.
             on_assign: Called with (consumer, assigned partitions). It may call `assign` with offsets of its
                 own choice; otherwise each partition starts at its committed offset.
             on_revoke: Called with the revoked partitions while they are still owned: the place to commit.
             on_lost: Called with partitions that other members may own already; by default `on_revoke` is.
 
-        Raises: TypeError: `topics` is not a list of strings, or a callback is not callable. ConsumerError:
-            There is no topic, a name is empty or given twice, or a regular expression is invalid
-                (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id`` (``_FATAL``).
+        Raises:
+            TypeError: `topics` is not a list of strings, or a callback is not callable.
+            ConsumerError: There is no topic, a name is empty or given twice, or a regular expression is
+                invalid (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id``
+                (``_FATAL``).
         """
         check_topics(topics)
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
@@ -171,7 +175,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         return list(self._subscription)
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Have the next poll rejoin the group (KIP-568): for plans that depend on more than the topics.
+        """Have the next poll rejoin the group (KIP-568): for assignments that depend on more than the topics.
 
         The coordinator rebalances the group if this member leads it, or joins with other data than before:
         other topics, or other `user_data` of its assignor. Otherwise it confirms the current generation.
@@ -190,18 +194,21 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def poll(self, timeout: float = -1) -> Message | None:
         """Return the next message, or None after `timeout` seconds (-1: wait forever).
 
-        Rebalances are applied here. As in confluent-kafka, a message may be an error: test its `error()`. The
-        coordinator's errors come this way, and topics of the subscription that are not available.
+        Rebalances are applied here. As in confluent-kafka, a message may be an error: test its `error()`.
+        Errors of the coordinator and of unavailable topics are returned in this way.
 
-        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
-            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
-            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
+        Raises:
+            GroupError: This member leads the group, and its assignor failed.
+            ConcurrentAccessError: Another thread is inside `poll` or `consume`.
+            WakeupError: `wakeup` was called.
+            RuntimeError: The consumer is closed, perhaps by another thread, or the caller is a rebalance
+                callback.
         """
         guard = self._guard
         guard.last = now = monotonic()
         if now < guard.fast_path_until and not guard.inside:
-            # Nearly every call returns here, without a lock: see `access`. An instruction here costs 10 to 50
-            # ns a poll.
+            # Nearly every call returns here, without a lock: see `access`. Each bytecode costs 10 to 50 ns a
+            # poll.
             if self._waiting:  # an IndexError costs 500 ns
                 try:
                     return self._waiting.popleft()
@@ -216,9 +223,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 guard.last = ended = monotonic()
                 guard.inside_seconds += ended - now
                 if taken and ended >= guard.fast_path_until:
-                    self._take_back(taken)
+                    self._put_back_if_expired(taken)
             except BaseException:
-                self._keep(taken)
+                self._put_back(taken)
                 raise
             finally:
                 try:
@@ -244,25 +251,28 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     remaining = deadline - now
                     if not self._member.hold(min(_SLICE, remaining)):
                         self._fetch(taken, max(0.0, min(_SLICE, remaining)), now)
-                        if not self._take_back(taken):
+                        if not self._put_back_if_expired(taken):
                             for shown in self._interceptors.on_consume(taken):
                                 return shown
                             taken.clear()
                 if remaining <= _SLICE or self._guard.abandoned():
                     return None
         except BaseException:
-            self._keep(taken)
+            self._put_back(taken)
             raise
 
-    def _take_back(self, messages: list[Message]) -> bool:
-        """Put messages back if other members may own their partitions by now; return whether that is so."""
+    def _put_back_if_expired(self, messages: list[Message]) -> bool:
+        """Put messages back if the session has expired, so that other members may own them.
+
+        Return whether it has.
+        """
         session_expired = self._member.session_expired
         if session_expired:
             self._prefetch.put_back(messages)
         return session_expired
 
-    def _keep(self, messages: list[Message]) -> None:
-        """Have the next call return these messages, because an exception ends this one."""
+    def _put_back(self, messages: list[Message]) -> None:
+        """Have the next call return these messages, because an exception or a cancellation ends this one."""
         # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
         if not self._config.broker_assigned:
             self._prefetch.put_back(messages)
@@ -284,7 +294,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 return
             self._prefetch.taken(taken[0])
             if self._on_native_error is not None:
-                self._note_native_error(taken)
+                self._report_native_errors(taken)
         except BaseException:
             if not polled:
                 self._prefetch.interrupted()
@@ -292,7 +302,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 del polled[0]
             raise
 
-    def _note_native_error(self, messages: list[Message]) -> None:
+    def _report_native_errors(self, messages: list[Message]) -> None:
         for message in messages:
             error = message.error()
             if error is not None and self._on_native_error is not None:
@@ -301,12 +311,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait forever).
 
-        It returns early, with the messages that it has, when a rebalance waits: the next call applies that.
-        An error is returned alone, as a list of one message.
+        If a rebalance is due, it returns early with the messages that it has, and the next call applies the
+        rebalance. An error is returned alone, as a list of one message.
 
-        Raises: GroupError: This member leads the group, and its assignor failed. ConcurrentAccessError:
-            Another thread is inside `poll` or `consume`. WakeupError: `wakeup` was called. RuntimeError: The
-            consumer is closed, perhaps by another thread, or the caller is a rebalance callback.
+        Raises:
+            GroupError: This member leads the group, and its assignor failed.
+            ConcurrentAccessError: Another thread is inside `poll` or `consume`.
+            WakeupError: `wakeup` was called.
+            RuntimeError: The consumer is closed, perhaps by another thread, or the caller is a rebalance
+                callback.
         """
         guard = self._guard
         guard.last = now = monotonic()
@@ -322,16 +335,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 guard.last = ended = monotonic()
                 guard.inside_seconds += ended - now
                 if self._on_native_error is not None:
-                    self._note_native_error(messages)
+                    self._report_native_errors(messages)
                 if ended >= guard.fast_path_until:
-                    self._take_back(messages)
+                    self._put_back_if_expired(messages)
                 if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
                     return messages
                 if messages:
                     # Still inside, so that no other thread can close or poll before this batch is complete.
                     return self._gather(num_messages, deadline, messages)
             except BaseException:
-                self._keep(messages)
+                self._put_back(messages)
                 raise
             finally:
                 try:
@@ -348,7 +361,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         try:
             return self._gather(num_messages, deadline, messages)
         except BaseException:
-            self._keep(messages)
+            self._put_back(messages)
             raise
 
     def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
@@ -367,8 +380,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     seconds = max(0.0, min(_SLICE, remaining))
                     self._prefetch.gather(messages, num_messages - before, self._native_consume, seconds)
                     if self._on_native_error is not None:
-                        self._note_native_error(messages[before:])
-                self._take_back(messages)
+                        self._report_native_errors(messages[before:])
+                self._put_back_if_expired(messages)
                 over = remaining <= _SLICE or self._guard.abandoned()
                 if over or len(messages) >= num_messages or self._must_return(messages):
                     shown = self._interceptors.on_consume(messages)
@@ -387,7 +400,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
 
     def _serve(self) -> Message | None:
-        """Do what is due before messages are returned; return an error to return instead."""
+        """Apply events and due commits before messages are returned.
+
+        Return an error that poll returns instead.
+        """
         self._guard.wake()
         self._guard.last = monotonic()
         self._guard.yield_to_waiters()
@@ -395,14 +411,14 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard.check_not_closing()
         self._guard.check_not_woken()
         message = self._member.serve(self)
-        if self._prefetch.unsorted:
+        if self._prefetch.pauses_changed:
             self._prefetch.apply_pauses()
         if message is None and not self._interceptors:
             self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
         return message
 
     def _is_due(self) -> bool:
-        return self._member.due or self._prefetch.unsorted
+        return self._member.due or self._prefetch.pauses_changed
 
     def wakeup(self) -> None:
         """Have the current `poll` or `consume`, or else the next one, raise `WakeupError`, once.
@@ -426,12 +442,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
         The commit carries this member's generation, so the broker rejects it once a rebalance has made it
         stale. Any thread may commit; it does not wait for a poll.
 
-        Args: message: Commit the offset after this message. offsets: Commit these offsets. asynchronous:
-            Whether to return at once; ``on_commit`` is called in a later poll, synchronous commit or close.
+        Args:
+            message: Commit the offset after this message.
+            offsets: Commit these offsets.
+            asynchronous: Whether to return at once; ``on_commit`` is called in a later poll, synchronous
+                commit or close.
             others: ``async``, the former name of `asynchronous`.
 
-        Returns: None if asynchronous. Otherwise the given partitions, or all that are assigned, with the
-            committed offsets.
+        Returns:
+            None if asynchronous. Otherwise the given partitions, or all assigned ones, with their committed
+            offsets.
 
         Raises:
             CommitError: A synchronous commit failed, or there was nothing to commit.
@@ -531,11 +551,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Return committed offsets, those of earlier asynchronous commits included.
 
         confluent-kafka sends a commit and this request over one connection, in order. Here they use two
-        connections, so this method first waits for commits under way, for half of `timeout` and a second at
-        most.
+        connections, so this method first waits for commits in flight: for half of `timeout`, but at most 1 s.
         """
         if not self._guard.closed:
-            self._member.await_commits(_ORDER if timeout < 0 else min(_ORDER, timeout / 2))
+            self._member.await_commits(
+                _COMMITTED_TIMEOUT if timeout < 0 else min(_COMMITTED_TIMEOUT, timeout / 2)
+            )
         return self._native_committed(partitions, timeout)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
@@ -549,7 +570,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Continue at another offset; the partition must be assigned."""
         self._member.seek(self, partition)
         self._prefetch.drop([(partition.topic, partition.partition)])
-        self._prefetch.begin([partition])
+        self._prefetch.set_start_offsets([partition])
 
     @between_polls
     def seek_to_beginning(self, partitions: list[TopicPartition] | None = None) -> None:
@@ -631,27 +652,27 @@ class Consumer(Observable, confluent_kafka.Consumer):
         messages that it has. Then everything, callbacks included, runs on the closing thread. A second call
         does nothing, and neither does a call in a forked child: the member belongs to the parent.
 
-        Args: timeout: Seconds for the last commit and for leaving, if the coordinator does not answer; 10 by
-            default.
-                Callbacks are called however short it is: `on_revoke`, and `on_commit` for each asynchronous
-                commit.
+        Args:
+            timeout: Seconds for the last commit and for leaving, if the coordinator does not respond; 10 by
+                default. `on_revoke`, and `on_commit` of each asynchronous commit, are called however short it
+                is.
             leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one
                 leaves.
 
-        Raises: ConsumerError: ``group.protocol=consumer``, and librdkafka does not support `leave`; the
-            consumer stays open. RuntimeError: The caller is a callback, or another thread has been inside one
-            for 10 s; the consumer stays open.
+        Raises:
+            ConsumerError: ``group.protocol=consumer``, and librdkafka does not support `leave`; the consumer
+                stays open.
+            RuntimeError: The caller is a callback, or another thread has been inside one for 10 s; the
+                consumer stays open.
         """
         if self._guard.closed or self._guard.forked:
             self._guard.closed = True
             return
         if self._guard.ident == get_ident():
             raise RuntimeError(
-                "close() cannot be called by a thread that is inside another method of the consumer, "
-                "such as a "
-                "callback or a signal handler that interrupts poll(): return from it first. A "
-                "handler may set a "
-                "flag, or raise an exception"
+                "close() cannot be called by a thread that is inside another method of the consumer, such as "
+                "a callback or a signal handler that interrupts poll(): return from it first. A handler may "
+                "set a flag, or raise an exception"
             )
         if not isinstance(leave, GroupMembershipOperation):
             raise TypeError(f"close(leave=...) takes a GroupMembershipOperation, not {leave!r}")

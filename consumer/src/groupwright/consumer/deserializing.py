@@ -19,21 +19,22 @@ elif hasattr(confluent_kafka.DeserializingConsumer, "__class_getitem__"):
 else:  # before confluent-kafka 2.16 the class takes no type arguments
 
     class _Deserializing(confluent_kafka.DeserializingConsumer, Generic[K, V]):
-        """The class of then, with type arguments."""
+        """The class before 2.16, with type arguments."""
 
 
 class DeserializingConsumer(Consumer, _Deserializing[K, V]):
-    """A `confluent_kafka.DeserializingConsumer` with assignors that you choose.
+    """A `confluent_kafka.DeserializingConsumer` with assignors of your choice.
 
     Its type arguments are those of keys and values: `DeserializingConsumer[str, Order]`.
 
     The deserializers (``key.deserializer``, ``value.deserializer``, and their builders) are
-    confluent-kafka's, and so is the code that calls them: this class only stands before it. Interceptors see
-    deserialized messages, as in Java.
+    confluent-kafka's, and so is the code that calls them. Interceptors receive deserialized messages, as in
+    Java.
 
     Raises (from `poll`):
-        ConsumeError: what `Consumer.poll` would return as a message that is an error.
-        KeyDeserializationError, ValueDeserializationError: the message is in their `kafka_message`.
+        ConsumeError: `Consumer.poll` returned a message that is an error.
+        KeyDeserializationError, ValueDeserializationError: A deserializer raised; `kafka_message` is the
+            message.
     """
 
     _keys_of_bases = (
@@ -46,16 +47,16 @@ class DeserializingConsumer(Consumer, _Deserializing[K, V]):
     def poll(self, timeout: float = -1) -> Any:
         """Return the next message, deserialized, or None after `timeout` seconds."""
         message = super().poll(timeout)
-        # librdkafka's errors were raised below; those of the membership come as messages.
+        # `super().poll` has raised librdkafka's errors; it returns those of the membership as messages.
         error = None if message is None else message.error()
         if error is not None:
             raise ConsumeError(error, kafka_message=message)
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> NoReturn:
-        """Do nothing.
+        """Refuse, as confluent-kafka does: one bad message would lose the whole batch.
 
-        Raises: NotImplementedError: as with confluent-kafka, since one bad message would take the whole batch
-            with it.
+        Raises:
+            NotImplementedError: Always.
         """
         raise NotImplementedError("a DeserializingConsumer has no consume(); call poll()")

@@ -1,7 +1,7 @@
-"""Exceptions of consumers.
+"""Exceptions of the consumer.
 
-Every class is both a `GroupwrightError` and a `confluent_kafka.KafkaException`, so that code written for
-confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchanged.
+Each is a `GroupwrightError`. `ConsumerError` and its subclasses are also a `confluent_kafka.KafkaException`,
+so that code written for confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchanged.
 """
 
 from confluent_kafka import KafkaError, KafkaException
@@ -20,10 +20,10 @@ __all__ = [
 
 
 class ConsumerError(GroupwrightError, KafkaException):
-    """Base of the exceptions that only a `Consumer` raises; ``args[0]`` is a `confluent_kafka.KafkaError`."""
+    """Base class of a `Consumer`'s own errors; ``args[0]`` is a `confluent_kafka.KafkaError`."""
 
     def __init__(self, code: int, message: str) -> None:
-        """Keep `code` (a broker's error code, or one of librdkafka's negative ones) with its message."""
+        """Create an error of `code`, which is Kafka's, or one of librdkafka's negative codes."""
         super().__init__(KafkaError(code, message))
         self.code = code
         self.message = message
@@ -34,13 +34,13 @@ class ConsumerError(GroupwrightError, KafkaException):
 
 
 class ConcurrentAccessError(GroupwrightError, RuntimeError):
-    """Two threads used a consumer at once (Java's ConcurrentModificationException); nothing was done.
+    """Two threads used a consumer at once (Java's ConcurrentModificationException); the call had no effect.
 
-    This is a bug of the program, so it is no `confluent_kafka.KafkaException`, which a loop may ignore.
+    It is a programming error, so it is no `confluent_kafka.KafkaException`, which an application may retry.
     """
 
     def __init__(self, call: str, thread: str, inside: str) -> None:
-        """Name the call, its thread, and the thread inside the consumer."""
+        """Create it for a `call` by `thread`, while the thread `inside` is in another call."""
         super().__init__(
             f"{call}() was called by the thread {thread} while the thread {inside} is inside a call of the "
             "same consumer. Give each thread its own consumer, or poll on one only: others may commit, "
@@ -50,23 +50,28 @@ class ConcurrentAccessError(GroupwrightError, RuntimeError):
 
 
 class WakeupError(GroupwrightError):
-    """`Consumer.wakeup` has ended a poll (Java's WakeupException). No message is lost; poll again."""
+    """`Consumer.wakeup` ended a poll (Java's WakeupException).
+
+    No message is lost, and polling may continue.
+    """
 
     def __init__(self) -> None:
-        """Name the call that caused it."""
+        """Create it."""
         super().__init__("wakeup() was called")
 
 
 class ConfigurationError(ConsumerError):
-    """A setting is missing, out of range, contradicts another, or cannot be honoured."""
+    """A configuration property is missing, out of range, unsupported, or contradicts another one."""
 
     def __init__(self, message: str) -> None:
-        """Say which setting is wrong, its value, and what to write instead."""
+        """Create it; `message` names the property and its value, and says what to write instead."""
         super().__init__(KafkaError._INVALID_ARG, message)  # noqa: SLF001 - librdkafka's public code
 
 
 class GroupError(ConsumerError):
-    """The membership failed on the client's side. Errors of the broker are a message's `error()` instead.
+    """The membership failed inside this consumer.
+
+    Errors of the broker are returned as messages with an `error()`.
 
     Raised by `Consumer.poll` and `Consumer.consume`. The next poll tries to join again.
     """
@@ -77,4 +82,4 @@ class AssignorFailedError(GroupError):
 
 
 class CommitError(ConsumerError):
-    """A synchronous commit failed; nothing, or not everything, was stored."""
+    """A synchronous commit failed, for all partitions or for some of them."""

@@ -1,24 +1,27 @@
-"""Interceptors: objects that see every message on its way to the application, and every commit (KIP-42)."""
+"""Interceptors: objects that receive every message before the application does, and every commit (KIP-42)."""
 
 from confluent_kafka import Message, TopicPartition
 
 
 class ConsumerInterceptor:
-    """Base class of the objects in the configuration key ``interceptors``, which are called in that order.
+    """Base class of the objects in the property ``interceptors``, which are called in the order of that list.
 
-    What a method raises is logged, and that call goes on as if this interceptor were not there (the log says
-    so once for each method, then only at level DEBUG).
+    If a method raises, that call continues without this interceptor. The exception is logged at level ERROR
+    once for each method, and at level DEBUG after that.
     """
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """Return the messages that `poll` or `consume` returns, at most as many; called on its thread.
+        """Return the messages that `poll` or `consume` shall return, at most as many; called on its thread.
 
-        Messages that are errors are not shown. One that is left out counts as consumed.
+        `messages` contains no errors. A message that is left out counts as consumed.
         """
         return messages
 
     def on_commit(self, offsets: list[TopicPartition]) -> None:
-        """Handle committed offsets; called by the polling thread, or by the one that committed and waited."""
+        """Handle committed offsets.
+
+        Called on the polling thread, or on the thread of a synchronous commit.
+        """
 
     def close(self) -> None:
-        """Free what the interceptor holds; called once, when the consumer was closed."""
+        """Release resources; called once, after the consumer was closed."""

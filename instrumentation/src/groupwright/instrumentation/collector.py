@@ -210,8 +210,8 @@ def _check_observable(consumer: Any) -> None:
     if not hasattr(consumer, "add_listener"):
         name = type(consumer).__name__
         raise TypeError(
-            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes its "
-            f"callbacks at construction alone. Create it by create_instrumented({name}, config)"
+            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes "
+            f"its callbacks at construction alone. Create it by create_instrumented({name}, config)"
         )
 
 

@@ -355,8 +355,8 @@ class Instrumentation(RebalanceListener):
                 return
             self._logged.add(operation)
         self._logger.warning(
-            "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures of "
-            "this kind are only counted, in %s",
+            "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures "
+            "of this kind are only counted, in %s",
             self.client_labels.client_id,
             self.client_labels.group,
             operation,

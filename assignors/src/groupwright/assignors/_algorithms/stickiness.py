@@ -70,8 +70,7 @@ class _StickyFlow:
         self._total_room = int(self._room.clip(0).sum())
 
     def _assign_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Assign each block's idle units to the members with the most room; return `(members,) int64` "
-        "of 0 and 1."""
+        """Assign each block's idle units to the members with most room; return `(members,) int64` of 0, 1."""
         order = np.lexsort((-self._room, self._block_of))
         firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
         rank = np.empty(order.size, np.int64)

@@ -1,7 +1,8 @@
-"""confluent-kafka's configuration, split between librdkafka, which fetches, and the membership.
+"""confluent-kafka's configuration, split between librdkafka, which fetches messages, and the membership.
 
-Every key goes to librdkafka, which checks it, except those that would make it act for the group. What the
-membership's own connections need is translated; a key that they cannot honour is refused, never ignored.
+librdkafka receives every property and checks it, except the properties of the group, which the membership
+implements. Properties of connections are translated for the membership's own connections. A property that
+they do not support raises `ConfigurationError`; none is ignored.
 """
 
 import logging
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._config.security import Security, read_security
-from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unserved, with_values
+from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unsupported, with_values
 from groupwright.consumer._protocol.subscription import read_pattern
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer.errors import ConfigurationError
@@ -23,27 +24,32 @@ from groupwright.core.configuration import STRATEGY, parse_boolean, parse_intege
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
 
-_OURS = (STRATEGY, "on_commit")
+_NOT_FOR_LIBRDKAFKA = (STRATEGY, "on_commit")
 _BROKER_DECIDES = (STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
 
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
-_LOOK_UPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _NEVER_MS = 2_147_483_647
-_LONGEST_RECONNECT_MS = 1_000
+"""Milliseconds that stand for "never" in kafka-python's settings."""
+_NATIVE_RECONNECT_BACKOFF_MAX_MS = 1_000
+"""librdkafka's ``reconnect.backoff.max.ms`` if the application sets none."""
 
 
 class _Reader:
-    """Reads values as librdkafka does: numbers and booleans may be strings, trailing text is ignored."""
+    """Reads values as librdkafka does: numbers and booleans may be strings, and trailing text is ignored.
+
+    Its methods raise `ConfigurationError` for a value that is of the wrong type or out of range.
+    """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Read a flattened configuration."""
         self._config = config
 
     def has(self, key: str) -> bool:
-        """Return whether the application has set the key."""
+        """Return whether the application has set the property."""
         return key in self._config
 
     def text(self, key: str, default: str = "") -> str:
@@ -82,33 +88,36 @@ class ConsumerConfig:
     """A consumer's configuration, read and checked."""
 
     native: Mapping[str, Any] = field(repr=False)  # may hold a password
-    """What librdkafka gets."""
+    """Configuration of librdkafka's handle."""
     network: NetworkConfig
     timing: Timing
     assignors: "Mapping[str, Assignor]"
-    """By name, in order of preference."""
+    """The member's assignors by name, in order of preference; empty if the broker assigns."""
     rack: str | None
     auto_commit: bool
     auto_commit_interval: float
     """Seconds."""
     store_by_hand: bool
-    """Whether the application calls `store_offsets` for what may be committed."""
+    """Whether ``enable.auto.offset.store`` is false: only what `store_offsets` stored is committed."""
     offset_reset: str
-    """``auto.offset.reset`` as written."""
+    """``auto.offset.reset`` in lower case, one of librdkafka's synonyms."""
     on_commit: Callable[..., object] | None
     ignored_topics: tuple[re.Pattern[str], ...] = ()
     """``topic.blacklist``: topics that are never subscribed to."""
     broker_assigned: bool = False
-    """Whether ``group.protocol=consumer`` (KIP-848): the membership is librdkafka's, which gets every key."""
+    """Whether ``group.protocol=consumer`` (KIP-848).
+
+    The membership is librdkafka's, and so are all properties.
+    """
     settings: Mapping[str, object] = field(default_factory=dict)
-    """What may be shown of the configuration: no function, and nothing that may be a secret."""
+    """The configuration without functions and secrets, for display."""
 
     @property
     def cooperative(self) -> bool:
         """Whether the member rebalances cooperatively (KIP-429): all its assignors must support that.
 
-        As in Kafka, it is the highest protocol that all support; so a list with one eager assignor in it is
-        eager, which is the first step of the way from eager to cooperative rebalances.
+        As in Java's ConsumerCoordinator, the member uses the highest protocol that all assignors support. So
+        a list with one eager assignor is eager, as in the first rolling bounce of KIP-429.
         """
         from groupwright.consumer._config.strategy import is_cooperative  # noqa: PLC0415 - it brings numpy
 
@@ -119,7 +128,7 @@ def is_broker_assigned(config: Mapping[str, Any]) -> bool:
     """Return whether the broker assigns partitions: ``group.protocol=consumer`` (KIP-848).
 
     Raises:
-        ConfigurationError: the protocol is unknown, or another key contradicts that one.
+        ConfigurationError: The protocol is unknown, or another property contradicts it.
     """
     flat = with_values(flatten(config))
     if _Reader(flat).choice("group.protocol", ("classic", "consumer")) == "classic":
@@ -131,12 +140,11 @@ def is_broker_assigned(config: Mapping[str, Any]) -> bool:
 
 
 def _instead(key: str) -> str:
-    """Say what to do about a key that has no place where the broker assigns."""
+    """Return why a property does not apply with ``group.protocol=consumer``, and what to do instead."""
     if key == STRATEGY:
         return (
-            "where the broker assigns partitions: set group.remote.assignor to one of the broker's "
-            "own, or, for an "
-            "assignor of your choice, leave group.protocol out"
+            "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, "
+            "for an assignor of your choice, leave group.protocol out"
         )
     if key == "group.protocol.type":
         return f"where there is no choice of it: leave {key} out"
@@ -147,8 +155,8 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     """Check a configuration and split it.
 
     Raises:
-        ConfigurationError: a key is missing, out of range, or cannot be honoured.
-        ValueError: ``group.id`` is missing (as confluent-kafka has it).
+        ConfigurationError: A property is missing, out of range, or not supported.
+        ValueError: ``group.id`` is missing, as with confluent-kafka.
     """
     broker_assigned = is_broker_assigned(config)
     written = flatten(config)
@@ -166,7 +174,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
     security = Security()
     if not broker_assigned:
-        refuse_unserved(config)
+        refuse_unsupported(config)
         verify = reader.flag("enable.ssl.certificate.verification", default=True)
         security = read_security(config, verify=verify, log=log)
     assignors: Mapping[str, Assignor] = {}
@@ -206,7 +214,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
 
 
 def _no_callback() -> None:
-    """Stand for a callback that was not given."""
+    """Default of ``on_commit``: tells a missing callback from an explicit None."""
 
 
 def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
@@ -218,7 +226,7 @@ def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:
 
 
 def _servers(value: str) -> str:
-    """Read the servers; without any, the consumer never reaches a broker, as with librdkafka."""
+    """Check ``bootstrap.servers``. An empty value is legal, as with librdkafka: no broker is ever reached."""
     servers = [server.strip() for server in value.split(",") if server.strip()]
     servers = [f"[{server}]" if _BARE_IPV6.fullmatch(server) else server for server in servers]
     for server in servers:
@@ -231,20 +239,19 @@ def _servers(value: str) -> str:
 
 
 def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
-    native = {key: value for key, value in config.items() if key not in _OURS}
-    # librdkafka must never commit: it is in no group, so the coordinator would refuse its commits. A value of
-    # None it refuses.
+    native = {key: value for key, value in config.items() if key not in _NOT_FOR_LIBRDKAFKA}
+    # librdkafka must never commit: it is in no group, so the coordinator would reject its commits. An
+    # explicit None is passed on, so that librdkafka rejects it with its own error.
     if native.get("enable.auto.commit", True) is not None:
         native["enable.auto.commit"] = False
-    # Its default of 10 s delays fetching after an outage. In a group, looking for the coordinator mostly
-    # hastens it.
+    # librdkafka's default of 10 s delays fetching after an outage. In a group of its own, its queries for the
+    # coordinator mostly reconnect sooner; here it has none.
     first = _Reader(with_values(config)).number("reconnect.backoff.ms", 100)
-    native.setdefault("reconnect.backoff.max.ms", max(first, _LONGEST_RECONNECT_MS))
+    native.setdefault("reconnect.backoff.max.ms", max(first, _NATIVE_RECONNECT_BACKOFF_MAX_MS))
     if security.tokens is not None:
         native["oauth_cb"] = security.tokens.refresh
-        native.pop(
-            "sasl.oauthbearer.method", None
-        )  # the callback takes the place of librdkafka's own fetching
+        # The callback replaces librdkafka's own OIDC client.
+        native.pop("sasl.oauthbearer.method", None)
     return native
 
 
@@ -261,13 +268,12 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
         metadata_refresh=math.inf if refresh < 0 else refresh,
     )
     if broker_assigned:
-        return timing  # the session is the broker's to set
+        return timing  # the broker sets session and heartbeats
     if reader.has("heartbeat.interval.ms") and heartbeat >= session:
         log.warning(
-            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group "
-            "would lose this member "
-            "between two heartbeats: they are sent every %.0f ms instead. Set it to a third of "
-            "session.timeout.ms or less",
+            "heartbeat.interval.ms (%.0f) is not less than session.timeout.ms (%.0f), so the group would "
+            "lose this member between two heartbeats: they are sent every %.0f ms instead. Set it to a third "
+            "of session.timeout.ms or less",
             heartbeat * 1000,
             session * 1000,
             timing.heartbeat_interval * 1000,
@@ -275,8 +281,7 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
     if timing.max_poll_interval < timing.session_timeout:
         raise ConfigurationError(
             f"max.poll.interval.ms ({timing.max_poll_interval * 1000:.0f}) must not be less than "
-            "session.timeout.ms "
-            f"({timing.session_timeout * 1000:.0f})"
+            f"session.timeout.ms ({timing.session_timeout * 1000:.0f})"
         )
     return timing
 
@@ -286,7 +291,7 @@ def _transport(reader: _Reader) -> dict[str, object]:
     set_up = reader.number("socket.connection.setup.timeout.ms", 10_000)
     return {
         "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
-        "client_dns_lookup": reader.choice("client.dns.lookup", _LOOK_UPS),
+        "client_dns_lookup": reader.choice("client.dns.lookup", _DNS_LOOKUPS),
         "connections_max_idle_ms": reader.number("connections.max.idle.ms", 0) or _NEVER_MS,
         "receive_message_max_bytes": reader.number("receive.message.max.bytes", 100_000_000),
         "reconnect_backoff_ms": reader.number("reconnect.backoff.ms", 100),

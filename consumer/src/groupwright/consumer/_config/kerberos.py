@@ -1,38 +1,40 @@
-"""The Kerberos ticket for a broker, fetched before the connection that needs it is made.
+"""Kerberos service tickets, fetched before a connection authenticates.
 
-kafka-python would fetch it on the event loop, where a slow KDC holds back heartbeats; and what the Kerberos
-library raises there looks like a broken connection, and would be tried for ever. Once fetched, it is in the
-cache of tickets.
+kafka-python would fetch the ticket on the event loop. There a slow KDC would delay heartbeats, and an error
+of the Kerberos library would look like a lost connection, which is retried forever. `fetch_ticket` puts the
+ticket into the credential cache, where kafka-python finds it.
 """
 
 import importlib
 
-_UNREACHABLE = 2_529_639_068  # KRB5_KDC_UNREACH, as GSSAPI's unsigned number
+_KDC_UNREACHABLE = 2_529_639_068  # KRB5_KDC_UNREACH as an unsigned 32-bit number, as GSSAPI returns it
 
 
 class TicketError(Exception):
-    """There is no ticket, and trying again unchanged would not help."""
+    """There is no ticket, and a retry will not help."""
 
 
 class NotLoggedInError(TicketError):
-    """There is no ticket since nobody has logged in, or too long ago."""
+    """There is no ticket, because the credential cache is empty or expired; a later kinit helps."""
 
 
 class KdcUnreachableError(Exception):
-    """No KDC has answered."""
+    """No KDC responded; retriable."""
 
 
 def fetch_ticket(service: str, host: str) -> None:
-    """Have a ticket for a service in the cache; this blocks while a KDC is asked.
+    """Put the ticket for a service into the credential cache, unless it is there.
+
+    Blocks while the KDC responds.
 
     Args:
         service: ``sasl.kerberos.service.name``.
-        host: the broker's, as its principal has it.
+        host: The broker's host name, as in its principal.
 
     Raises:
-        NotLoggedInError: the cache has no ticket to begin with, or an expired one.
-        TicketError: the KDC refuses.
-        KdcUnreachableError: none answers.
+        NotLoggedInError: The cache has no ticket-granting ticket, or an expired one.
+        TicketError: The KDC rejects the request.
+        KdcUnreachableError: No KDC responds.
     """
     gssapi = importlib.import_module("gssapi")
     errors = gssapi.exceptions
@@ -41,13 +43,13 @@ def fetch_ticket(service: str, host: str) -> None:
         kerberos = gssapi.MechType.kerberos
         gssapi.SecurityContext(name=name.canonicalize(kerberos), mech=kerberos, usage="initiate").step()
     except errors.GSSError as error:
-        # The library keeps its words on the thread that it failed on.
-        words = "; ".join(error.get_all_statuses(error.min_code, is_maj=False)) or str(error)
-        told = f"there is no Kerberos ticket for the service {service}/{host}: {words}"
-        if error.min_code == _UNREACHABLE:
-            raise KdcUnreachableError(told) from error
+        # GSSAPI keeps the status text per thread, so it must be read on this one.
+        status = "; ".join(error.get_all_statuses(error.min_code, is_maj=False)) or str(error)
+        message = f"there is no Kerberos ticket for the service {service}/{host}: {status}"
+        if error.min_code == _KDC_UNREACHABLE:
+            raise KdcUnreachableError(message) from error
         if isinstance(error, (errors.MissingCredentialsError, errors.ExpiredCredentialsError)):
             raise NotLoggedInError(
-                f"{told}; log in with kinit, or set sasl.kerberos.keytab and sasl.kerberos.principal"
+                f"{message}; log in with kinit, or set sasl.kerberos.keytab and sasl.kerberos.principal"
             ) from error
-        raise TicketError(f"{told}; is sasl.kerberos.service.name the broker's?") from error
+        raise TicketError(f"{message}; is sasl.kerberos.service.name the broker's?") from error

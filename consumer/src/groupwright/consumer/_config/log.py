@@ -1,11 +1,11 @@
-"""Logging: lines name the client and its group; kafka-python's on the network thread are at DEBUG."""
+"""Logging: records name the client and its group; records of kafka-python are at DEBUG."""
 
 import logging
 import threading
 from collections.abc import MutableMapping
 from typing import Any
 
-LIBRARY = (
+KAFKA_PYTHON_LOGGERS = (
     "kafka.cluster",
     "kafka.net.connection",
     "kafka.net.inet",
@@ -18,11 +18,11 @@ LIBRARY = (
     "kafka.protocol",
     "kafka.protocol.parser",
 )
-"""kafka-python's loggers with lines on a membership's thread."""
+"""kafka-python's loggers that write on the network thread."""
 
 
 class GroupLog(logging.LoggerAdapter[logging.Logger]):
-    """Begins every line with the client and the group, and carries both as extra fields."""
+    """Prefixes every message with the client and the group, and adds both as extra fields."""
 
     def __init__(self, logger: logging.Logger, client_id: str, group_id: str) -> None:
         """Write to `logger`."""
@@ -36,10 +36,10 @@ class GroupLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class _Demotion(logging.Filter):
-    """Lowers what kafka-python logs on a membership's thread to DEBUG.
+    """Lowers kafka-python's records on network threads to DEBUG.
 
-    The membership logs the same facts itself, in the words of its configuration. An application's own use of
-    kafka-python runs on other threads, and stays as it is; so does the traceback of a defect in the event
+    The membership logs the same events itself, in terms of its own configuration. Records on other threads,
+    where the application may use kafka-python, are unchanged; so is the traceback of a defect in the event
     loop.
     """
 
@@ -58,8 +58,8 @@ class _Demotion(logging.Filter):
 _demotion = _Demotion()
 
 
-def demote_library() -> None:
-    """Log at DEBUG, from now on, what kafka-python logs at a higher level on the calling thread."""
+def demote_kafka_python() -> None:
+    """Lower kafka-python's records on the calling thread to DEBUG from now on."""
     _demotion.threads.demoted = True
-    for name in LIBRARY:
+    for name in KAFKA_PYTHON_LOGGERS:
         logging.getLogger(name).addFilter(_demotion)

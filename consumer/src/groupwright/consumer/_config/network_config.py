@@ -1,4 +1,4 @@
-"""Where and how the membership connects; apart from `network`, since kafka-python is imported with that."""
+"""Configuration of the membership's connections. Not in `_network`, whose import takes kafka-python along."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from groupwright.consumer._config.security import Security
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """Where and how to connect; times in seconds."""
+    """Configuration of `Network`; times in seconds."""
 
     bootstrap_servers: str
     client_id: str
@@ -21,4 +21,4 @@ class NetworkConfig:
     allow_auto_create_topics: bool = False
     security: Security = field(default_factory=Security)
     transport: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of sockets and connections, by the names of `transport.Connections`."""
+    """Keyword arguments of `transport.Connections`: settings of sockets and connections."""

@@ -1,7 +1,8 @@
 """``sasl.oauthbearer.method=oidc``: tokens by OAuth's client-credentials grant (RFC 6749, section 4.4).
 
-librdkafka would fetch a token for itself alone. Here one request serves librdkafka, as its ``oauth_cb``, and
-the membership. The request and the checks of its answer are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
+librdkafka's own OIDC client would fetch a token for librdkafka alone. `OidcClient` takes its place as
+``oauth_cb``, so that librdkafka and the membership share a token. The request and the checks of its response
+are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
 """
 
 import base64
@@ -21,20 +22,24 @@ from groupwright.consumer.errors import ConfigurationError
 _PREFIX = "sasl.oauthbearer."
 _GRANT = "client_credentials"
 _TIMEOUT = 20.0
-"""Seconds for a request, as in librdkafka. A failed one is repeated by librdkafka, after 10 s."""
-_LONGEST_ANSWER = 1_000_000
-_LONGEST_QUOTE = 200
+"""Seconds for a request, as in librdkafka. librdkafka calls ``oauth_cb`` again 10 s after a failure."""
+_MAX_RESPONSE_BYTES = 1_000_000
+_MAX_REASON_LENGTH = 200
+"""Characters of the endpoint's error that a message quotes."""
 
 _INSTEAD = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
 
 
 class TokenEndpointError(Exception):
-    """The token endpoint gave no token that can be used."""
+    """The token endpoint could not be reached, or returned no valid token."""
 
 
 @dataclass(frozen=True, slots=True)
 class OidcClient:
-    """Fetches tokens from one endpoint; calling it is confluent-kafka's ``oauth_cb``."""
+    """Fetches tokens from one endpoint.
+
+    An instance is an ``oauth_cb``; librdkafka calls it on its own thread.
+    """
 
     url: str = field(repr=False)  # it may hold a password
     client_id: str
@@ -50,27 +55,27 @@ class OidcClient:
         Returns:
             The token, its expiry in seconds since the epoch, its principal, and the SASL extensions.
 
-        Raises: TokenEndpointError: the endpoint cannot be reached, refuses, or answers with something else
-            than a token.
+        Raises:
+            TokenEndpointError: The endpoint cannot be reached, returns an error, or something else than a
+                token.
         """
         token = self._fetch().get("access_token")
         if not isinstance(token, str):
-            raise TokenEndpointError(f"{self._place} answered without an access_token")
+            raise TokenEndpointError(f"{self._endpoint} answered without an access_token")
         claims = _claims(token)
         expiry, principal = claims.get("exp"), claims.get(self.subject_claim)
         if not isinstance(expiry, (int, float)) or isinstance(expiry, bool) or expiry <= 0:
-            raise TokenEndpointError(f"{self._place} gave a token that is no JWT with a claim 'exp'")
+            raise TokenEndpointError(f"{self._endpoint} gave a token that is no JWT with a claim 'exp'")
         if not isinstance(principal, str) or not principal:
             raise TokenEndpointError(
-                f"{self._place} gave a token without a claim {self.subject_claim!r}; "
-                "sasl.oauthbearer.sub.claim.name names "
-                "another one"
+                f"{self._endpoint} gave a token without a claim {self.subject_claim!r}; "
+                "sasl.oauthbearer.sub.claim.name names another one"
             )
         return token, float(expiry), principal, dict(self.extensions)
 
     @property
-    def _place(self) -> str:
-        """The endpoint as messages may show it: without user, password and query."""
+    def _endpoint(self) -> str:
+        """URL of the endpoint for messages: without user, password and query."""
         parts = urllib.parse.urlsplit(self.url)
         return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -85,26 +90,26 @@ class OidcClient:
         handlers = [_NoRedirect(), *([urllib.request.HTTPSHandler(context=self.tls)] if self.tls else [])]
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT) as response:
-                answer = _object(response.read(_LONGEST_ANSWER))
+                document = _json_object(response.read(_MAX_RESPONSE_BYTES))
         except urllib.error.HTTPError as error:
             with error:
-                raise TokenEndpointError(f"{self._place} answered {error.code}{_reason(error)}") from None
+                raise TokenEndpointError(f"{self._endpoint} answered {error.code}{_reason(error)}") from None
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            raise TokenEndpointError(f"{self._place} cannot be reached: {reason}") from error
-        if answer is None:
-            raise TokenEndpointError(f"{self._place} answered with something else than JSON")
-        return answer
+            raise TokenEndpointError(f"{self._endpoint} cannot be reached: {reason}") from error
+        if document is None:
+            raise TokenEndpointError(f"{self._endpoint} answered with something else than JSON")
+        return document
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would take the client's secret to another place."""
+    """Follows no redirect, which would send the client's secret to another host."""
 
     def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
-        """Return none, so that the answer is an error."""
+        """Return None, so that the response is an HTTPError."""
 
 
-def _object(data: bytes) -> dict[str, Any] | None:
+def _json_object(data: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(data)
     except ValueError:
@@ -113,22 +118,22 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
-    """Return the error that an answer tells (RFC 6749, section 5.2)."""
+    """Return the error in the response's JSON (RFC 6749, section 5.2), or an empty string."""
     try:
-        told = _object(error.read(_LONGEST_ANSWER)) or {}
+        fields = _json_object(error.read(_MAX_RESPONSE_BYTES)) or {}
     except (OSError, HTTPException):
         return ""
-    words = [told[key] for key in ("error", "error_description") if isinstance(told.get(key), str)]
-    return f": {': '.join(words)}"[:_LONGEST_QUOTE] if words else ""
+    words = [fields[key] for key in ("error", "error_description") if isinstance(fields.get(key), str)]
+    return f": {': '.join(words)}"[:_MAX_REASON_LENGTH] if words else ""
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """Return the claims of a JWT, without checking its signature; none if it is not a JWT."""
+    """Return the claims of a JWT, without checking its signature; empty if it is not a JWT."""
     parts = token.split(".")
     if len(parts) < 2:  # noqa: PLR2004 - a header and claims
         return {}
     try:
-        return _object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))) or {}
+        return _json_object(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))) or {}
     except ValueError:
         return {}
 
@@ -137,11 +142,11 @@ def read_oidc(config: Mapping[str, Any]) -> OidcClient:
     """Read the (flattened) configuration's ``sasl.oauthbearer.*`` and ``https.ca.*``.
 
     Raises:
-        ConfigurationError: a key is missing or wrong, or asks for what cannot be served.
+        ConfigurationError: A property is missing, invalid, or not supported.
     """
     grant = _text(config, "grant.type") or _GRANT
     if grant != _GRANT:
-        raise ConfigurationError(f"sasl.oauthbearer.grant.type {grant} cannot be served; {_INSTEAD}")
+        raise ConfigurationError(f"sasl.oauthbearer.grant.type {grant} is not supported; {_INSTEAD}")
     values = {}
     for key in ("token.endpoint.url", "client.id", "client.secret"):
         values[key] = _text(config, key)
@@ -149,7 +154,7 @@ def read_oidc(config: Mapping[str, Any]) -> OidcClient:
             raise ConfigurationError(f"sasl.oauthbearer.method=oidc needs {_PREFIX}{key}")
     url = values["token.endpoint.url"]
     if "://" not in url:
-        url = f"http://{url}"  # as curl has it, which librdkafka uses
+        url = f"http://{url}"  # curl's default scheme; librdkafka uses curl
     try:
         parts = urllib.parse.urlsplit(url)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -1,7 +1,7 @@
-"""How the membership's connections are secured: ``security.protocol``, ``sasl.*``, and what belongs to them.
+"""Security of the membership's connections: ``security.protocol``, ``sasl.*`` and ``ssl.*``.
 
-What is read here is what librdkafka reads too, so that both prove themselves in one way. What this connection
-cannot do is refused when the consumer is made.
+The properties are those that librdkafka reads, so that both authenticate in the same way. Properties that the
+membership's connections do not support raise `ConfigurationError` when the consumer is created.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ _MECHANISMS = (*_BY_PASSWORD, "OAUTHBEARER", "GSSAPI")
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How a connection is secured; it shows no secret."""
+    """Security of a connection. Its `repr` shows no secret."""
 
     protocol: str = "PLAINTEXT"
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -32,27 +32,26 @@ class Security:
     password: str | None = field(default=None, repr=False)
     kerberos_service: str = "kafka"
     kinit: bool = False
-    """Whether librdkafka logs in to Kerberos, if that is the mechanism: when it is made, and from time to
-    time."""
+    """Whether librdkafka runs kinit: when its handle is created, and again at intervals (GSSAPI only)."""
     tokens: Tokens | None = field(default=None, repr=False)
 
     def escaped(self, username: str) -> str:
-        """Return a username as the mechanism writes it (SCRAM: RFC 5802, section 5.1)."""
+        """Return a username as the mechanism encodes it (SCRAM: RFC 5802, section 5.1)."""
         if self.mechanism is not None and self.mechanism.startswith("SCRAM"):
             return username.replace("=", "=3D").replace(",", "=2C")
         return username
 
 
 def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logger) -> Security:
-    """Read the (flattened) configuration's security.
+    """Read the security properties of a flattened configuration.
 
     Args:
-        config: the configuration; keys of other matters are passed over.
+        config: The configuration; other properties are ignored.
         verify: ``enable.ssl.certificate.verification``.
-        log: where a failed ``oauth_cb`` is noted.
+        log: Receives failures of ``oauth_cb``, at WARNING.
 
     Raises:
-        ConfigurationError: something is missing, wrong, or cannot be served.
+        ConfigurationError: A property is missing, invalid, or not supported.
     """
     protocol = str(config.get("security.protocol", "plaintext")).upper()
     if protocol not in _PROTOCOLS:
@@ -80,7 +79,7 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
 def _mechanism(config: Mapping[str, Any]) -> str:
     mechanism = str(config.get("sasl.mechanism", "GSSAPI")).upper()  # librdkafka's default
     if mechanism not in _MECHANISMS:
-        raise ConfigurationError(f"sasl.mechanism {mechanism} cannot be served; {', '.join(_MECHANISMS)} can")
+        raise ConfigurationError(f"sasl.mechanism {mechanism} is not supported; {', '.join(_MECHANISMS)} are")
     if mechanism in _BY_PASSWORD and not (config.get("sasl.username") and config.get("sasl.password")):
         raise ConfigurationError(f"sasl.mechanism {mechanism} needs sasl.username and sasl.password")
     if mechanism == "GSSAPI" and importlib.util.find_spec(_KERBEROS) is None:
@@ -90,9 +89,8 @@ def _mechanism(config: Mapping[str, Any]) -> str:
             else "sasl.mechanism is not set, so GSSAPI, and it"
         )
         raise ConfigurationError(
-            f"{given} needs the package `{_KERBEROS}` for the connection to the coordinator: install "
-            "it, or choose another "
-            "mechanism"
+            f"{given} needs the package `{_KERBEROS}` for the connection to the coordinator: install it, or "
+            "choose another mechanism"
         )
     return mechanism
 
@@ -101,14 +99,13 @@ def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
     callback = config.get("oauth_cb")
     if callback is None:
         if uses_oidc(config):
-            # http.client comes with it.
+            # Imports http.client.
             from groupwright.consumer._config.oidc import read_oidc  # noqa: PLC0415 - see above
 
             return Tokens(read_oidc(config), log, source="sasl.oauthbearer.method=oidc")
         raise ConfigurationError(
-            "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes "
-            "sasl.oauthbearer.config and returns "
-            "(token, expiry in seconds since the epoch), or sasl.oauthbearer.method=oidc"
+            "sasl.mechanism OAUTHBEARER needs oauth_cb, a function that takes sasl.oauthbearer.config and "
+            "returns (token, expiry in seconds since the epoch), or sasl.oauthbearer.method=oidc"
         )
     if not callable(callback):
         raise ConfigurationError(f"oauth_cb takes a function, not a {type(callback).__name__}")
@@ -116,10 +113,12 @@ def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
 
 
 def uses_oidc(config: Mapping[str, Any]) -> bool:
-    """Return whether tokens come from an OAuth endpoint; an ``oauth_cb`` takes precedence, as in librdkafka.
+    """Return whether ``sasl.oauthbearer.method`` is ``oidc``.
+
+    The caller prefers an ``oauth_cb``, as librdkafka does.
 
     Raises:
-        ConfigurationError: the method is unknown.
+        ConfigurationError: The method is unknown.
     """
     method = str(config.get("sasl.oauthbearer.method", "default")).lower()
     if method not in {"default", "oidc"}:

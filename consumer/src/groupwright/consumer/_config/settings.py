@@ -1,8 +1,8 @@
-"""Every key of a consumer's configuration, and who serves it: one table, from which `config` works.
+"""Table of a consumer's configuration properties, and of the component that implements each.
 
-The keys are librdkafka's (its CONFIGURATION.md, rows C and *) and confluent-kafka's own. A key that is not
-here is passed to librdkafka, which refuses what it does not know; so it does with those that only a program
-in C can set.
+The properties are librdkafka's (its CONFIGURATION.md, rows C and *) and confluent-kafka's own. Properties
+that are not in the table are passed to librdkafka, which rejects unknown ones, and those that only a C
+program can set.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,27 +13,27 @@ from typing import Any
 from groupwright.consumer.errors import ConfigurationError
 
 
-class By(Enum):
-    """Who serves a key."""
+class ServedBy(Enum):
+    """The component that implements a property."""
 
     LIBRDKAFKA = "librdkafka"
     BOTH = "both"
     MEMBERSHIP = "the membership"
-    NOBODY = "refused"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of the configuration."""
+    """One configuration property."""
 
     key: str
-    by: By
+    by: ServedBy
     note: str = ""
-    """How it is served; of one that is refused, what to do instead."""
+    """How it is implemented; for an unsupported property, what to do instead."""
     limits: tuple[int, int] | None = None
-    """The smallest and the largest number, as librdkafka has them."""
+    """The smallest and the largest value, as in librdkafka."""
     harmless: tuple[str, ...] = ()
-    """Values of a refused key that change nothing, and are accepted."""
+    """Values of an unsupported property that are accepted, because they equal the default behaviour."""
 
 
 ALIASES: Mapping[str, str] = {
@@ -44,133 +44,147 @@ ALIASES: Mapping[str, str] = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
-"""librdkafka's second names, and the names used here."""
+"""librdkafka's aliases, and the names used here."""
 
 _HOUR = 3_600_000
 _DAY = 86_400_000
 _LARGEST = 2_147_483_647
 
 _HEARTBEAT = "a third of `session.timeout.ms` where it is not less than that"
-_METADATA = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
+_OWN_CALLBACK = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
 _OPENSSL = (
     "librdkafka's OpenSSL is its own, and Python's has no call for it: set it in OpenSSL's configuration file"
 )
 
 
 def _native(note: str, *keys: str) -> Iterator[Setting]:
-    return (Setting(key, By.LIBRDKAFKA, note) for key in keys)
+    return (Setting(key, ServedBy.LIBRDKAFKA, note) for key in keys)
 
 
 def _both(note: str, *keys: str) -> Iterator[Setting]:
-    return (Setting(key, By.BOTH, note) for key in keys)
+    return (Setting(key, ServedBy.BOTH, note) for key in keys)
 
 
 def _refused(note: str, *keys: str) -> Iterator[Setting]:
-    return (Setting(key, By.NOBODY, note) for key in keys)
+    return (Setting(key, ServedBy.REFUSED, note) for key in keys)
 
 
 _ALL = (
     # --- The group ---
-    Setting("group.id", By.BOTH),
-    Setting("group.instance.id", By.MEMBERSHIP, "static membership (KIP-345)"),
-    Setting("group.protocol", By.BOTH, "`consumer`: the membership is librdkafka's, and no assignor applies"),
+    Setting("group.id", ServedBy.BOTH),
+    Setting("group.instance.id", ServedBy.MEMBERSHIP, "static membership (KIP-345)"),
+    Setting(
+        "group.protocol", ServedBy.BOTH, "`consumer`: the membership is librdkafka's, and no assignor applies"
+    ),
     Setting(
         "group.protocol.type",
-        By.NOBODY,
+        ServedBy.REFUSED,
         "only `consumer` groups have assignors: leave it out",
         None,
         ("consumer",),
     ),
     Setting(
-        "group.remote.assignor", By.LIBRDKAFKA, "used with `group.protocol=consumer` only, as by librdkafka"
+        "group.remote.assignor",
+        ServedBy.LIBRDKAFKA,
+        "used with `group.protocol=consumer` only, as by librdkafka",
     ),
-    Setting("partition.assignment.strategy", By.MEMBERSHIP, "names, `Assignor` objects, or a list of both"),
-    Setting("session.timeout.ms", By.MEMBERSHIP, "", (1, _HOUR)),
-    Setting("heartbeat.interval.ms", By.MEMBERSHIP, _HEARTBEAT, (1, _HOUR)),
-    Setting("max.poll.interval.ms", By.MEMBERSHIP, "", (1, _DAY)),
     Setting(
-        "coordinator.query.interval.ms", By.LIBRDKAFKA, "no effect: the membership asks when it has cause to"
+        "partition.assignment.strategy", ServedBy.MEMBERSHIP, "names, `Assignor` objects, or a list of both"
     ),
-    Setting("enable.auto.commit", By.MEMBERSHIP, "librdkafka's own is always off"),
-    Setting("auto.commit.interval.ms", By.MEMBERSHIP, "0 turns automatic commits off", (0, _DAY)),
-    Setting("enable.auto.offset.store", By.BOTH),
-    Setting("auto.offset.reset", By.BOTH),
+    Setting("session.timeout.ms", ServedBy.MEMBERSHIP, "", (1, _HOUR)),
+    Setting("heartbeat.interval.ms", ServedBy.MEMBERSHIP, _HEARTBEAT, (1, _HOUR)),
+    Setting("max.poll.interval.ms", ServedBy.MEMBERSHIP, "", (1, _DAY)),
     Setting(
-        "client.rack", By.BOTH, "for fetching from the nearest replica, and for assignors that know racks"
+        "coordinator.query.interval.ms",
+        ServedBy.LIBRDKAFKA,
+        "no effect: the membership looks the coordinator up when it needs to",
+    ),
+    Setting("enable.auto.commit", ServedBy.MEMBERSHIP, "librdkafka's own is always off"),
+    Setting("auto.commit.interval.ms", ServedBy.MEMBERSHIP, "0 turns automatic commits off", (0, _DAY)),
+    Setting("enable.auto.offset.store", ServedBy.BOTH),
+    Setting("auto.offset.reset", ServedBy.BOTH),
+    Setting(
+        "client.rack", ServedBy.BOTH, "for fetching from the nearest replica, and for rack-aware assignors"
     ),
     Setting(
         "offset.store.method",
-        By.NOBODY,
+        ServedBy.REFUSED,
         "offsets are committed to the group: to commit none, set enable.auto.commit=false",
         None,
         ("broker",),
     ),
-    *_native("a relic of the simple consumer, without effect", "auto.commit.enable", "offset.store.path"),
+    *_native(
+        "a legacy property of the simple consumer, without effect", "auto.commit.enable", "offset.store.path"
+    ),
     *_native("as above", "offset.store.sync.interval.ms", "consume.callback.max.messages"),
-    Setting("topic.blacklist", By.BOTH, "regular expressions of topics that are never subscribed to"),
+    Setting("topic.blacklist", ServedBy.BOTH, "regular expressions of topics that are never subscribed to"),
     # --- Callbacks of confluent-kafka ---
-    Setting("on_commit", By.MEMBERSHIP),
+    Setting("on_commit", ServedBy.MEMBERSHIP),
     *_native("called by `poll`", "error_cb", "stats_cb", "throttle_cb"),
-    Setting("logger", By.BOTH),
-    Setting("interceptors", By.MEMBERSHIP, "a list of `ConsumerInterceptor` objects (KIP-42)"),
-    Setting("oauth_cb", By.BOTH, "one call for both, on librdkafka's background thread"),
-    Setting("default.topic.config", By.BOTH, "its keys win over those outside of it, as in confluent-kafka"),
+    Setting("logger", ServedBy.BOTH),
+    Setting("interceptors", ServedBy.MEMBERSHIP, "a list of `ConsumerInterceptor` objects (KIP-42)"),
+    Setting("oauth_cb", ServedBy.BOTH, "one call for both, on librdkafka's background thread"),
+    Setting(
+        "default.topic.config",
+        ServedBy.BOTH,
+        "its properties override those outside of it, as in confluent-kafka",
+    ),
     *_refused(
         "it is for the class DeserializingConsumer: make one, or deserialize what poll returns",
         "key.deserializer",
         "value.deserializer",
     ),
     # --- Connecting ---
-    Setting("bootstrap.servers", By.BOTH),
-    Setting("client.id", By.BOTH),
-    Setting("client.dns.lookup", By.BOTH, "canonical names are resolved once, at construction"),
-    Setting("broker.address.family", By.BOTH),
-    Setting("broker.address.ttl", By.LIBRDKAFKA, "the membership looks a name up at each connection"),
-    Setting("socket.timeout.ms", By.BOTH, "", (10, 300_000)),
-    Setting("socket.connection.setup.timeout.ms", By.BOTH, "", (1_000, _LARGEST)),
-    Setting("socket.keepalive.enable", By.BOTH),
-    Setting("socket.nagle.disable", By.BOTH),
-    Setting("socket.send.buffer.bytes", By.BOTH, "0: the system's", (0, 100_000_000)),
-    Setting("socket.receive.buffer.bytes", By.BOTH, "0: the system's", (0, 100_000_000)),
+    Setting("bootstrap.servers", ServedBy.BOTH),
+    Setting("client.id", ServedBy.BOTH),
+    Setting("client.dns.lookup", ServedBy.BOTH, "canonical names are resolved once, at construction"),
+    Setting("broker.address.family", ServedBy.BOTH),
+    Setting("broker.address.ttl", ServedBy.LIBRDKAFKA, "the membership resolves a name for each connection"),
+    Setting("socket.timeout.ms", ServedBy.BOTH, "", (10, 300_000)),
+    Setting("socket.connection.setup.timeout.ms", ServedBy.BOTH, "", (1_000, _LARGEST)),
+    Setting("socket.keepalive.enable", ServedBy.BOTH),
+    Setting("socket.nagle.disable", ServedBy.BOTH),
+    Setting("socket.send.buffer.bytes", ServedBy.BOTH, "0: the system's", (0, 100_000_000)),
+    Setting("socket.receive.buffer.bytes", ServedBy.BOTH, "0: the system's", (0, 100_000_000)),
     Setting(
         "connections.max.idle.ms",
-        By.BOTH,
+        ServedBy.BOTH,
         "0: never; a connection that waits for an answer stays",
         (0, _LARGEST),
     ),
-    Setting("reconnect.backoff.ms", By.BOTH, "", (0, _HOUR)),
+    Setting("reconnect.backoff.ms", ServedBy.BOTH, "", (0, _HOUR)),
     Setting(
         "reconnect.backoff.max.ms",
-        By.BOTH,
-        "librdkafka gets 1000 where it is not set; the membership waits 250 ms at most; either waits "
-        "longer where "
-        "reconnect.backoff.ms is longer",
+        ServedBy.BOTH,
+        "librdkafka gets 1000 where it is not set; the membership waits 250 ms at most; either waits longer "
+        "where reconnect.backoff.ms is longer",
         (0, _HOUR),
     ),
-    Setting("retry.backoff.ms", By.BOTH, "", (1, 300_000)),
+    Setting("retry.backoff.ms", ServedBy.BOTH, "", (1, 300_000)),
     Setting(
         "retry.backoff.max.ms",
-        By.BOTH,
+        ServedBy.BOTH,
         "the coordinator is looked up after 250 ms at most, or retry.backoff.ms where that is longer",
         (1, 300_000),
     ),
-    Setting("receive.message.max.bytes", By.BOTH, "", (1_000, _LARGEST)),
-    Setting("allow.auto.create.topics", By.BOTH),
+    Setting("receive.message.max.bytes", ServedBy.BOTH, "", (1_000, _LARGEST)),
+    Setting("allow.auto.create.topics", ServedBy.BOTH),
     *_native("the membership always asks the broker for its versions", "api.version.request"),
     *_native(
         "as above", "api.version.request.timeout.ms", "api.version.fallback.ms", "broker.version.fallback"
     ),
-    *_native("the membership keeps to 5", "max.in.flight.requests.per.connection"),
+    *_native("the membership has 5 at most", "max.in.flight.requests.per.connection"),
     *_native("the membership drops a connection at the first time-out", "socket.max.fails"),
     *_native(
-        "the membership always starts anew from `bootstrap.servers`",
+        "the membership always rebootstraps, from `bootstrap.servers`",
         "metadata.recovery.strategy",
         "metadata.recovery.rebootstrap.trigger.ms",
     ),
     Setting(
         "topic.metadata.refresh.interval.ms",
-        By.BOTH,
-        "how often the leader looks for changed topics, and others for names that match",
+        ServedBy.BOTH,
+        "interval at which the leader monitors the topics of the group, and other members the topics that "
+        "match their regular expressions",
         (-1, _HOUR),
     ),
     *_native(
@@ -182,29 +196,29 @@ _ALL = (
         "topic.metadata.propagation.max.ms",
     ),
     # --- Security ---
-    Setting("security.protocol", By.BOTH),
-    Setting("ssl.ca.location", By.BOTH, "a file, a directory of hashed names, or `probe`"),
-    Setting("ssl.ca.pem", By.BOTH),
-    Setting("ssl.certificate.location", By.BOTH),
-    Setting("ssl.certificate.pem", By.BOTH),
-    Setting("ssl.key.location", By.BOTH),
-    Setting("ssl.key.pem", By.BOTH),
-    Setting("ssl.key.password", By.BOTH),
-    Setting("ssl.keystore.location", By.BOTH, "PKCS#12; needs the package `cryptography`"),
-    Setting("ssl.keystore.password", By.BOTH),
-    Setting("ssl.crl.location", By.BOTH),
-    Setting("ssl.cipher.suites", By.BOTH, "those of TLS 1.2, as for librdkafka"),
-    Setting("enable.ssl.certificate.verification", By.BOTH),
-    Setting("ssl.endpoint.identification.algorithm", By.BOTH),
+    Setting("security.protocol", ServedBy.BOTH),
+    Setting("ssl.ca.location", ServedBy.BOTH, "a file, a directory of hashed names, or `probe`"),
+    Setting("ssl.ca.pem", ServedBy.BOTH),
+    Setting("ssl.certificate.location", ServedBy.BOTH),
+    Setting("ssl.certificate.pem", ServedBy.BOTH),
+    Setting("ssl.key.location", ServedBy.BOTH),
+    Setting("ssl.key.pem", ServedBy.BOTH),
+    Setting("ssl.key.password", ServedBy.BOTH),
+    Setting("ssl.keystore.location", ServedBy.BOTH, "PKCS#12; needs the package `cryptography`"),
+    Setting("ssl.keystore.password", ServedBy.BOTH),
+    Setting("ssl.crl.location", ServedBy.BOTH),
+    Setting("ssl.cipher.suites", ServedBy.BOTH, "those of TLS 1.2, as for librdkafka"),
+    Setting("enable.ssl.certificate.verification", ServedBy.BOTH),
+    Setting("ssl.endpoint.identification.algorithm", ServedBy.BOTH),
     *_refused(_OPENSSL, "ssl.curves.list", "ssl.sigalgs.list", "ssl.providers"),
     *_refused(
         "give the certificate and the key as PEM, or as PKCS#12", "ssl.engine.location", "ssl.engine.id"
     ),
     *_refused("write the authorities to a file, and name it in ssl.ca.location", "ssl.ca.certificate.stores"),
-    Setting("sasl.mechanism", By.BOTH, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI"),
-    Setting("sasl.username", By.BOTH),
-    Setting("sasl.password", By.BOTH),
-    Setting("sasl.kerberos.service.name", By.BOTH, "GSSAPI needs the package `gssapi` too"),
+    Setting("sasl.mechanism", ServedBy.BOTH, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI"),
+    Setting("sasl.username", ServedBy.BOTH),
+    Setting("sasl.password", ServedBy.BOTH),
+    Setting("sasl.kerberos.service.name", ServedBy.BOTH, "GSSAPI needs the package `gssapi` too"),
     *_native(
         "librdkafka's kinit gets the ticket that both use",
         "sasl.kerberos.principal",
@@ -213,22 +227,24 @@ _ALL = (
     ),
     Setting(
         "sasl.kerberos.min.time.before.relogin",
-        By.BOTH,
-        "0: no kinit, so that a missing ticket is told at once",
+        ServedBy.BOTH,
+        "0: no kinit, so that a missing ticket is an error at once",
     ),
-    Setting("sasl.oauthbearer.config", By.BOTH, "what `oauth_cb` is called with"),
-    Setting("sasl.oauthbearer.method", By.BOTH, "`oidc`: the membership fetches one token for both"),
-    Setting("sasl.oauthbearer.metadata.authentication.type", By.NOBODY, _METADATA, None, ("none",)),
+    Setting("sasl.oauthbearer.config", ServedBy.BOTH, "the argument of `oauth_cb`"),
+    Setting("sasl.oauthbearer.method", ServedBy.BOTH, "`oidc`: the membership fetches one token for both"),
+    Setting(
+        "sasl.oauthbearer.metadata.authentication.type", ServedBy.REFUSED, _OWN_CALLBACK, None, ("none",)
+    ),
     Setting(
         "enable.sasl.oauthbearer.unsecure.jwt",
-        By.NOBODY,
+        ServedBy.REFUSED,
         "write an oauth_cb that returns the unsecured token",
         None,
         ("false", "f", "0"),
     ),
     Setting(
         "sasl.oauthbearer.grant.type",
-        By.BOTH,
+        ServedBy.BOTH,
         "with `sasl.oauthbearer.method=oidc`, `client_credentials` alone is served",
     ),
     *_both(
@@ -290,7 +306,7 @@ _ALL = (
     *_native("interceptors see what is consumed, and not the membership's commits", "plugin.library.paths"),
     *_native("for share consumers, without effect here", "max.poll.records", "share.acknowledgement.mode"),
     *_native(
-        "only a program in C can set it; librdkafka says so",
+        "only a C program can set it; librdkafka rejects it",
         "log_cb",
         "background_event_cb",
         "socket_cb",
@@ -313,7 +329,7 @@ _ALL = (
 )
 
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _ALL}
-"""By key, in the order of the documentation."""
+"""By name, in the order of the documentation."""
 
 
 def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -330,24 +346,28 @@ def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_values(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration without keys that are None, where librdkafka takes that for the default."""
+    """Return the configuration without properties that are None, which librdkafka reads as the default."""
     return {key: value for key, value in config.items() if value is not None}
 
 
-def refuse_unserved(config: Mapping[str, Any]) -> None:
-    """Refuse what nobody would honour.
+def refuse_unsupported(config: Mapping[str, Any]) -> None:
+    """Check that a flattened configuration has no unsupported property.
 
     Raises:
-        ConfigurationError: the (flattened) configuration has such a key; the message says what to do.
+        ConfigurationError: It has one; the message says what to do instead.
     """
     for key, value in config.items():
         setting = SETTINGS.get(key)
-        if setting is not None and setting.by is By.NOBODY and str(value).lower() not in setting.harmless:
-            raise ConfigurationError(f"{key} cannot be served; {setting.note}")
+        if (
+            setting is not None
+            and setting.by is ServedBy.REFUSED
+            and str(value).lower() not in setting.harmless
+        ):
+            raise ConfigurationError(f"{key} is not supported; {setting.note}")
 
 
 def table() -> str:
-    """Return the table of all keys, in Markdown."""
+    """Return the table of all properties in Markdown, for the documentation."""
     rows = (
         f"| `{each.key}` | {each.by.value} | {_cell(each)} |"
         for each in sorted(SETTINGS.values(), key=lambda each: each.key)

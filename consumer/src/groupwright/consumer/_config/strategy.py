@@ -7,16 +7,16 @@ from groupwright.consumer.errors import ConfigurationError
 
 _STRATEGY = "partition.assignment.strategy"
 DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
-"""librdkafka's default, so that every group votes as with it; the third only so that members can go over to
-cooperative rebalances in one bounce, as with Java's default (KIP-726). With an eager assignor in the list the
-member is eager."""
+"""librdkafka's default, so that members vote for an assignor as with librdkafka, and ``cooperative-sticky``
+as in Java's default (KIP-726), so that a group changes to cooperative rebalances in one rolling bounce. A
+member with an eager assignor in its list rebalances eagerly."""
 
 
 def read_strategy(value: object) -> dict[str, Assignor]:
     """Read ``partition.assignment.strategy``: names, assignors, or a list of either, by preference.
 
     Raises:
-        ConfigurationError: a name is unknown, given twice, or an assignor cannot be used.
+        ConfigurationError: A name is unknown, two assignors have one name, or their protocols do not match.
     """
     items: Sequence[object]
     if isinstance(value, str):
@@ -30,7 +30,7 @@ def read_strategy(value: object) -> dict[str, Assignor]:
             f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
         )
     assignors: dict[str, Assignor] = {}
-    # A name that is there twice counts once, as in librdkafka.
+    # A repeated name counts once, as in librdkafka.
     for item in (
         each for at, each in enumerate(items) if not isinstance(each, str) or each not in items[:at]
     ):
@@ -55,7 +55,7 @@ def is_cooperative(assignors: Mapping[str, Assignor]) -> bool:
 
 
 def _protocols(assignors: Mapping[str, Assignor]) -> frozenset[RebalanceProtocol]:
-    """Return the protocols that all have."""
+    """Return the rebalance protocols that all assignors support."""
     return frozenset(RebalanceProtocol).intersection(*(assignor.protocols for assignor in assignors.values()))
 
 

@@ -1,7 +1,8 @@
 """librdkafka's ``ssl.*`` keys as one `ssl.SSLContext` for the membership's connections.
 
-Keys that are given as strings reach OpenSSL through a file, as Python's `ssl` has no other way: one in memory
-where the system has those (Linux), elsewhere one that only this user can read, and that is gone at once.
+Python's `ssl` loads private keys and certificate chains from files only. So a PEM string is written to an
+anonymous memory file on Linux (memfd), elsewhere to a temporary file that only this user can read, and that
+is removed after loading.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from typing import Any
 
 from groupwright.consumer.errors import ConfigurationError
 
-PROBED = (
+CA_PATHS = (
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/certs/ca-bundle.crt",
     "/etc/pki/tls/certs/ca-bundle.trust.crt",
@@ -27,30 +28,29 @@ PROBED = (
     "/usr/local/etc/openssl/cert.pem",
     "/opt/homebrew/etc/openssl@3/cert.pem",
 )
-"""Where systems keep the authorities they trust."""
+"""Paths of the system's CA certificates, as in `rd_kafka_ssl_probe_and_set_default_ca_location`."""
 
 
 def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
-    """Return the context that these (flattened) keys ask for.
+    """Return the context for the ``ssl.*`` properties of a flattened configuration.
 
     Args:
-        config: the configuration; keys of other matters are passed over.
+        config: The configuration; other properties are ignored.
         verify: ``enable.ssl.certificate.verification``.
 
-    Raises: ConfigurationError: a file cannot be read, or a value cannot be used; the message names the key,
-        and shows
-            no value but paths.
+    Raises:
+        ConfigurationError: A file cannot be read, or a value is invalid. The message names the property, and
+            shows no values except paths.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.options |= (
-        ssl.OP_IGNORE_UNEXPECTED_EOF
-    )  # as librdkafka does: brokers end connections without a word
+    # As librdkafka does: brokers close connections without a close_notify alert.
+    context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     _set_verification(context, config, verify=verify)
-    _trust(context, config)
-    _identify(context, config)
+    _load_ca_and_crl(context, config)
+    _load_client_certificate(context, config)
     ciphers = config.get("ssl.cipher.suites")
     if ciphers:
-        with _explained("ssl.cipher.suites", str(ciphers)):
+        with _naming_property("ssl.cipher.suites", str(ciphers)):
             context.set_ciphers(str(ciphers))
     return context
 
@@ -69,58 +69,58 @@ def https_context(config: Mapping[str, Any]) -> ssl.SSLContext:
     """Return the TLS context for ``https.ca.location`` or ``https.ca.pem`` of a flattened configuration.
 
     Raises:
-        ConfigurationError: the authorities cannot be read, or both keys are set.
+        ConfigurationError: The CA certificates cannot be read, or both properties are set.
     """
     if config.get("https.ca.location") and config.get("https.ca.pem"):
         raise ConfigurationError("https.ca.location and https.ca.pem are both set; leave one of them out")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _trust_authorities(context, config, "https.ca")
+    _load_ca(context, config, "https.ca")
     return context
 
 
-def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    """Load the authorities, and what they have revoked."""
-    _trust_authorities(context, config, "ssl.ca")
+def _load_ca_and_crl(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    """Load the CA certificates and the certificate revocation list."""
+    _load_ca(context, config, "ssl.ca")
     revoked = config.get("ssl.crl.location")
     if revoked:
-        with _explained("ssl.crl.location", str(revoked)):
+        with _naming_property("ssl.crl.location", str(revoked)):
             context.load_verify_locations(cafile=str(revoked))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
-def _trust_authorities(context: ssl.SSLContext, config: Mapping[str, Any], key: str) -> None:
+def _load_ca(context: ssl.SSLContext, config: Mapping[str, Any], key: str) -> None:
     location = str(config.get(f"{key}.location", "probe"))
     pem = config.get(f"{key}.pem")
     if location != "probe":
-        with _explained(f"{key}.location", location):
+        with _naming_property(f"{key}.location", location):
             is_directory = Path(location).is_dir()
             context.load_verify_locations(**{"capath" if is_directory else "cafile": location})
     elif not pem:
         context.load_default_certs()
-        _probe(context)
+        _load_system_ca(context)
     if pem:
-        with _explained(f"{key}.pem"):
+        with _naming_property(f"{key}.pem"):
             context.load_verify_locations(cadata=str(pem))
 
 
-def _probe(context: ssl.SSLContext) -> None:
-    """Look where systems keep their authorities, if Python's OpenSSL was built to look elsewhere."""
+def _load_system_ca(context: ssl.SSLContext) -> None:
+    """Load the system's CA certificates, if the default paths of Python's OpenSSL have none."""
     if context.cert_store_stats()["x509_ca"] or ssl.get_default_verify_paths().capath:
         return
-    for path in map(Path, PROBED):
+    for path in map(Path, CA_PATHS):
         if path.exists():
             with contextlib.suppress(OSError):
                 context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
                 return
 
 
-def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    """Load this client's certificate and key, if it has them."""
+def _load_client_certificate(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    """Load the client's certificate and key, if they are configured."""
     password = str(config.get("ssl.key.password", ""))
     if keystore := config.get("ssl.keystore.location"):
-        _refuse_beside_keystore(config)
-        with _explained("ssl.keystore.location", str(keystore)), _key_store(config) as bundle:
-            context.load_cert_chain(bundle)
+        _check_no_pem_beside_keystore(config)
+        with _naming_property("ssl.keystore.location", str(keystore)), _keystore_as_pem(config) as pem_file:
+            context.load_cert_chain(pem_file)
         return
     certificate = config.get("ssl.certificate.location") or config.get("ssl.certificate.pem")
     key = config.get("ssl.key.location") or config.get("ssl.key.pem")
@@ -129,19 +129,20 @@ def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     if not certificate or not key:
         raise ConfigurationError(
             "a client's certificate needs its key, and the other way round: set one of "
-            "ssl.certificate.location and "
-            "ssl.certificate.pem, and one of ssl.key.location and ssl.key.pem"
+            "ssl.certificate.location and ssl.certificate.pem, and one of ssl.key.location and ssl.key.pem"
         )
     with (
-        _explained("ssl.certificate.* and ssl.key.*", "if the key is encrypted, ssl.key.password opens it"),
-        _file(config, "ssl.certificate") as certificate_file,
-        _file(config, "ssl.key") as key_file,
+        _naming_property(
+            "ssl.certificate.* and ssl.key.*", "if the key is encrypted, ssl.key.password opens it"
+        ),
+        _pem_file(config, "ssl.certificate") as certificate_file,
+        _pem_file(config, "ssl.key") as key_file,
     ):
         # Without a password, OpenSSL would ask for one on the terminal.
         context.load_cert_chain(certificate_file, key_file, password)
 
 
-def _refuse_beside_keystore(config: Mapping[str, Any]) -> None:
+def _check_no_pem_beside_keystore(config: Mapping[str, Any]) -> None:
     others = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem")
     for key in others:
         if config.get(key):
@@ -149,19 +150,19 @@ def _refuse_beside_keystore(config: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _file(config: Mapping[str, Any], key: str) -> Iterator[str]:
+def _pem_file(config: Mapping[str, Any], key: str) -> Iterator[str]:
     location = config.get(f"{key}.location")
     if location:
         Path(location).stat()  # OpenSSL's error does not name the file
         yield str(location)
     else:
-        with _as_file(str(config[f"{key}.pem"]).encode()) as path:
+        with _temporary_file(str(config[f"{key}.pem"]).encode()) as path:
             yield path
 
 
 @contextlib.contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
-    """Give bytes a path for a moment."""
+def _temporary_file(data: bytes) -> Iterator[str]:
+    """Yield the path of a file with these bytes, which exists within the block only."""
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():
         descriptor = os.memfd_create("groupwright")
         try:
@@ -177,7 +178,7 @@ def _as_file(data: bytes) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _key_store(config: Mapping[str, Any]) -> Iterator[str]:
+def _keystore_as_pem(config: Mapping[str, Any]) -> Iterator[str]:
     """Open a PKCS#12 key store, and yield the path of its certificates and key as PEM."""
     location, password = str(config["ssl.keystore.location"]), config.get("ssl.keystore.password")
     if password is None:
@@ -187,10 +188,9 @@ def _key_store(config: Mapping[str, Any]) -> Iterator[str]:
         pkcs12: Any = importlib.import_module("cryptography.hazmat.primitives.serialization.pkcs12")
     except ImportError as error:
         raise ConfigurationError(
-            "ssl.keystore.location needs the package `cryptography`: install it, or turn the key "
-            "store into PEM files "
-            "(openssl pkcs12 -in store.p12 -out client.pem), and name them in ssl.certificate.location and "
-            "ssl.key.location"
+            "ssl.keystore.location needs the package `cryptography`: install it, or turn the key store into "
+            "PEM files (openssl pkcs12 -in store.p12 -out client.pem), and name them in "
+            "ssl.certificate.location and ssl.key.location"
         ) from error
     key, certificate, others = pkcs12.load_key_and_certificates(
         Path(location).read_bytes(), str(password).encode()
@@ -200,27 +200,29 @@ def _key_store(config: Mapping[str, Any]) -> Iterator[str]:
     pem = serialization.Encoding.PEM
     parts = [key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())]
     parts += [each.public_bytes(pem) for each in (certificate, *others)]
-    with _as_file(b"".join(parts)) as path:
+    with _temporary_file(b"".join(parts)) as path:
         yield path
 
 
 @contextlib.contextmanager
-def _explained(key: str, value: str = "") -> Iterator[None]:
-    """Turn whatever the files and OpenSSL raise into an error that names the key."""
+def _naming_property(key: str, value: str = "") -> Iterator[None]:
+    """Raise errors of files and OpenSSL as a `ConfigurationError` that names the property and its value."""
     try:
         yield
     except ConfigurationError:
         raise
     except OSError as error:  # ssl.SSLError is one
         reason = getattr(error, "reason", None) or error.strerror or error.args[0]
-        raise ConfigurationError(f"{key} cannot be used{_between(value)}: {reason}{_path(error)}") from error
+        raise ConfigurationError(
+            f"{key} cannot be used{_in_parentheses(value)}: {reason}{_after_colon(error)}"
+        ) from error
     except ValueError as error:
-        raise ConfigurationError(f"{key} cannot be used{_between(value)}: {error}") from error
+        raise ConfigurationError(f"{key} cannot be used{_in_parentheses(value)}: {error}") from error
 
 
-def _between(value: str) -> str:
+def _in_parentheses(value: str) -> str:
     return f" ({value})" if value else ""
 
 
-def _path(error: OSError) -> str:
+def _after_colon(error: OSError) -> str:
     return f": {error.filename}" if error.filename else ""

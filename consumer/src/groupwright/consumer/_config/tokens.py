@@ -1,8 +1,8 @@
-"""The tokens of SASL/OAUTHBEARER: the application's callback serves librdkafka and the membership.
+"""Tokens of SASL/OAUTHBEARER, shared by librdkafka and the membership's connections.
 
-librdkafka calls ``oauth_cb`` from a background thread of its own: while the consumer is constructed, and then
-when four fifths of a token's life have passed, whether the application polls or not. Each token is kept for
-the membership's connection too, so that the application is asked once.
+librdkafka calls ``oauth_cb`` on a background thread of its own, whether the application polls or not: while
+the consumer is constructed, and again after four fifths of a token's lifetime. `Tokens` wraps the callback
+and keeps the token for the membership's connections, so that one call serves both.
 """
 
 import logging
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OauthCallback = Callable[[str], tuple[Any, ...]]
-"""confluent-kafka's: takes ``sasl.oauthbearer.config``, returns (token, expiry[, principal[,
-extensions]])."""
+"""confluent-kafka's ``oauth_cb``: takes ``sasl.oauthbearer.config``, returns (token, expiry in seconds since
+the epoch[, principal[, extensions]])."""
 
-_MINIMUM, _MAXIMUM = 2, 4
+_MIN_FIELDS, _MAX_FIELDS = 2, 4
 
 
 class TokenUnavailableError(Exception):
-    """The application has given no token that is still valid."""
+    """There is no valid token: ``oauth_cb`` was not called yet, raised, or its last token has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,16 @@ class Token:
 
 
 class Tokens:
-    """The last token that the application gave."""
+    """The last token that ``oauth_cb`` returned. Safe to use from any thread."""
 
     def __init__(self, callback: OauthCallback, log: logging.Logger, *, source: str = "oauth_cb") -> None:
-        """Wrap the application's ``oauth_cb``, or what takes its place; messages call it `source`."""
+        """Start without a token.
+
+        Args:
+            callback: The application's ``oauth_cb``, or the OIDC client.
+            log: Receives the failures of `callback`, at WARNING.
+            source: Name of the callback in messages.
+        """
         self._source = source
         self._callback = callback
         self._log = log
@@ -47,7 +53,11 @@ class Tokens:
         self._called = False
 
     def refresh(self, config: str) -> tuple[Any, ...]:
-        """Call the application, and keep what it gives; this is what librdkafka gets as ``oauth_cb``."""
+        """Call the callback and keep its token; librdkafka calls this as its ``oauth_cb``.
+
+        Raises:
+            Exception: The callback's exception, or TypeError if it returned something else than a token.
+        """
         try:
             answer = self._callback(config)
             token = _read(answer)
@@ -62,8 +72,8 @@ class Tokens:
         return answer
 
     @property
-    def asked(self) -> bool:
-        """Whether the application has been asked for a token, and has answered or failed."""
+    def was_called(self) -> bool:
+        """Whether the callback was called at least once, and has returned or raised."""
         with self._lock:
             return self._called
 
@@ -71,7 +81,7 @@ class Tokens:
         """Return the last token.
 
         Raises:
-            TokenUnavailableError: there is none, or it has expired.
+            TokenUnavailableError: There is none, or it has expired.
         """
         with self._lock:
             token, failure = self._token, self._failure
@@ -89,8 +99,14 @@ class Tokens:
 
 
 def _read(answer: object) -> Token:
-    """Check what ``oauth_cb`` returned; the message shows none of it."""
-    if not isinstance(answer, tuple) or not _MINIMUM <= len(answer) <= _MAXIMUM:
+    """Return the token in the result of ``oauth_cb``.
+
+    The error message does not show the result: it is a secret.
+
+    Raises:
+        TypeError: It is no such tuple.
+    """
+    if not isinstance(answer, tuple) or not _MIN_FIELDS <= len(answer) <= _MAX_FIELDS:
         raise TypeError(
             "oauth_cb must return (token, expiry in seconds since the epoch[, principal[, extensions]])"
         )

@@ -27,38 +27,40 @@ from groupwright.consumer._protocol.model import (
     TopicPartitionKey,
 )
 
-_PAUSE = 0.1  # seconds before a commit is retried
+_RETRY_BACKOFF = 0.1  # seconds before a commit is retried
 
 Feed = Callable[..., None]
-"""Calls one of the membership's inputs, and does what it asks for."""
+"""Calls an input of the membership, and carries out the actions that it returns."""
 
 
 class CommitSender:
-    """Runs a `CommitQueue` on the network's loop, as the member that the membership says it is.
+    """Runs a `CommitQueue` on the network thread, with the identity that the membership has.
 
-    `submit` and `end` are for any thread, the rest for the loop's.
+    Any thread may call `submit` and `end`; the rest is for the network thread.
     """
 
     def __init__(self, membership: Membership, network: Network, feed: Feed) -> None:
-        """Send over `network`; what answers say about the membership is fed back to it."""
+        """Send over `network`; `feed` passes error codes that concern the membership to it."""
         self._membership = membership
         self._network = network
         self._feed: Callable[..., None] = feed
         self._queue = CommitQueue()
-        # Made while a cooperative member joins: JoinGroup holds the connection, so they are sent after
-        # SyncGroup.
+        # Commits of a cooperative member during a round: they would wait behind JoinGroup, and are sent after
+        # SyncGroup, in the new generation.
         self._held: list[Commit] = []
         self._sending = False
         self._drained: list[Any] = []
-        # Commits that the loop has not seen yet. The lock keeps any from being left there when the loop has
-        # ended.
+        # Commits from other threads. The lock ensures that none is appended after `end` has failed them all.
         self._submitted: deque[Commit] = deque()
         self._submitting = threading.Lock()
         self._ended: str | None = None
         self._assigned: dict[TopicPartitionKey, Offset] = {}
 
     def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
-        """Commit as whatever the member is when the loop gets it; after `end`, fail at once."""
+        """Commit with the identity that the member has when the network thread takes the commit.
+
+        `deadline` is in monotonic seconds. After `end`, the commit fails at once.
+        """
         commit = Commit(offsets, MemberIdentity(), deadline, done)
         with self._submitting:
             ended = self._ended
@@ -70,7 +72,7 @@ class CommitSender:
             commit.fail(ended, DESTROYED)
 
     def end(self, reason: str) -> None:
-        """Settle all commits, whatever their state; those that come later fail at once."""
+        """Fail all commits, and those that are submitted later."""
         with self._submitting:
             self._ended = reason
             late, self._submitted = self._submitted, deque()
@@ -80,15 +82,15 @@ class CommitSender:
             commit.fail(reason, DESTROYED)
 
     def on_assignment(self, offsets: dict[TopicPartitionKey, Offset]) -> None:
-        """Update these offsets with each commit that succeeds.
+        """Update these offsets, which were fetched for an assignment, with each commit that succeeds.
 
-        They were fetched before the polling thread applies the assignment. A commit made in between, or in
-        on_assign, would otherwise not change where the partitions start.
+        Otherwise a commit between OffsetFetch and the end of on_assign would not change where partitions
+        start.
         """
         self._assigned = offsets
 
     def _admit(self) -> None:
-        """Queue what was submitted; a member that may not commit is refused at once."""
+        """Queue the submitted commits; fail those of a member that may not commit."""
         if not self._submitted:
             return
         while self._submitted:
@@ -105,7 +107,7 @@ class CommitSender:
         self._feed(self._membership.want_coordinator)
 
     def pump(self) -> None:
-        """Send what waits, if the coordinator is known; wake those who wait for the queue to be empty."""
+        """Send the next request if the coordinator is known; resume `drained` if the queue is empty."""
         self._release()
         if self._queue.idle:
             while self._drained:
@@ -115,7 +117,7 @@ class CommitSender:
             self._network.spawn(self._send())
 
     def _release(self) -> None:
-        """Queue or refuse the commits that waited for a cooperative rebalance."""
+        """Queue or fail the commits that waited for the end of a cooperative round."""
         if not self._held:
             return
         identity = self._membership.commit_identity()
@@ -129,7 +131,7 @@ class CommitSender:
                 self._queue.add(replace(commit, identity=identity))
 
     def expire(self, now: float) -> None:
-        """End the commits whose deadline has passed."""
+        """Fail the commits whose deadline has passed."""
         self._queue.expire(now, "the coordinator did not take it in time")
         late = [commit for commit in self._held if now >= commit.deadline]
         self._held = [commit for commit in self._held if now < commit.deadline]
@@ -137,17 +139,17 @@ class CommitSender:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
 
     def refuse(self, reason: str, code: int) -> None:
-        """Fail the commits that wait: the brokers refuse this client, and what it hears next is why."""
+        """Fail all queued commits, because the brokers rejected FindCoordinator for this `reason`."""
         self._queue.expire(math.inf, reason, code)
 
     @property
     def next_deadline(self) -> float | None:
-        """When `expire` has something to do."""
+        """Monotonic time at which `expire` is due, in seconds; None if no commit is queued."""
         first = min([self._queue.next_deadline, *(commit.deadline for commit in self._held)])
         return None if first == math.inf else first
 
     async def drained(self) -> None:
-        """Return when no commit waits or is in flight."""
+        """Return when no commit is queued or in flight."""
         if not self._queue.idle:
             future = self._network.future()
             self._drained.append(future)
@@ -157,7 +159,7 @@ class CommitSender:
         try:
             request = self._queue.next_request()
             if request is not None and await self._send_request(*request):
-                await self._network.sleep(_PAUSE)
+                await self._network.sleep(_RETRY_BACKOFF)
         finally:
             self._sending = False
         self._feed(_nothing)
@@ -165,19 +167,19 @@ class CommitSender:
     async def _send_request(self, identity: MemberIdentity, offsets: Offsets) -> bool:
         """Send one request; return whether any of its commits goes back to be retried."""
         try:
-            answer = await self._network.commit(identity, offsets)
+            response = await self._network.commit(identity, offsets)
         except DisconnectedError as error:
-            again = self._queue.unanswered(str(error), time.monotonic())
+            is_retried = self._queue.unanswered(str(error), time.monotonic())
             self._feed(self._membership.commit_unanswered)
         else:
-            for key, code in answer.errors.items():
+            for key, code in response.errors.items():
                 if code == ErrorCode.NONE and key in self._assigned:
                     self._assigned[key] = offsets[key]
-            again = self._queue.answered(answer.errors, time.monotonic())
-            # One partition may be refused for its topic's sake, and the others for the member's.
-            for code in set(answer.errors.values()):
+            is_retried = self._queue.answered(response.errors, time.monotonic())
+            # Partitions may fail for different reasons: one for its topic, others for the member.
+            for code in set(response.errors.values()):
                 self._feed(self._membership.commit_answered, identity, code)
-        return again
+        return is_retried
 
 
 def _refusal(offsets: Offsets, error: ErrorCode) -> CommitResult:
@@ -185,5 +187,5 @@ def _refusal(offsets: Offsets, error: ErrorCode) -> CommitResult:
 
 
 def _nothing(_now: float) -> list[Action]:
-    """Feed nothing: only what follows a feed is wanted."""
+    """Return no actions: an input without effect, after which the driver sets its timer and calls `pump`."""
     return []

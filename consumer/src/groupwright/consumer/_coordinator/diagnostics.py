@@ -12,8 +12,8 @@ from groupwright.consumer._protocol.actions import ReportError
 from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode
 from groupwright.consumer.errors import AssignorFailedError
 
-_PATIENCE = 5.0  # seconds to find out what the other members have agreed on
-_PAUSE = 0.2
+_TIMEOUT = 5.0  # seconds for the group to become stable, so that its assignor is known
+_RETRY_INTERVAL = 0.2  # seconds between two DescribeGroups
 _STABLE = "Stable"
 
 _HINTS = {
@@ -37,9 +37,11 @@ _FENCED = "another consumer has joined with this one's group.instance.id; give e
 
 
 async def explain(refusal: ReportError, protocols: Iterable[str], network: Network) -> Failed | Reported:
-    """Return the error message of a refusal; asks the coordinator about the group where that helps.
+    """Return the event for an error, with a message that says what to change. It may send DescribeGroups.
 
-    A message's error begins with librdkafka's words for the same. What librdkafka has no error for is raised.
+    Returns:
+        `Failed` for an assignor's failure, for which librdkafka has no error code; otherwise `Reported`,
+        whose message begins with librdkafka's text.
     """
     error, detail = refusal.error, refusal.detail
     if error == ErrorCode.NONE:
@@ -49,7 +51,7 @@ async def explain(refusal: ReportError, protocols: Iterable[str], network: Netwo
     code = error
     match error:
         case ErrorCode.FENCED_INSTANCE_ID:
-            # Final: librdkafka hands it out as its fatal error.
+            # The member never joins again: librdkafka reports this as its fatal error.
             code = KafkaError._FATAL  # noqa: SLF001 - librdkafka's public code
             words = f"Fatal error: {KafkaError(error).str()}: {_FENCED}"
         case KafkaError.SASL_AUTHENTICATION_FAILED:
@@ -64,7 +66,7 @@ async def explain(refusal: ReportError, protocols: Iterable[str], network: Netwo
 
 
 def explain_topic(topic: str, error: int) -> KafkaError:
-    """Return the error of a subscribed topic or regular expression: librdkafka's words, and what to do."""
+    """Return the error of a subscribed topic or regular expression: librdkafka's text, and what to do."""
     if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         hint = "allow this client the operations DESCRIBE and READ on it"
     elif topic.startswith("^"):
@@ -83,13 +85,13 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
     """Return the assignors of this member and of the others, and how to make them match."""
     mine = ", ".join(map(repr, protocols))
     message = f"this member supports {mine}"
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while time.monotonic() < deadline:
         try:
             group = await network.describe_group()
         except DisconnectedError:
             break
-        # The coordinator tells of the others' choice once they have made it.
+        # The coordinator returns the assignor of a stable group only.
         if group.state == _STABLE and group.protocol:
             others = ", ".join(group.client_ids)
             return (
@@ -97,5 +99,5 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
                 f"{group.protocol!r} to this consumer's partition.assignment.strategy, or one of "
                 f"{mine} to theirs"
             )
-        await network.sleep(_PAUSE)
+        await network.sleep(_RETRY_INTERVAL)
     return f"{message}, and the group's other members have none of these in common"

@@ -1,8 +1,8 @@
 """Driver: carries out the actions of the pure state machine on the network, and feeds it the replies.
 
-Everything here runs on the network's loop, except the methods that any thread may call. Nothing here refers
-to the `Consumer`, so that one that is dropped without `close` can be garbage-collected; its membership ends
-with it.
+Everything here runs on the network thread, except the methods that any thread may call. Nothing here refers
+to the `Consumer`, so that the garbage collector can finalize a consumer that was not closed, which ends its
+membership.
 """
 
 import logging
@@ -19,7 +19,7 @@ from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox
 from groupwright.consumer._coordinator.leader import Leader
-from groupwright.consumer._network.connections import AccessError, Network, Timer
+from groupwright.consumer._network.connections import Network, RequestRefusedError, Timer
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
@@ -40,11 +40,11 @@ from groupwright.consumer.errors import GroupError
 
 _CLOSED = "the consumer is closed"
 _CALL_TIMEOUT = 1.0
-"""Longest time in seconds for which `Driver.call_and_wait` waits for the loop's thread."""
+"""Longest time in seconds for which `Driver.call_and_wait` waits for the network thread."""
 
 
-class _UnwantedError(Exception):
-    """The membership no longer waits for this request: it is not sent, and gets no reply."""
+class _AbandonedError(Exception):
+    """The membership has abandoned the step of this request: it is not sent, and gets no reply."""
 
 
 class Driver:
@@ -74,7 +74,8 @@ class Driver:
             log: The consumer's log.
             found: Called whenever the coordinator was found.
             cooperative: Whether the member rebalances cooperatively (KIP-429).
-            session_timeout: In seconds. If the loop's thread did not run for half of it, a warning is logged.
+            session_timeout: In seconds. If the network thread did not run for half of it, a warning is
+                logged.
         """
         self._membership = membership
         self._network = network
@@ -91,7 +92,7 @@ class Driver:
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
         self._failures: set[str] = set()
-        """The reasons why look-ups of the coordinator failed, as logged since it was last found."""
+        """Messages of FindCoordinator failures that were logged since the coordinator was last found."""
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),
@@ -101,7 +102,7 @@ class Driver:
             act.SendOffsetCommits: ("OffsetCommit", lambda _: self._commits.drained()),
             act.SendLeaveGroup: ("LeaveGroup", self._send_leave),
         }
-        """Each request's name in the log, and the coroutine that returns its response."""
+        """For each request, its name in the log and the coroutine that sends it and returns the response."""
 
     # --- From any thread ----------------------------------------------------------------------------
 
@@ -110,13 +111,13 @@ class Driver:
         self._network.start()
 
     def call(self, method: Callable[..., list[act.Action]], *args: object) -> None:
-        """Feed the membership: ``call(membership.subscribe, topics)`` appends the time."""
+        """Call an input of the membership on the network thread; it appends the time to `args`."""
         self._network.call_soon(self._feed, method, *args)
 
     def call_and_wait(
         self, method: Callable[..., list[act.Action]], *args: object, timeout: float = _CALL_TIMEOUT
     ) -> None:
-        """Feed the membership, and return once its events are in the inbox, or after `timeout` seconds."""
+        """As `call`, but return once the resulting events are in the inbox, or after `timeout` seconds."""
         done = threading.Event()
         self.call(method, *args)
         self._network.call_soon(done.set)
@@ -125,26 +126,29 @@ class Driver:
     def commit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit with the member's present identity.
 
-        `done` is called once, on the loop, by about the deadline.
+        `done` is called once, on the network thread, soon after `deadline` (monotonic seconds) at the latest.
         """
         self._commits.submit(offsets, deadline, done)
 
-    def repeat(self, look: Callable[[float], float]) -> None:
-        """Call `look` on the loop with the time, and again at each time that it returns."""
+    def repeat(self, check: Callable[[float], float]) -> None:
+        """Call `check` on the network thread with the monotonic time; it returns when it is called next."""
 
         def run() -> None:
-            self._network.call_at(look(time.monotonic()), run)
+            self._network.call_at(check(time.monotonic()), run)
 
         self._network.call_soon(run)
 
     def stop(self, timeout: float) -> None:
-        """End the thread, whatever is under way, and wait up to `timeout` seconds for it."""
+        """End the network thread without leaving the group, and wait up to `timeout` seconds for it."""
         self._network.call_soon(self._network.end)
         self._network.join_thread(timeout)
         self._commits.end(_CLOSED)
 
     def abandon(self, timeout: float) -> None:
-        """Leave the group without the application, and end the thread within `timeout` seconds."""
+        """Leave the group after the consumer was garbage-collected.
+
+        The thread ends when the member has left, or after `timeout` seconds.
+        """
         self.call(self._membership.abandon)
         self._network.call_soon(lambda: self._network.call_at(time.monotonic() + timeout, self._network.end))
         self._network.join_thread(timeout)
@@ -153,7 +157,7 @@ class Driver:
 
     def _feed(self, method: Callable[..., list[act.Action]], *args: object) -> None:
         before = self._membership.state
-        # One time for the input and for the timer: work that falls due between them would have no timer.
+        # The input and the timer use the same time: work that became due between them would get no timer.
         now = time.monotonic()
         self._report_stall(now)
         self._membership.runs(now)
@@ -176,7 +180,7 @@ class Driver:
         due = (self._membership.next_tick(now), self._commits.next_deadline)
         times = [when for when in due if when is not None]
         if self._membership.state is not State.UNJOINED:
-            # So that a longer gap means that the thread was stalled.
+            # Wakes the thread often enough for `_report_stall` to detect that it did not run.
             times.append(now + self._session_timeout / 4)
         if times and not self._membership.closed:
             self._due = min(times)
@@ -190,16 +194,16 @@ class Driver:
     def _report_stall(self, now: float) -> None:
         """Warn if the thread did not run for half a session.
 
-        Its first call afterwards need not be the overdue tick.
+        Called at each input, because the overdue tick need not be the first one after a stall.
         """
-        silent = now - self._due
-        if silent > self._session_timeout / 2:
+        stalled = now - self._due
+        if stalled > self._session_timeout / 2:
             self._due = math.inf
             self._log.warning(
                 "the thread that sends heartbeats did not run for %.1f s, and session.timeout.ms is %.0f: "
                 "the process was stopped, or a call into C held the interpreter's global lock. Release the "
                 "lock in that call, run it in a process of its own, or raise session.timeout.ms",
-                silent,
+                stalled,
                 self._session_timeout * 1000,
             )
 
@@ -226,7 +230,7 @@ class Driver:
         assignment = PartitionsByTopic.of_ints(action.assignment)
         try:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
-        except Exception:  # noqa: BLE001 - user code; the membership goes on
+        except Exception:  # noqa: BLE001 - user code; the membership continues
             self._log.exception(
                 "on_assignment of the assignor %r raised; going on without it", action.protocol
             )
@@ -253,7 +257,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
             if isinstance(action, act.Request):
-                # Else the membership would wait for the reply forever.
+                # Otherwise the membership would wait for the reply forever.
                 self._feed(action.broken, self._membership)
 
     async def _exchange(self, action: act.Request[Any]) -> None:
@@ -262,14 +266,14 @@ class Driver:
         member = self._membership
         try:
             response = await send(action)
-        except AccessError as error:
+        except RequestRefusedError as error:
             if not isinstance(action, act.StepRequest):  # a step's refusal is reported to the application
                 self._warn(f"{name} was refused", error)
             self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
-            self._warn(f"{name} had no answer", error)
+            self._warn(f"{name} had no response", error)
             self._feed(action.disconnected, member)
-        except _UnwantedError:
+        except _AbandonedError:
             pass
         else:
             self._feed(action.answered, member, response)
@@ -283,11 +287,11 @@ class Driver:
         member = self._membership
         try:
             code, message = await self._network.find_coordinator()
-        except AccessError as error:
+        except RequestRefusedError as error:
             self._commits.refuse(str(error), WAIT_COORDINATOR)
             self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
-            if str(error) not in self._failures:  # an outage brings several failed look-ups a second
+            if str(error) not in self._failures:  # in an outage, several requests a second fail
                 self._failures.add(str(error))
                 self._warn("the group's coordinator could not be looked up", error)
             self._feed(action.disconnected, member)
@@ -306,13 +310,13 @@ class Driver:
                 self._feed(action.disconnected, member)
 
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
-        # Behind a parked JoinGroup the coordinator would answer a commit only after the rebalance.
+        # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
         await self._commits.drained()
         if not self._membership.awaits(action.attempt):
-            raise _UnwantedError  # JoinGroup would bring back a member that is about to leave
-        answer = await self._network.join(action.request)
-        self._log.debug("JoinGroup answered: error %d, generation %d", answer.error, answer.generation)
-        return answer
+            raise _AbandonedError  # JoinGroup would add a member again that is about to leave
+        response = await self._network.join(action.request)
+        self._log.debug("JoinGroup answered: error %d, generation %d", response.error, response.generation)
+        return response
 
     async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership
@@ -324,7 +328,7 @@ class Driver:
                 generation=member.identity.generation,
                 skip=action.skip,
             )
-        except AccessError as error:
+        except RequestRefusedError as error:
             self._feed(action.refused, member, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - user code; `poll` raises the error
             self._log.exception("the assignor %r failed", action.protocol)
@@ -335,23 +339,23 @@ class Driver:
                 self._feed(action.answered, member, assignment)
 
     async def _send_sync(self, action: act.SendSyncGroup) -> SyncGroupResponse:
-        answer = await self._network.sync(action.identity, action.assignments)
-        self._log.debug("SyncGroup answered: error %d", answer.error)
-        if answer.error == ErrorCode.NONE:
-            # Not before SyncGroup: the whole group would wait for the leader's statistics.
+        response = await self._network.sync(action.identity, action.assignments)
+        self._log.debug("SyncGroup answered: error %d", response.error)
+        if response.error == ErrorCode.NONE:
+            # After SyncGroup, since the whole group waits for that.
             leadership = await self._leader.evaluate(action.identity.generation)
             if leadership is not None:
                 self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
-        return answer
+        return response
 
     async def _fetch_offsets(self, action: act.FetchOffsets) -> OffsetFetchResponse:
-        answer = await self._network.fetch_offsets(action.partitions)
-        self._warn_of_open_transaction(answer)
-        return answer
+        response = await self._network.fetch_offsets(action.partitions)
+        self._warn_of_open_transaction(response)
+        return response
 
-    def _warn_of_open_transaction(self, answer: OffsetFetchResponse) -> None:
-        """Log once, each time, that an assignment waits for an open transaction: nothing else says so."""
-        unstable = [key for key, code in answer.errors.items() if code == ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    def _warn_of_open_transaction(self, response: OffsetFetchResponse) -> None:
+        """Warn that an assignment waits for an open transaction, once for each assignment."""
+        unstable = [key for key, code in response.errors.items() if code == ErrorCode.UNSTABLE_OFFSET_COMMIT]
         if unstable and not self._warned_of_transaction:
             topic, number = unstable[0]
             self._log.warning(

@@ -1,7 +1,7 @@
 """Fork safety: a forked child never destroys the librdkafka handles of its parent.
 
-The child has librdkafka's memory, its locks in the state they were in, and none of its threads. To destroy a
-handle there waits for threads that do not exist: the child hangs or crashes.
+A forked child has librdkafka's memory and locks, but none of its threads. Destroying a handle waits for these
+threads, so the child would hang or crash.
 """
 
 import gc
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _forking = threading.RLock()
-"""Held by a thread that forks, and by one that must not be cut off by a fork."""
+"""Held by a thread that forks, and by one during whose work no other thread may fork."""
 _handles: "weakref.WeakValueDictionary[int, object]" = weakref.WeakValueDictionary()
 """By identity: a user's subclass may not be hashable."""
 _collecting = False
@@ -40,7 +40,7 @@ def _in_child() -> None:
     import ctypes  # noqa: PLC0415 - see `_before_fork`
 
     for handle in list(_handles.values()):
-        # A reference that the interpreter's end does not clear, as it would one in a module.
+        # This reference is never released, not even when the interpreter finalizes its modules.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
     _in_parent()
 
@@ -50,15 +50,15 @@ os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_ch
 
 @contextmanager
 def not_while_forking() -> Iterator[None]:
-    """Import here what a thread of ours needs: no other thread forks meanwhile.
+    """Keep other threads from forking during the block, which imports modules.
 
-    A child has the import's locks and none of the thread that held them: it would wait for ever to import the
-    same.
+    Otherwise a child could inherit a locked import lock without the thread that holds it, and would block
+    forever at the same import.
     """
     with _forking:
         yield
 
 
 def leave_to_parent(handle: object) -> None:
-    """Have forked children never destroy an object with a librdkafka handle, not even at their end."""
+    """Ensure that forked children never destroy this object, which has a librdkafka handle."""
     _handles[id(handle)] = handle

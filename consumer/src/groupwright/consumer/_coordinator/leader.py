@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from groupwright import assignors as assigning
 from groupwright.assignors import Assignor, AssignorError, CooperativeStickyAssignor, JoinedMember
 from groupwright.consumer._coordinator.fork_safety import not_while_forking
-from groupwright.consumer._network.connections import AccessError, Network
+from groupwright.consumer._network.connections import Network, RequestRefusedError
 from groupwright.consumer._protocol.actions import GroupAssignment
 from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
 from groupwright.consumer._protocol.rebalance import Leadership
@@ -131,8 +131,9 @@ class Leader:
         This solves a minimum-cost flow, so it must not run before SyncGroup has been sent: the group waits
         for that.
 
-        Returns: The quality, or None if this member did not make the assignment or has evaluated it already,
-            the group is too large, or the evaluation failed.
+        Returns:
+            The quality, or None if this member did not make the assignment or has evaluated it already, if
+            the group is too large, or if the evaluation failed.
         """
         unevaluated, self._unevaluated = self._unevaluated, None
         if unevaluated is None or unevaluated[0] != generation:
@@ -150,7 +151,7 @@ class Leader:
         while is_wanted():
             try:
                 topics = await self._network.fetch_topics(subscribed)
-            except AccessError:
+            except RequestRefusedError:
                 raise
             except DisconnectedError as error:
                 self._log.warning("the topics' metadata could not be fetched, retrying: %s", error)

@@ -1,7 +1,7 @@
 """Access guard: one polling thread at a time, with hand-over to threads waiting for librdkafka's handle.
 
-Kafka's Java consumer has the same light lock (`KafkaConsumer.acquire`): a second polling thread is refused at
-once, because waiting would only hide the mistake.
+Kafka's Java consumer has the same lock (`KafkaConsumer.acquire`): a second polling thread gets an exception
+at once, because waiting would only hide the programming error.
 
 Nothing here relies on where CPython switches threads, or on the GIL:
 
@@ -35,7 +35,7 @@ from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 
-_TURN = 0.05
+_YIELD_TIMEOUT = 0.05
 """Longest time in seconds that the polling thread yields, so that a slow call cannot delay a rebalance."""
 
 _PAUSE = 0.001
@@ -136,7 +136,7 @@ class AccessGuard(PollClock):
         self.wake()
 
     def check_not_woken(self) -> None:
-        """Check that a poll may go on.
+        """Check that a poll may continue.
 
         Raises:
             WakeupError: `request_wakeup` was called since the last such error.
@@ -209,10 +209,10 @@ class AccessGuard(PollClock):
         return bool(self._wanting or self._entering)
 
     def yield_to_waiters(self) -> None:
-        """Let the threads that want the handle now use it first, for `_TURN` seconds at most."""
+        """Let the threads that want the handle now use it first, for `_YIELD_TIMEOUT` seconds at most."""
         waiting = frozenset(self._wanting)
         if waiting:
-            deadline = time.monotonic() + _TURN
+            deadline = time.monotonic() + _YIELD_TIMEOUT
             while not waiting.isdisjoint(self._wanting) and (remaining := deadline - time.monotonic()) > 0:
                 self._returned.wait(remaining)
 
@@ -314,7 +314,7 @@ class AccessGuard(PollClock):
             )
 
     def check_not_closing(self) -> None:
-        """Check that a poll may go on.
+        """Check that a poll may continue.
 
         Raises:
             RuntimeError: Another thread is closing the consumer.
@@ -337,16 +337,16 @@ class AccessGuard(PollClock):
             self.closing = True
             self.wake()
             while (other := self.inside.setdefault("thread", me)) != me and time.monotonic() < deadline:
-                time.sleep(_PAUSE)  # a poll that returns notifies nobody: that would cost each poll
+                # Polls send no notification when they return, since that would cost time in each of them.
+                time.sleep(_PAUSE)
         except BaseException:
             self.closing = False
             raise
         if other != me:
             self.closing = False
             raise RuntimeError(
-                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a "
-                "callback of "
-                "this consumer, or in a call without a time limit; end that call first"
+                f"close() waited {timeout:.0f} s for the thread {_name(other)}, which is inside a callback "
+                "of this consumer, or in a call without a time limit; end that call first"
             )
 
 
@@ -371,7 +371,7 @@ def _name(ident: int) -> str:
 
 
 class WakingInbox(Inbox):
-    """An inbox that wakes the guard, so that `poll` need not look at it."""
+    """An inbox that wakes the guard for each event, so that the fast path of `poll` need not read it."""
 
     def __init__(self, guard: AccessGuard) -> None:
         """Create an empty inbox that wakes `guard` with each event."""
@@ -379,7 +379,7 @@ class WakingInbox(Inbox):
         self._guard = guard
 
     def put(self, event: InboxEvent) -> None:
-        """Add an event, and have the next poll look at it."""
+        """Append an event, and have the next poll take it."""
         super().put(event)
         self._guard.wake()
 

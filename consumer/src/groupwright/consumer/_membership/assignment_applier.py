@@ -1,12 +1,10 @@
 """Assignment applier: applies assignments and revocations to the handle, and calls callbacks and listeners.
 
-It calls `incremental_assign` and `incremental_unassign` alone, because `assign` would fetch again what the
-member keeps, and passes explicit offsets, because librdkafka, which is in no group, would otherwise look them
-up by itself.
+It calls `incremental_assign` and `incremental_unassign` only, because `assign` would fetch the retained
+partitions again. It passes explicit offsets, because librdkafka would otherwise send OffsetFetch itself.
 
-An exception of a callback does not end the rebalance: it is recorded in `Failures`, and `poll` raises it
-once, afterwards. The callback is not called again. Raised inside a native call, the exception would lose a
-message.
+An exception of a callback does not end the rebalance. It is recorded in `Failures`, and `poll` raises it
+once, after the rebalance; the callback is not called again.
 """
 
 import logging
@@ -75,7 +73,7 @@ class AssignmentApplier:
             group_id: The group, for listeners.
             client_id: The client, for listeners.
             offset_reset: ``auto.offset.reset``.
-            offsets: Offsets to commit; learns where partitions begin.
+            offsets: Offsets to commit; receives the start offsets.
             prefetch: Prefetched messages; those of revoked partitions are dropped.
             lookup: Finds the offsets of "beginning" and "end".
             failures: Receives exceptions of callbacks and of the handle.
@@ -93,7 +91,7 @@ class AssignmentApplier:
 
         self._group_id = group_id
         self._client_id = client_id
-        # With "error", librdkafka itself finds that there is no committed offset, and returns an error.
+        # With "error", librdkafka itself fetches the committed offset, finds none, and returns an error.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
         self._offsets = offsets
         self._prefetch = prefetch
@@ -105,8 +103,8 @@ class AssignmentApplier:
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
-        """Offsets that the application has chosen."""
-        self._given: set[TopicPartitionKey] = set()
+        """Offsets that the application has passed to assign calls, for `assignment`."""
+        self._owned: set[TopicPartitionKey] = set()
         """Partitions that the group has assigned to this member, and not revoked yet."""
         self._prepared = 0
         """Ticket of the last assignment that was prepared."""
@@ -114,7 +112,10 @@ class AssignmentApplier:
         """Partitions of topics that librdkafka does not know yet."""
         self._applied = False
         self._done = 0
-        """Ticket of the last event that was applied: an event comes again if Ctrl-C has interrupted it."""
+        """Ticket of the last applied event.
+
+        If KeyboardInterrupt ended a poll, the same event is served again.
+        """
 
     # --- Events -------------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ class AssignmentApplier:
         self.cooperative = event.cooperative
         self._starts = event.offsets
         gained = keys(event.gained)
-        self._given.update(gained)
+        self._owned.update(gained)
         self._offsets.assigned(gained, event.offsets)
         seconds = self._call(self.on_assign, handle, gained)
         if not self._applied and event.cooperative:
@@ -142,9 +143,9 @@ class AssignmentApplier:
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
 
     def prepare(self, handle: Handle, event: Assign) -> bool:
-        """Look up what `assign` needs; return whether it may be called. Never waits for a broker.
+        """Start the look-up of offsets for `assign`; return whether `assign` may be called. Never blocks.
 
-        The look-up of offsets ends after a second: `assign` then leaves to librdkafka what was not found.
+        The look-up times out after a second. `assign` then passes logical offsets to librdkafka.
         """
         if event.ticket != self._prepared:
             self._prepared = event.ticket
@@ -154,13 +155,17 @@ class AssignmentApplier:
             ]
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
         if self._new_topics:
-            self._introduce(handle)
+            self._request_leaders(handle)
         return not self._lookup.pending
 
     def _logical_offsets(
         self, gained: list[TopicPartitionKey], committed: Offsets
     ) -> set[tuple[TopicPartitionKey, int]]:
-        """Return what to look up: starts without a committed offset, and what on_assign may choose."""
+        """Return the logical offsets to look up.
+
+        These are the starts of partitions without a committed offset. An on_assign may choose either one for
+        any partition, so with an on_assign they are all.
+        """
         wanted = {(key, reset) for key in gained for reset in (_LOGICAL if self.on_assign else ())}
         if self._reset in _LOGICAL:
             starts = [(key, committed.get(key)) for key in gained]
@@ -170,8 +175,8 @@ class AssignmentApplier:
             wanted |= {(key, self._reset) for key in unset}
         return wanted
 
-    def _introduce(self, handle: Handle) -> None:
-        """Have librdkafka ask for the leaders of new topics, as by itself it does once a second."""
+    def _request_leaders(self, handle: Handle) -> None:
+        """Make librdkafka request the leaders of new topics now; by itself it does so once a second."""
         try:
             Native.offsets_for_times(handle, self._new_topics, timeout=0)
         except confluent_kafka.KafkaException as error:
@@ -181,22 +186,22 @@ class AssignmentApplier:
 
     @property
     def awaits_first_offsets(self) -> bool:
-        """Whether the next assignment waits for offsets, and nothing can be consumed meanwhile."""
-        return not self._given and self._lookup.pending
+        """Whether the first assignment waits for its offsets, so that there is nothing to fetch."""
+        return not self._owned and self._lookup.pending
 
     def wait_for_offsets(self, seconds: float) -> None:
-        """Wait until the offsets are found, for `seconds` at most."""
+        """Wait until the look-up has ended, for `seconds` at most."""
         self._lookup.wait(seconds)
 
     def revoke(self, handle: Handle, event: Revoke, commit: Callable[[Handle], object] | None = None) -> None:
-        """Revoke the event's partitions. Whatever the callback does, none of them stays assigned.
+        """Revoke the event's partitions, even if the callback raises or does not unassign them.
 
         `commit` is called after the callback, while offsets of the partitions may still be committed.
         """
         if event.ticket == self._done:
             return
         revoked = keys(event.partitions)
-        # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
+        # As in librdkafka: without on_lost, on_revoke is called with lost partitions too.
         callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
         seconds = self._call(callback, handle, revoked)
         if commit is not None and not event.lost:
@@ -205,7 +210,7 @@ class AssignmentApplier:
         left = [key for key in revoked if key in owned]
         if left:
             self._call_native(Native.incremental_unassign, handle, _partitions(left))
-        self._given.difference_update(revoked)
+        self._owned.difference_update(revoked)
         self._offsets.dropped(revoked)
         self._prefetch.drop(revoked)
         self.forget(revoked)
@@ -222,17 +227,17 @@ class AssignmentApplier:
     # --- In a callback of the application -----------------------------------------------------------
 
     @property
-    def given(self) -> Partitions:
+    def owned(self) -> Partitions:
         """Partitions that the group has assigned to this member, and not revoked yet."""
         topics: dict[str, list[int]] = {}
-        for topic, number in sorted(self._given):
+        for topic, number in sorted(self._owned):
             topics.setdefault(topic, []).append(number)
         return topics
 
     @property
     def holds_partitions(self) -> bool:
         """Whether partitions that the group has assigned to this member are still to be revoked."""
-        return bool(self._given)
+        return bool(self._owned)
 
     @property
     def in_callback(self) -> bool:
@@ -240,7 +245,7 @@ class AssignmentApplier:
         return self._in_callback
 
     def assign_in_callback(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Replace the assignment, each partition from its committed offset unless another is given."""
+        """Replace the assignment; a partition without an offset starts at its committed one."""
         current = Native.assignment(handle)
         if current:
             Native.incremental_unassign(handle, current)
@@ -248,39 +253,38 @@ class AssignmentApplier:
         self.incremental_assign(handle, partitions)
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Assign natively, each partition from its committed offset unless another is given."""
+        """Assign natively; a partition without an offset starts at its committed one."""
         starts = self._resolved([self._with_start(partition) for partition in partitions])
         Native.incremental_assign(handle, starts)
         self._chosen.update(
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
-        self._offsets.begin(starts)
-        self._prefetch.begin(starts)
-        # librdkafka forgets the pause of a partition that it has never heard of, as that of a callback may
-        # be.
+        self._offsets.set_start_offsets(starts)
+        self._prefetch.set_start_offsets(starts)
+        # librdkafka ignores a pause of a partition that it does not know yet, as on_assign may call it.
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(handle, paused)
         self._applied = True
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
-        """Return the assigned partitions with the offsets that the application has chosen; for any thread."""
+        """Return the assigned partitions with the offsets that the application has passed; for any thread."""
         return [
             TopicPartition(p.topic, p.partition, self._chosen.get((p.topic, p.partition), p.offset))
             for p in Native.assignment(handle)
         ]
 
     def forget(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Forget which offsets were chosen for partitions that are no longer assigned."""
+        """Forget the offsets that were passed for partitions that are no longer assigned."""
         for key in keys:
             self._chosen.pop(key, None)
 
-    def note_applied(self) -> None:
-        """Note that the user's callback took the assignment into its own hands."""
+    def mark_applied(self) -> None:
+        """Record that the callback has changed the assignment itself, so that `assign` does not."""
         self._applied = True
 
     def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Pause natively; as in librdkafka, pausing a topic that it never had has no effect."""
+        """Pause natively; as in librdkafka, without effect on a topic that was never assigned."""
         known = [p for p in partitions if self._offsets.knows(p.topic)]
         Native.pause(handle, known)
         self._prefetch.pause((p.topic, p.partition) for p in known)
@@ -305,7 +309,7 @@ class AssignmentApplier:
             return partition
         committed = self._starts.get((partition.topic, partition.partition))
         if committed == UNREADABLE:
-            # librdkafka asks for it, and returns the coordinator's error from poll.
+            # librdkafka sends OffsetFetch itself, and poll returns the coordinator's error.
             return TopicPartition(partition.topic, partition.partition, OFFSET_STORED)
         if committed is None or committed.offset < 0:
             return TopicPartition(partition.topic, partition.partition, self._reset)
@@ -315,9 +319,9 @@ class AssignmentApplier:
     def _resolved(self, starts: list[TopicPartition]) -> list[TopicPartition]:
         """Return the starts with offsets instead of "beginning" and "end", where the look-up has found them.
 
-        librdkafka would look them up by itself. But its answer moves the partition whenever it comes: it
-        undoes a seek that came first. And after an answer for a partition that was unassigned meanwhile,
-        librdkafka asks again half a second later and moves the partition, wherever it was assigned by then
+        librdkafka would look them up itself. But the late response of its ListOffsets overrides a seek that
+        was made meanwhile. If the partition was unassigned meanwhile, librdkafka sends ListOffsets again half
+        a second later, and the response overrides the offset of a new assignment
         (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
         """
         return [self._found(p) if p.offset in _LOGICAL else p for p in starts]
@@ -332,7 +336,7 @@ class AssignmentApplier:
         handle: Handle,
         partitions: list[TopicPartitionKey],
     ) -> float:
-        """Run a user's callback; return the seconds it took."""
+        """Call a callback of the application; return the seconds it took."""
         self._applied = False
         if callback is None:
             return 0.0

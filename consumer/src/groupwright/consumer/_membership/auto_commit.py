@@ -1,9 +1,8 @@
 """Automatic commits: their clock, and a thread that makes them while the application does not poll.
 
-librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or processes a
-message for minutes. Here the polling thread does it, since positions are read from librdkafka's handle, which
-the network's thread never touches. Where the polling thread stays away, a thread made for this one commit
-reads them.
+librdkafka commits every ``auto.commit.interval.ms`` by a timer, whether the application polls or not. Here
+the polling thread commits, since positions are read from librdkafka's handle, which the network thread never
+uses. If the application does not poll, a new thread reads the positions and commits, once.
 """
 
 import math
@@ -15,26 +14,29 @@ from typing import Protocol
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle
 
-PATIENCE = 0.2
-"""Seconds by which a commit is overdue before a thread is made for it: several times what a poll takes to
-come by."""
+OVERDUE_SECONDS = 0.2
+"""Seconds by which a commit must be overdue before a thread is started for it: several native polls."""
 
-_LONGEST = 60.0
+_LONGEST_INTERVAL = 60.0
+"""Longest time in seconds between two checks."""
 
 
 @dataclass(slots=True)
 class AutoCommitClock:
-    """Time of the next automatic commit. It refers to nothing, so that the network's thread may keep it."""
+    """Time of the next automatic commit, in monotonic seconds.
+
+    The network thread may keep a reference to it.
+    """
 
     interval: float
     next_due: float = math.inf
 
     def restart(self, now: float) -> None:
-        """Count the interval from now on."""
+        """Start a new interval."""
         self.next_due = now + self.interval
 
     def stop(self) -> None:
-        """Let no commit be due any more."""
+        """Make no commit due any more."""
         self.interval = self.next_due = math.inf
 
 
@@ -48,30 +50,33 @@ class AutoCommitter(Protocol):
 class BusyCommits:
     """Makes the commits that are overdue because the application does not poll.
 
-    It refers to the consumer weakly: one that is dropped without `close` can be collected.
+    It has a weak reference to the consumer, so that one that is not closed can be garbage-collected.
     """
 
     def __init__(self, clock: AutoCommitClock, committer: AutoCommitter, guard: AccessGuard) -> None:
-        """Commit with `committer`, once `attend` was called."""
+        """Commit with `committer`, once `set_handle` was called."""
         self._clock = clock
         self._committer = weakref.ref(committer)
         self._guard = guard
         self._handle: weakref.ref[Handle] | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
-        # Held while a thread is made, so that `end` does not find one that has not been started.
+        # Held while a thread is created and started, so that `end` does not join one that is not started.
         self._lock = threading.Lock()
 
-    def attend(self, handle: Handle) -> None:
-        """Note the consumer; for the polling thread."""
+    def set_handle(self, handle: Handle) -> None:
+        """Set the consumer's handle once; for the polling thread."""
         if self._handle is None:
             self._handle = weakref.ref(handle)
 
-    def look(self, now: float) -> float:
-        """Have a commit made if it is overdue; return when to look again. For the network's thread."""
-        overdue = self._clock.next_due + PATIENCE
+    def check(self, now: float) -> float:
+        """Start a thread for a commit that is overdue; return when to call this again.
+
+        For the network thread.
+        """
+        overdue = self._clock.next_due + OVERDUE_SECONDS
         if now < overdue:
-            return min(overdue, now + _LONGEST)
+            return min(overdue, now + _LONGEST_INTERVAL)
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
             if self._handle is not None and not (busy or self._ended or self._guard.closing):
@@ -82,10 +87,10 @@ class BusyCommits:
                     daemon=True,
                 )
                 self._thread.start()
-        return now + PATIENCE
+        return now + OVERDUE_SECONDS
 
     def end(self, timeout: float) -> None:
-        """Make no more commits, and wait for one that is being made."""
+        """Start no more threads, and wait up to `timeout` seconds for a running one."""
         self._clock.stop()
         with self._lock:
             self._ended = True

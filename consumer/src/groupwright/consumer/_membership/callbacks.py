@@ -14,12 +14,15 @@ _NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Failures:
-    """The first exception of a callback, until `poll` raises it after the native call."""
+    """The first exception of a callback, until `poll` raises it after the native call.
+
+    Safe from any thread.
+    """
 
     __slots__ = ("_wake", "error")
 
     def __init__(self, wake: Callable[[], object]) -> None:
-        """Create it without an exception; `wake` has the next poll look for one."""
+        """Create it without an exception; `wake` makes the next poll take one."""
         self.error: BaseException | None = None
         self._wake = wake
 
@@ -29,13 +32,16 @@ class Failures:
         self._wake()
 
     def take(self) -> BaseException | None:
-        """Return it, once."""
+        """Return the exception, and forget it."""
         error, self.error = self.error, None
         return error
 
 
 def guarded(callback: Callable[..., object], failures: Failures) -> Callable[..., object]:
-    """Return a callback that records its exceptions; Ctrl-C too waits until the native call is over."""
+    """Return a callback that records its exceptions, KeyboardInterrupt included, instead of raising them.
+
+    An exception inside a native call would lose messages.
+    """
 
     def call(*args: object) -> object:
         try:
@@ -56,10 +62,10 @@ def guard_native_callbacks(config: Mapping[str, Any], failures: Failures) -> dic
 
 
 def check_callbacks(**callbacks: object) -> None:
-    """Refuse what cannot be called.
+    """Check rebalance callbacks.
 
     Raises:
-        TypeError: a callback is neither None nor a function.
+        TypeError: A callback is neither None nor callable.
     """
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
@@ -70,8 +76,8 @@ def check_topics(topics: object) -> None:
     """Check the topics of a subscription.
 
     Raises:
-        TypeError: it is no list of strings.
-        ConsumerError: the list or a name is empty, or a name is in it twice.
+        TypeError: `topics` is no list of strings.
+        ConsumerError: The list or a name is empty, or a name is repeated (``_INVALID_ARG``).
     """
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
         raise TypeError(f"expected list of topic unicode strings, not {topics!r}")

@@ -1,14 +1,15 @@
 """Groupwright's own membership (the classic protocol): it joins, sends heartbeats, commits and leaves.
 
-`ClassicMembership` wires the parts and passes calls on to them: `EventServer` serves what the network thread
-reports, `ManualAssignment` does what the application asks for, and `Committer` commits.
+`ClassicMembership` creates the parts and forwards calls to them: `EventServer` applies the network thread's
+events, `ManualAssignment` applies the application's changes of the assignment, and `Committer` commits.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-# Otherwise list_topics imports it within a poll, where a signal handler's exception becomes an ImportError.
+# Otherwise list_topics imports it inside a poll, where an exception of a signal handler becomes an
+# ImportError.
 import confluent_kafka.admin  # noqa: F401 - see above
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -41,9 +42,10 @@ from groupwright.consumer.errors import ConsumerError
 from groupwright.core import MembershipSnapshot
 
 _STOP_TIMEOUT = 2.0
+"""Seconds to wait for the end of the network thread."""
 _FATAL = "Local: Fatal error: another consumer has taken this one's group.instance.id; close this one"
-_PATIENCE = 5.0
-"""Seconds in which librdkafka connects, apart from its backoff."""
+_CONNECT_SECONDS = 5.0
+"""Seconds that librdkafka needs to connect, without its backoff."""
 
 
 class ClassicMembership:
@@ -88,7 +90,7 @@ class ClassicMembership:
             prefetch,
             guard,
             log,
-            patience=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _PATIENCE,
+            delay=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _CONNECT_SECONDS,
         )
         self._inbox = WakingInbox(guard)
         self._driver = Driver(
@@ -98,7 +100,7 @@ class ClassicMembership:
             self._inbox,
             guard,
             log,
-            self._recovery.begin,
+            self._recovery.schedule_check,
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
         )
@@ -148,7 +150,7 @@ class ClassicMembership:
             lambda: self._events.closing,
             (network.request_timeout, config.timing.session_timeout),
         )
-        # Calls that are another object's alone.
+        # Methods that one part implements alone.
         self.assign, self.unassign = self._manual.assign, self._manual.unassign
         self.incremental_assign = self._manual.incremental_assign
         self.incremental_unassign = self._manual.incremental_unassign
@@ -160,11 +162,11 @@ class ClassicMembership:
     # --- Running ------------------------------------------------------------------------------------
 
     def start(self) -> Callable[[], None]:
-        """Start the network thread; return what ends it when the consumer was dropped without `close`."""
+        """Start the network thread; return the finalizer of a consumer that is not closed."""
         self._driver.start()
         if self._config.auto_commit:
-            self._driver.repeat(self._committer.busy.look)
-        driver = self._driver  # and nothing that refers to the consumer or to its callbacks
+            self._driver.repeat(self._committer.busy.check)
+        driver = self._driver  # the finalizer must not refer to the consumer or its callbacks
         return lambda: driver.abandon(_STOP_TIMEOUT)
 
     def stop(self) -> None:
@@ -181,7 +183,7 @@ class ClassicMembership:
         return guard_native_callbacks(native, self._failures)
 
     def _completing(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
-        """Return a ``stats_cb`` that adds what librdkafka does not know about the group."""
+        """Return a ``stats_cb`` that first adds the group's state, which librdkafka does not have."""
         read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
 
         def call(text: str) -> object:
@@ -204,10 +206,10 @@ class ClassicMembership:
         """The membership at this moment."""
         return snapshot_of(
             self._membership,
-            self._network.traffic,
+            self._network.request_stats,
             self._guard,
             self._prefetch,
-            self._offsets.begins,
+            self._offsets.start_offsets,
             self._config.timing,
         )
 
@@ -223,7 +225,7 @@ class ClassicMembership:
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
+        """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
         return self._events.fast_path_until
 
     @property
@@ -243,13 +245,13 @@ class ClassicMembership:
     ) -> None:
         """Join the group with these topics; an eager member that has partitions rebalances."""
         self._check_not_fenced("Failed to set subscription")
-        selection = _read_topics(topics, self._config)
+        subscription = _read_topics(topics, self._config)
         applier = self._applier
         applier.on_assign, applier.on_revoke, applier.on_lost = on_assign, on_revoke, on_lost
         if not self._subscribed:
             self._connect(handle)
         self._subscribed = True
-        self._change(self._membership.subscribe, selection, revokes=not self._config.cooperative)
+        self._change(self._membership.subscribe, subscription, revokes=not self._config.cooperative)
 
     def unsubscribe(self, _handle: Handle) -> None:
         """Leave the group; the next poll revokes the partitions."""
@@ -270,18 +272,18 @@ class ClassicMembership:
         """Pass a change of the subscription to the membership.
 
         If it revokes the partitions, no message is returned before on_revoke was called, as in librdkafka.
-        The wait is for the event of the revocation, so that the very next poll applies it, even one with a
+        This method waits until the revocation is in the inbox, so that the next poll applies it, even with a
         timeout of 0.
         """
         if revokes:
-            self._events.depart()
+            self._events.hold_until_revoked()
         self._driver.call_and_wait(method, *args)
         self._guard.wake()
 
     @staticmethod
     def _connect(handle: Handle) -> None:
-        """Have librdkafka connect now, as its own `subscribe` does; by itself it would a second later."""
-        with suppress(KafkaException):  # raised always, since there is no time to wait
+        """Make librdkafka connect now, as its own `subscribe` does, instead of a second later."""
+        with suppress(KafkaException):  # with a timeout of 0 it always times out
             Native.list_topics(handle, timeout=0)
 
     def _check_not_fenced(self, words: str) -> None:
@@ -291,7 +293,7 @@ class ClassicMembership:
     # --- The assignment -----------------------------------------------------------------------------
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
-        """Return the assigned partitions; one that was given no offset is at OFFSET_STORED."""
+        """Return the assigned partitions with the offsets they were assigned with, or OFFSET_STORED."""
         with self._guard.shared():
             return self._applier.assignment(handle)
 
@@ -343,7 +345,7 @@ class ClassicMembership:
     # --- Leaving ------------------------------------------------------------------------------------
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Accept any operation: the member can leave, and stay."""
+        """Accept any operation."""
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
         """Commit, have the partitions revoked, and leave the group or stay, within `timeout` seconds."""

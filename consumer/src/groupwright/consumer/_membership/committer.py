@@ -40,15 +40,18 @@ class CommitEnded:
     """An asynchronous commit that has ended, for which ``on_commit`` is still to be called."""
 
     partitions: list[TopicPartition]
-    """As they were asked for, those without an offset included."""
+    """Partitions of the commit, those without an offset included, for ``on_commit``."""
     offsets: Offsets
     result: CommitResult
     seconds: float | None
-    """How long it took; None if nothing was sent."""
+    """Duration of the commit; None if nothing was sent."""
 
 
 class Committer:
-    """Commits for one member. `commit` and `store` are for any thread, the rest for the one that polls."""
+    """Commits for one member.
+
+    Any thread may call `commit`, `store` and `wait`; the rest is for the polling thread.
+    """
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class Committer:
         """
         self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
         self.thread = 0
-        """The thread that polls, on which ``on_commit`` is called; 0 until one does."""
+        """Identifier of the polling thread, on which ``on_commit`` is called; 0 before the first poll."""
         self.ended: deque[CommitEnded] = deque()
         """Asynchronous commits whose results `finish` has to report, oldest first."""
         self._config = config
@@ -154,21 +157,21 @@ class Committer:
     def _commit_and_wait(
         self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, code: int, detail: str
     ) -> list[TopicPartition]:
-        """Commit; the result is for the caller, and not for on_commit."""
+        """Commit and wait; the caller gets the result, and on_commit is not called for it."""
         if not offsets:
             raise CommitError(code, _words(code, detail))
         began = time.monotonic()
         result = self._send(partitions, offsets, timeout, report=False).wait()
         error = self._take_result(offsets, result, time.monotonic() - began)
         if self.thread in {0, threading.get_ident()}:
-            # As Java's commitSync: callbacks of the commits that were made before have run when it returns.
+            # As in Java's commitSync, callbacks of earlier asynchronous commits run before it returns.
             self.finish()
         if error is not None:
             raise CommitError(error.code(), f"Commit failed: {error.str()}")
         return reported(partitions, {})
 
     def store(self, message: Message | None, offsets: list[TopicPartition] | None) -> None:
-        """Store as `Consumer.store_offsets` says; what librdkafka itself stored would never be committed."""
+        """Store as `Consumer.store_offsets` says; here, and not in librdkafka, which never commits."""
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
         if message is not None:
@@ -191,11 +194,11 @@ class Committer:
             code = KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - public
             raise CommitError(code, detail)
 
-    def resumed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions with the offsets whose commit is under way, where none was chosen.
+    def with_pending_offsets(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions; those without an offset get that of a commit in flight, if there is one.
 
-        librdkafka reads the committed offset of a partition that is assigned; a commit that lands later would
-        be missed, and messages delivered twice.
+        Otherwise librdkafka could fetch the committed offset before that commit succeeds, and messages would
+        be delivered twice.
         """
         with self._lock:
             newest = {key: offset for key, (offset, _) in self._newest.items()}
@@ -210,17 +213,17 @@ class Committer:
         return found
 
     def wait(self, seconds: float) -> None:
-        """Wait until the commits that are under way now have ended, at most so many seconds."""
+        """Wait until the commits that are in flight now have ended, for `seconds` at most."""
         deadline = time.monotonic() + seconds
         with self._lock:
             under_way = {pending for _, pending in self._newest.values()}
         for pending in under_way:
             pending.wait(max(0.0, deadline - time.monotonic()))
 
-    # --- By itself ----------------------------------------------------------------------------------
+    # --- Automatic commits --------------------------------------------------------------------------
 
     def restart(self) -> None:
-        """Count the interval from now on: the assignment is new."""
+        """Start a new interval of automatic commits."""
         self.clock.restart(time.monotonic())
 
     def auto_commit(self, handle: Handle) -> None:
@@ -234,8 +237,8 @@ class Committer:
     def last_commit(self, handle: Handle, keys: Collection[TopicPartitionKey], timeout: float) -> None:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
-        As librdkafka does, also what is committed already: `on_commit` hears of the offsets that the
-        assignment ends with.
+        As in librdkafka, offsets that are committed already are included, so that `on_commit` gets the final
+        offsets of the assignment.
         """
         if not self._config.auto_commit:
             return
@@ -258,7 +261,8 @@ class Committer:
         self._finishing = True
         try:
             while self.ended:
-                # It leaves the queue afterwards: Ctrl-C may come between any two steps.
+                # Removed after the report, because KeyboardInterrupt may end this loop between any two
+                # bytecodes.
                 self._report(self.ended[0])
                 self.ended.popleft()
         finally:
@@ -289,7 +293,7 @@ class Committer:
     # --- Parts --------------------------------------------------------------------------------------
 
     def _all_pending(self, handle: Handle) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset]]:
-        """Return all assigned partitions, and the offsets to commit of those with anything new."""
+        """Return all assigned partitions, and the offsets to commit."""
         offsets = self._offsets.pending(lambda: self._prefetch.positions_of(handle, None, self._guard))
         assigned = dict.fromkeys(self._offsets.keys, Offset(OFFSET_INVALID))
         return to_partitions(assigned | offsets), offsets
@@ -305,7 +309,7 @@ class Committer:
             self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
 
         def done(result: CommitResult) -> None:
-            # At once, for a commit that comes before the next poll.
+            # Not in `finish`: another commit may come before the next poll.
             self._offsets.committed(_stored(offsets, result))
             with self._lock:
                 for key in offsets:
@@ -335,6 +339,6 @@ def _error_of(result: CommitResult) -> KafkaError | None:
 
 
 def _words(code: int, detail: str, prefix: str = "Commit failed: ") -> str:
-    """Return librdkafka's words for a code, which applications look for, and the detail."""
+    """Return librdkafka's text for a code, which applications may parse, and the detail."""
     words = prefix + KafkaError(code).str()
     return f"{words}: {detail}" if detail else words

@@ -19,7 +19,7 @@ from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership import PATIENCE, Membership
+from groupwright.consumer._protocol.membership import ROUND_TIMEOUT, Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, keys
 
 _UNREQUESTED = -1
@@ -55,7 +55,7 @@ class EventServer:
             session_timeout: Seconds to wait for the commit before a revocation.
         """
         self.identity = MemberIdentity()
-        """The member as which the current assignment was consumed."""
+        """The identity of the current assignment, for transactions and commits."""
         self.closing = False
         """Whether `leave` was called."""
         self._membership = membership
@@ -67,7 +67,7 @@ class EventServer:
         self._failures = failures
         self._native_config = native_config
         self._session_timeout = session_timeout
-        self._departing = False
+        self._holding = False
         self._resume = False
         self._left = False
 
@@ -80,15 +80,18 @@ class EventServer:
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing is due, unless an event comes or a callback raises."""
-        if self.departs:
+        """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
+        if self.holds_until_revoked:
             return 0.0
-        return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_look)
+        return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_check)
 
     def serve(self, handle: Handle) -> Message | None:
-        """Do what is due before messages are returned; return an error to return instead."""
+        """Apply events and due commits before messages are returned.
+
+        Return an error that poll returns instead.
+        """
         self._committer.thread = get_ident()
-        self._committer.busy.attend(handle)
+        self._committer.busy.set_handle(handle)
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)
@@ -103,16 +106,19 @@ class EventServer:
         now = time.monotonic()
         if now >= self._committer.clock.next_due:
             self._committer.auto_commit(handle)
-        if now >= self._recovery.next_look:
+        if now >= self._recovery.next_check:
             self._recovery.check(handle, self._native_config)
         return None
 
     def hold(self, seconds: float) -> bool:
-        """Wait instead of polling if no message may be returned now; return whether that is so."""
-        if self.departs:
+        """Wait up to `seconds` instead of polling if no message may be returned now.
+
+        Return whether it did.
+        """
+        if self.holds_until_revoked:
             self._inbox.wait(seconds)
-        elif self._slept_through_session or self.session_expired:
-            self._inbox.wait(seconds, but_for_gains=True)
+        elif self._next_assignment_is_stale or self.session_expired:
+            self._inbox.wait(seconds, ignore_assignments=True)
         elif self._applier.awaits_first_offsets:
             self._applier.wait_for_offsets(seconds)
         else:
@@ -124,27 +130,27 @@ class EventServer:
         """Whether other members may own the partitions by now, after the process was stopped."""
         return time.monotonic() >= self._membership.owned_until
 
-    def depart(self) -> None:
-        """Hold messages back until all partitions are revoked, which the application has caused."""
-        self._departing = self._applier.holds_partitions
+    def hold_until_revoked(self) -> None:
+        """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""
+        self._holding = self._applier.holds_partitions
 
     @property
-    def departs(self) -> bool:
-        """Whether that revocation is still to come."""
-        return self._departing and self._applier.holds_partitions
+    def holds_until_revoked(self) -> bool:
+        """Whether that revocation is not applied yet."""
+        return self._holding and self._applier.holds_partitions
 
     def forget_identity(self) -> None:
-        """Forget the identity: what is consumed from now on was assigned by no group."""
+        """Forget the identity, because the application assigned partitions without a group."""
         self.identity = MemberIdentity()
 
     @property
-    def _slept_through_session(self) -> bool:
-        """Whether the next event is an assignment of a session that is over; it is about to be withdrawn."""
-        return self._inbox.next_gains is not None and self._session_over
+    def _next_assignment_is_stale(self) -> bool:
+        """Whether the next event is an assignment of an expired session; the membership will withdraw it."""
+        return self._inbox.next_assignment is not None and self._session_over
 
     @property
     def _session_over(self) -> bool:
-        """Whether the coordinator may have expelled this member, noticed by the network thread or not."""
+        """Whether the session has expired, even if the network thread has not noticed it yet."""
         return time.monotonic() >= self._membership.session_until
 
     # --- Events -------------------------------------------------------------------------------------
@@ -159,10 +165,10 @@ class EventServer:
 
     def _may_take(self, handle: Handle) -> bool:
         """Prepare the next event; return whether it may be taken now."""
-        coming = self._inbox.next_gains
+        coming = self._inbox.next_assignment
         if coming is not None and not self.closing and not self._applier.prepare(handle, coming):
             return False  # the next poll tries again
-        return not self._slept_through_session
+        return not self._next_assignment_is_stale
 
     def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
         match event:
@@ -225,7 +231,7 @@ class EventServer:
             dataclasses.replace(event, lost=lost),
             lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),
         )
-        self._departing = self.departs
+        self._holding = self.holds_until_revoked
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
 
@@ -252,8 +258,9 @@ class EventServer:
             # before it ends.
             assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
             self._committer.last_commit(handle, assigned, timeout)
-        patience = min(PATIENCE, timeout / 2)
-        self._driver.call(functools.partial(self._membership.close, operation=operation, patience=patience))
+        round_timeout = min(ROUND_TIMEOUT, timeout / 2)
+        close = functools.partial(self._membership.close, operation=operation, round_timeout=round_timeout)
+        self._driver.call(close)
         while True:
             self._serve_events(handle)
             remaining = deadline - time.monotonic()
@@ -263,8 +270,8 @@ class EventServer:
         self._revoke_the_rest(handle)
 
     def _revoke_the_rest(self, handle: Handle) -> None:
-        """Call on_revoke if the time was over before the membership requested it."""
-        partitions = self._applier.given
+        """Call on_revoke if `leave` timed out before the membership requested it."""
+        partitions = self._applier.owned
         if partitions:
             lost = self._session_over or self._membership.lost
             self._revoke(handle, Revoke(_UNREQUESTED, partitions, lost, self.identity))

@@ -62,7 +62,7 @@ class GroupMembership(Protocol):
 
     @property
     def snapshot(self) -> MembershipSnapshot:
-        """The membership at this moment; any thread may read it, and no poll waits for it."""
+        """State of the membership at this moment; any thread may read it, which delays no poll."""
 
     @property
     def in_callback(self) -> bool:
@@ -74,26 +74,32 @@ class GroupMembership(Protocol):
 
     @property
     def due(self) -> bool:
-        """Whether anything waits to be served; read while messages wait to be returned."""
+        """Whether `serve` has anything to do; read before prefetched messages are returned."""
 
     @property
     def fast_path_until(self) -> float:
-        """Monotonic time until which nothing has to be served, unless `due`."""
+        """Monotonic time in seconds until which `serve` has nothing to do, unless `due`."""
 
     def start(self) -> Callable[[], None]:
-        """Begin, once the handle exists; return what ends it if the consumer is dropped without `close`.
+        """Start, after the handle was created; return the finalizer of a consumer that is not closed.
 
-        That may refer to nothing that refers to the consumer.
+        The finalizer must not refer to the consumer, not even indirectly.
         """
 
     def serve(self, handle: Handle) -> Message | None:
-        """Do what is due before messages are returned; return an error to return instead."""
+        """Apply events and due commits before messages are returned.
+
+        Return an error that poll returns instead.
+        """
 
     def hold(self, seconds: float) -> bool:
-        """Wait instead of polling if no message may be returned now; return whether that is so."""
+        """Wait up to `seconds` instead of polling if no message may be returned now.
+
+        Return whether it did.
+        """
 
     def take_error(self) -> BaseException | None:
-        """Return the exception of a callback, once."""
+        """Return the exception of a callback, and forget it."""
 
     def subscribe(
         self,
@@ -140,7 +146,7 @@ class GroupMembership(Protocol):
         """Return the assigned partitions that are paused; for any thread."""
 
     def sought(self, key: TopicPartitionKey) -> int | None:
-        """Return where a partition was last sought since its assignment; None if that is not known."""
+        """Return the offset of the last seek of a partition since its assignment; None if unknown."""
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
@@ -156,7 +162,7 @@ class GroupMembership(Protocol):
         """Commit."""
 
     def await_commits(self, seconds: float) -> None:
-        """Wait until commits under way have ended, for `seconds` at most; for any thread."""
+        """Wait until commits in flight have ended, for `seconds` at most; for any thread."""
 
     def store_offsets(
         self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None

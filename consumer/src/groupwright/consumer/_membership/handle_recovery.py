@@ -1,14 +1,15 @@
-"""Handle recovery: recreates librdkafka's handle once it has lost all its brokers for good.
+"""Handle recovery: recreates librdkafka's handle after it has lost all its brokers.
 
-librdkafka forgets the brokers that a metadata answer leaves out. A broker that is shutting down may name none
-at all, not even itself; if it was the only one that was left, the handle has no broker then, and nothing
-makes it look for one: it fetches nothing any more, without a word
-(`rd_kafka_metadata_decommission_unavailable_brokers`, seen in 2.16). The membership has connections of its
-own, and would keep partitions that nobody consumes.
+librdkafka removes brokers that are missing in a metadata response
+(`rd_kafka_metadata_decommission_unavailable_brokers`, seen in 2.16). The response of a broker that shuts down
+may contain no brokers, not even itself. If that was the last broker known, the handle has none, never
+bootstraps again, and fetches nothing, without any error. The membership has its own connections, so it would
+keep the partitions.
 
-So whenever the coordinator has been found, a look some time later asks librdkafka for metadata. If it says
-again and again that it has no broker, while the coordinator answers, the handle is closed and made once more,
-in the same object, and fetches on where the application is. Nothing of this touches the group.
+So the handle is checked some time after the coordinator was lost and found again: librdkafka is asked for
+metadata. If it reports several times that it has no broker, while the coordinator is known, the handle is
+closed and created again, in the same Python object, and continues at the application's positions. The group
+is not affected.
 """
 
 import logging
@@ -26,13 +27,15 @@ from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.rebalance import Clock
 
-_LOOKS = 3
-"""As many without a broker, one after the other, prove that there will be none."""
-_BETWEEN_LOOKS = 2.0
-_LOOK_TIMEOUT = 0.2
-_TURN = 1.0
-"""Seconds to wait for other threads to come out of the handle."""
-_LONGEST_PATIENCE = 600.0
+_FAILED_CHECKS = 3
+"""Consecutive checks without a broker after which the handle is recreated."""
+_CHECK_INTERVAL = 2.0
+"""Seconds between these checks."""
+_CHECK_TIMEOUT = 0.2
+"""Seconds that a check waits for librdkafka's metadata."""
+_EXCLUSIVE_TIMEOUT = 1.0
+"""Seconds to wait until no other thread uses the handle."""
+_LONGEST_DELAY = 600.0
 
 
 class HandleRecovery:
@@ -46,41 +49,43 @@ class HandleRecovery:
         guard: AccessGuard,
         log: logging.LoggerAdapter[logging.Logger],
         *,
-        patience: float,
+        delay: float,
         clock: Clock = time.monotonic,
     ) -> None:
         """Create it with no check due.
 
         Args:
-            reachable: Whether the coordinator is known, and answers: else librdkafka is not to blame.
-            offsets: Where partitions were sought.
-            prefetch: Which partitions are paused, and how far each has come.
-            guard: Who uses the handle.
-            log: Hears of each new start.
-            patience: Seconds after which librdkafka should have connected anew, its longest backoff included.
+            reachable: Whether the coordinator is known. Otherwise the cluster is unreachable for librdkafka,
+                too.
+            offsets: Has the offsets of the last seeks.
+            prefetch: Has the paused partitions, and the application's positions.
+            guard: Gives this thread exclusive use of the handle.
+            log: Receives a warning for each new handle.
+            delay: Seconds from the coordinator's return to the check; librdkafka must have reconnected by
+                then, its longest backoff included.
             clock: Monotonic seconds.
         """
-        self.next_look = math.inf
-        """Monotonic time at which `look` is due."""
+        self.next_check = math.inf
+        """Monotonic time at which `check` is due, in seconds."""
         self._credentials: tuple[str, str] | None = None
         self._reachable = reachable
         self._offsets = offsets
         self._prefetch = prefetch
         self._guard = guard
         self._log = log
-        self._patience = self._first_patience = patience
+        self._delay = self._first_delay = delay
         self._clock = clock
         self._failed = 0
         self._starts: list[TopicPartition] | None = None
-        """Where partitions are to go on, while there is no handle."""
+        """Partitions with their start offsets for the next handle; None if there is a handle."""
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Keep credentials that were set after the handle was created, for the next handle."""
         self._credentials = (username, password)
 
-    def begin(self) -> None:
-        """Request a check of the handle, because the coordinator was lost and has been found."""
-        self.next_look = self._clock() + self._patience
+    def schedule_check(self) -> None:
+        """Schedule a check, because the coordinator was lost and found; callable from any thread."""
+        self.next_check = self._clock() + self._delay
         self._guard.wake()
 
     def check(self, handle: Handle, config: Callable[[], dict[str, Any]]) -> None:
@@ -88,31 +93,31 @@ class HandleRecovery:
 
         Args:
             handle: The consumer's handle.
-            config: Returns what the handle is made with.
+            config: Returns the configuration of the handle.
 
         Raises:
-            KafkaException: the handle cannot be made; the next call tries again.
+            KafkaException: The handle cannot be created; the next call tries again.
         """
         if self._starts is None and not self._is_lost(handle):
             return
-        self.next_look = self._clock()  # should the handle not be made, the next poll tries again
-        with self._guard.exclusive(_TURN) as alone:
+        self.next_check = self._clock()  # so that the next poll tries again if this raises
+        with self._guard.exclusive(_EXCLUSIVE_TIMEOUT) as alone:
             if alone:
                 self._recreate(handle, config())
-        self.next_look = self._clock() + (self._patience if alone else _BETWEEN_LOOKS)
+        self.next_check = self._clock() + (self._delay if alone else _CHECK_INTERVAL)
 
     def _is_lost(self, handle: Handle) -> bool:
-        """Return whether librdkafka will have no broker any more; else plan when to look again."""
+        """Return whether librdkafka has lost all its brokers; otherwise schedule the next check."""
         now, assigned = self._clock(), Native.assignment(handle)
         if not assigned:
-            # Nothing is to be fetched, by a handle without brokers either.
-            self._failed, self.next_look = 0, now + self._patience
+            # Without partitions, nothing is to be fetched.
+            self._failed, self.next_check = 0, now + self._delay
         elif not self._reachable() or _has_broker(handle, assigned[0].topic):
-            self._failed, self.next_look = 0, math.inf
-            self._patience = self._first_patience
+            self._failed, self.next_check = 0, math.inf
+            self._delay = self._first_delay
         else:
-            self._failed, self.next_look = self._failed + 1, now + _BETWEEN_LOOKS
-        return self._failed >= _LOOKS
+            self._failed, self.next_check = self._failed + 1, now + _CHECK_INTERVAL
+        return self._failed >= _FAILED_CHECKS
 
     def _recreate(self, handle: Handle, config: dict[str, Any]) -> None:
         if self._starts is None:
@@ -121,9 +126,9 @@ class HandleRecovery:
             self._starts = list(map(self._start, positions, assigned))
             self._prefetch.seed_positions(positions)
             self._log.warning(
-                "librdkafka has lost all its brokers and does not look for them, although the "
-                "coordinator answers; "
-                "it is started anew, and goes on with %d partitions where the application is",
+                "librdkafka has lost all its brokers and does not reconnect, although the coordinator "
+                "answers; its handle is created again, and continues with %d partitions at the application's "
+                "positions",
                 len(assigned),
             )
         Native.close(handle)
@@ -132,15 +137,18 @@ class HandleRecovery:
             Native.set_sasl_credentials(handle, *self._credentials)
         starts, self._starts = self._starts, None
         self._failed = 0
-        # If that did not help, something else is wrong, and this is no remedy for it.
-        self._patience = min(2 * self._patience, _LONGEST_PATIENCE)
+        # If this did not help, the cause is another one, so the next recovery comes later.
+        self._delay = min(2 * self._delay, _LONGEST_DELAY)
         Native.incremental_assign(handle, starts)
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(handle, paused)
 
     def _start(self, position: TopicPartition, assigned: TopicPartition) -> TopicPartition:
-        """Return where a partition continues: its position, where it was sought, or its first offset."""
+        """Return a partition with the offset to continue at.
+
+        Its position, its last seek, or its first offset.
+        """
         if position.offset >= 0:
             return position
         sought = self._offsets.sought((assigned.topic, assigned.partition))
@@ -149,8 +157,8 @@ class HandleRecovery:
 
 def _has_broker(handle: Handle, topic: str) -> bool:
     try:
-        Native.list_topics(handle, topic=topic, timeout=_LOOK_TIMEOUT)
+        Native.list_topics(handle, topic=topic, timeout=_CHECK_TIMEOUT)
     except confluent_kafka.KafkaException as error:
-        # Any other error is a broker's, or that of one that is slow.
+        # Any other error comes from a broker, or from a timeout.
         return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code
     return True

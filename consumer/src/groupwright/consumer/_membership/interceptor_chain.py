@@ -13,27 +13,27 @@ KEY = "interceptors"
 
 
 class InterceptorChain:
-    """A chain of interceptors, none of which can stop the consumer."""
+    """A chain of interceptors, whose exceptions are logged only (Java's `ConsumerInterceptors`)."""
 
     def __init__(self, chain: object, log: logging.LoggerAdapter[logging.Logger]) -> None:
         """Check the configuration's value.
 
         Raises:
-            ConfigurationError: it is no list of interceptors.
+            ConfigurationError: It is no list of interceptors.
         """
         if not isinstance(chain, Sequence) or not all(isinstance(one, ConsumerInterceptor) for one in chain):
             raise ConfigurationError(f"{KEY} takes a list of ConsumerInterceptor objects, not {chain!r}")
         self._chain: Sequence[ConsumerInterceptor] = tuple(chain)
         self._log = log
-        self._said: set[tuple[int, str]] = set()
+        self._logged: set[tuple[int, str]] = set()
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """Return what the chain makes of messages; errors pass it by."""
-        for place, interceptor in enumerate(self._chain):
+        """Return the messages that the chain returns; errors are kept, and not passed to interceptors."""
+        for index, interceptor in enumerate(self._chain):
             shown = [message for message in messages if message.error() is None]
             if not shown:
                 return messages
@@ -44,28 +44,28 @@ class InterceptorChain:
                 ):
                     raise TypeError(f"it made {kept!r} of {len(shown)} messages")  # noqa: TRY301 - as raised
             except Exception as error:  # noqa: BLE001 - an interceptor's failure is not the consumer's
-                self._failed(place, "on_consume", error)
+                self._failed(index, "on_consume", error)
             else:
                 messages = [message for message in messages if message.error() is not None] + kept
         return messages
 
     def on_commit(self, offsets: list[TopicPartition]) -> None:
-        """Tell the chain of a commit."""
+        """Call `on_commit` of each interceptor."""
         self._notify("on_commit", lambda interceptor: interceptor.on_commit(list(offsets)))
 
     def close(self) -> None:
-        """Close the chain."""
+        """Call `close` of each interceptor."""
         self._notify("close", lambda interceptor: interceptor.close())
 
     def _notify(self, method: str, call: Callable[[ConsumerInterceptor], None]) -> None:
-        for place, interceptor in enumerate(self._chain):
+        for index, interceptor in enumerate(self._chain):
             try:
                 call(interceptor)
             except Exception as error:  # noqa: BLE001 - as above
-                self._failed(place, method, error)
+                self._failed(index, method, error)
 
-    def _failed(self, place: int, method: str, error: Exception) -> None:
-        level = logging.DEBUG if (place, method) in self._said else logging.ERROR
-        self._said.add((place, method))
+    def _failed(self, index: int, method: str, error: Exception) -> None:
+        level = logging.DEBUG if (index, method) in self._logged else logging.ERROR
+        self._logged.add((index, method))
         message = "%s of the interceptor %r raised; that call goes on without it"
-        self._log.log(level, message, method, self._chain[place], exc_info=error)
+        self._log.log(level, message, method, self._chain[index], exc_info=error)

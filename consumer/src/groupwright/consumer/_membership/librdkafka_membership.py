@@ -91,7 +91,7 @@ class LibrdkafkaMembership:
 
     @property
     def fast_path_until(self) -> float:
-        """All is served inside librdkafka's poll, but for the end of a rebalance that has settled."""
+        """Monotonic time in seconds at which a rebalance settles; librdkafka's poll does everything else."""
         return self._rebalances.settles_at
 
     def serve(self, _handle: Handle) -> Message | None:
@@ -104,7 +104,7 @@ class LibrdkafkaMembership:
 
     @property
     def session_expired(self) -> bool:
-        """That is librdkafka's to know."""
+        """False: librdkafka itself drops messages of lost partitions."""
         return False
 
     def hold(self, _seconds: float) -> bool:
@@ -112,7 +112,7 @@ class LibrdkafkaMembership:
         return False
 
     def take_error(self) -> BaseException | None:
-        """Return the exception of a callback, once."""
+        """Return the exception of a callback, and forget it."""
         return self._failures.take()
 
     def on_native_error(self, error: KafkaError) -> None:
@@ -137,7 +137,7 @@ class LibrdkafkaMembership:
         for rebalance in rebalances:
             self.listeners.notify("rebalanced", rebalance)
 
-    # --- The application's wishes -------------------------------------------------------------------
+    # --- Called by the application ------------------------------------------------------------------
 
     def subscribe(
         self,
@@ -153,7 +153,7 @@ class LibrdkafkaMembership:
             topics,
             on_assign=self._notified("assigned", on_assign),
             on_revoke=self._notified("revoked", on_revoke),
-            # As in librdkafka: without on_lost, on_revoke hears of lost partitions too.
+            # As in librdkafka: without on_lost, on_revoke is called with lost partitions too.
             on_lost=self._notified("lost", on_lost or on_revoke),
         )
         self._notify(
@@ -269,28 +269,27 @@ class LibrdkafkaMembership:
             return Native.consumer_group_metadata(handle)
 
     def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
-        """Hand them to librdkafka."""
+        """Pass them to librdkafka."""
         with self._guard.shared():
             Native.set_sasl_credentials(handle, username, password)
 
     def check_may_leave(self, operation: GroupMembershipOperation) -> None:
-        """Refuse what librdkafka's close cannot do: a dynamic member leaves, a static one stays (KIP-848)."""
+        """Check the operation: with librdkafka, a dynamic member leaves, and a static one stays (KIP-848)."""
         static = self._config.network.group_instance_id is not None
         usual = GroupMembershipOperation.REMAIN_IN_GROUP if static else GroupMembershipOperation.LEAVE_GROUP
         if operation not in {usual, GroupMembershipOperation.DEFAULT}:
             raise ConsumerError(
                 KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - librdkafka's public code
                 f"close(leave={operation}) does not go with group.protocol=consumer, where librdkafka "
-                "closes: "
-                "a member with a group.instance.id stays, another one leaves. Leave group.protocol out, or "
-                "leave=... out",
+                "closes: a member with a group.instance.id stays, another one leaves. Leave group.protocol "
+                "out, or leave=... out",
             )
 
     def leave(self, _handle: Handle, _timeout: float, _operation: GroupMembershipOperation) -> None:
-        """Leave it to the handle's close."""
+        """Record that the member leaves, which the handle's `close` does."""
         self._notify(self._rebalances.leaving())
 
-    # --- What librdkafka calls ----------------------------------------------------------------------
+    # --- Called by librdkafka -----------------------------------------------------------------------
 
     def _notified(
         self, what: str, callback: RebalanceCallback | None
@@ -319,9 +318,9 @@ class LibrdkafkaMembership:
         if what == "assigned":
             self.listeners.notify("partitions_assigned", by_topic(partitions), seconds)
             self._notify(self._rebalances.assigned(partitions, callback))
-            self._guard.wake()  # so that the end is reported when it has settled
+            self._guard.wake()  # so that `fast_path_until` is read again, and the settled rebalance reported
         else:
-            # The rebalance that this one ends comes first: it was before.
+            # This callback begins a new rebalance, so the previous one is reported first.
             self._notify(self._rebalances.revoked(partitions, callback, lost=what == "lost"))
             self.listeners.notify(f"partitions_{what}", by_topic(partitions), seconds)
 

@@ -1,4 +1,4 @@
-"""librdkafka's statistics, completed with commits, prefetched messages and the group's state. Pure."""
+"""librdkafka's statistics, with commits, prefetched messages and the group's state added. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -24,13 +24,15 @@ def complete(
     *,
     read_uncommitted: bool,
 ) -> str:
-    """Return the statistics that librdkafka would write for a member of its own.
+    """Return the statistics as librdkafka would write them if it were the member.
 
-    Args: text: The JSON that librdkafka passes to ``stats_cb``. state: The member's state. owned: Number of
-        partitions that the group has assigned to the member. committed: Committed offsets of assigned
-        partitions. prefetched: By partition, the first offset that librdkafka has returned and the
-        application has not taken. read_uncommitted: Whether lag is counted to the high watermark, not to the
-        last stable offset.
+    Args:
+        text: The JSON that librdkafka passes to ``stats_cb``.
+        state: The member's state.
+        owned: Number of partitions that the group has assigned to the member.
+        committed: Committed offsets of assigned partitions.
+        prefetched: First prefetched offset of each partition, which the application has not taken yet.
+        read_uncommitted: Whether lag is counted to the high watermark, not to the last stable offset.
     """
     statistics: dict[str, Any] = json.loads(text)
     end_key = "hi_offset" if read_uncommitted else "ls_offset"
@@ -52,7 +54,7 @@ def complete(
 
 
 def _set_back(partition: dict[str, Any], first: int, end: int) -> None:
-    """Count from the first message that the application has not taken."""
+    """Set the offsets of a partition back to `first`, the first prefetched one."""
     partition["app_offset"] = min(partition["app_offset"], first)
     if partition["stored_offset"] >= 0:
         partition["stored_offset"] = min(partition["stored_offset"], first)

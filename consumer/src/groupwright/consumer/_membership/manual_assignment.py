@@ -25,7 +25,10 @@ _COOPERATIVE = (
 
 
 class ManualAssignment:
-    """Applies the application's own changes to the assignment, in a rebalance callback or outside of one."""
+    """Applies the application's own changes to the assignment, in a rebalance callback or outside of one.
+
+    For the polling thread.
+    """
 
     def __init__(
         self,
@@ -41,13 +44,17 @@ class ManualAssignment:
     ) -> None:
         """Create it with nothing assigned.
 
-        Args: membership: State of the member; only read here. applier: Applies assignments in callbacks.
-            committer: Commits before partitions are unassigned. offsets: Offsets to commit. prefetch:
-            Prefetched messages. guard: Hands over librdkafka's handle. on_assigned: Called when partitions
-            were assigned outside of a callback. is_closing: Whether the consumer is being closed.
-            commit_timeouts: Seconds to wait for the commit before partitions are unassigned, outside of a
-            callback and
-                in one.
+        Args:
+            membership: State of the member; only read here.
+            applier: Applies assignments in callbacks.
+            committer: Commits before partitions are unassigned.
+            offsets: Offsets to commit.
+            prefetch: Prefetched messages.
+            guard: Hands over librdkafka's handle.
+            on_assigned: Called when partitions were assigned outside of a callback.
+            is_closing: Whether the consumer is being closed.
+            commit_timeouts: Timeouts in seconds of the commit before partitions are unassigned: outside of a
+                callback, and in one.
         """
         self._membership = membership
         self._applier = applier
@@ -68,7 +75,7 @@ class ManualAssignment:
             return
         before = _keys(Native.assignment(handle))
         self._commit(handle, before)
-        partitions = self._committer.resumed(partitions)
+        partitions = self._committer.with_pending_offsets(partitions)
         Native.assign(handle, partitions)
         self._forget(before)
         self._record(partitions)
@@ -85,7 +92,7 @@ class ManualAssignment:
         if self._applier.in_callback:
             self._applier.incremental_assign(handle, partitions)
         else:
-            partitions = self._committer.resumed(partitions)
+            partitions = self._committer.with_pending_offsets(partitions)
             Native.incremental_assign(handle, partitions)
             self._record(partitions)
 
@@ -97,15 +104,14 @@ class ManualAssignment:
         self._commit(handle, unassigned)
         Native.incremental_unassign(handle, partitions)
         self._forget(unassigned)
-        self._applier.note_applied()
+        self._applier.mark_applied()
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
         check_partitions([partition])
         key = (partition.topic, partition.partition)
         if key not in _keys(Native.assignment(handle)):
-            # Reading its position would make librdkafka create the partition, and then fail with another
-            # code.
+            # Native.position would create the partition in librdkafka, and seek would fail with another code.
             Native.seek(handle, partition)
             return
         before = self._prefetch.positions_of(handle, [partition], self._guard)
@@ -142,7 +148,7 @@ class ManualAssignment:
         self._commit(handle, before)
         Native.unassign(handle)
         self._forget(before)
-        self._applier.note_applied()
+        self._applier.mark_applied()
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)
@@ -158,8 +164,8 @@ class ManualAssignment:
 
     def _record(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})
-        self._offsets.begin(partitions)
-        self._prefetch.begin(partitions)
+        self._offsets.set_start_offsets(partitions)
+        self._prefetch.set_start_offsets(partitions)
         self._on_assigned()
 
 

@@ -1,7 +1,7 @@
-"""Messages that the consumer makes itself, such as errors that `poll` returns.
+"""Messages that the consumer creates itself: errors that `poll` returns.
 
-confluent-kafka's `Message` can be instantiated since 2.13. Before that, a class with the same methods takes
-its place.
+Since 2.13, confluent-kafka's `Message` can be instantiated. With an older release, `PlainMessage` is used,
+which has the same methods.
 """
 
 from typing import Any, cast
@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Message
 
 
 class PlainMessage:
-    """A message with the methods of `confluent_kafka.Message`, in Python."""
+    """A message with the methods of `confluent_kafka.Message`, for confluent-kafka before 2.13."""
 
     def __init__(
         self,
@@ -25,13 +25,16 @@ class PlainMessage:
         latency: float | None = None,
         leader_epoch: int | None = None,
     ) -> None:
-        """Keep the fields; the arguments are those of confluent-kafka 2.13."""
+        """Create a message; the arguments are those of `Message` in confluent-kafka 2.13."""
         self._topic, self._partition, self._offset = topic, partition, offset
         self._key, self._value, self._headers, self._error = key, value, headers, error
         self._timestamp, self._latency, self._leader_epoch = timestamp, latency, leader_epoch
 
     def __len__(self) -> int:
-        """Return the value's size in bytes; a message without a value is falsy, as in confluent-kafka."""
+        """Return the size of the value in bytes.
+
+        As in confluent-kafka, a message without a value is falsy.
+        """
         return len(self._value or b"")
 
     def topic(self) -> str | None:
@@ -59,19 +62,19 @@ class PlainMessage:
         return self._headers
 
     def error(self) -> KafkaError | None:
-        """Return the error, None of a message that is none."""
+        """Return the error, or None if the message is no error."""
         return self._error
 
     def timestamp(self) -> tuple[int, int]:
-        """Return the timestamp's type and its milliseconds."""
+        """Return the timestamp's type (`confluent_kafka.TIMESTAMP_…`) and milliseconds since the epoch."""
         return self._timestamp
 
     def latency(self) -> float | None:
-        """Return a produced message's latency in seconds."""
+        """Return the latency in seconds; None, as for all consumed messages."""
         return self._latency
 
     def leader_epoch(self) -> int | None:
-        """Return the leader's epoch."""
+        """Return the leader epoch of the partition."""
         return self._leader_epoch
 
     def set_key(self, key: Any) -> None:
@@ -88,4 +91,4 @@ class PlainMessage:
 
 
 new_message = Message if "__init__" in vars(Message) else cast("type[Message]", PlainMessage)
-"""Return a message with these fields, named as in confluent-kafka's `Message`."""
+"""The class of the consumer's own messages: `Message`, or `PlainMessage` before confluent-kafka 2.13."""

@@ -10,7 +10,7 @@ from groupwright.core import MembershipSnapshot, RebalanceListener
 
 
 class Observable:
-    """The part of a consumer that any thread may read at any time, also once it is closed."""
+    """Read-only view of a consumer for instrumentation. Any thread may use it, also after `close`."""
 
     _config: ConsumerConfig
     _member: GroupMembership
@@ -18,12 +18,12 @@ class Observable:
 
     @property
     def group_id(self) -> str:
-        """The group, ``group.id``."""
+        """``group.id``."""
         return self._config.network.group_id
 
     @property
     def client_id(self) -> str:
-        """The client, ``client.id``."""
+        """``client.id``."""
         return self._config.network.client_id
 
     @property
@@ -33,13 +33,13 @@ class Observable:
 
     @property
     def poll_age(self) -> float | None:
-        """Seconds since the application was inside `poll` or `consume`: 0 while it is, None once closed."""
+        """Seconds since the last `poll` or `consume` returned: 0 during one, None after `close`."""
         now = monotonic()
         return None if self._guard.closed else max(0.0, now - self._guard.polled(now))
 
     @property
     def membership_snapshot(self) -> MembershipSnapshot:
-        """The membership at this moment; no poll waits for the answer."""
+        """State of the membership at this moment; reading it delays no poll."""
         return self._member.snapshot
 
     def add_listener(self, listener: RebalanceListener) -> None:

@@ -1,4 +1,7 @@
-"""Offset look-up: the network thread asks for the offsets of "beginning" and "end"; no poll waits."""
+"""Offset look-up.
+
+ListOffsets for "beginning" and "end", sent by the network thread without blocking a poll.
+"""
 
 import logging
 import time
@@ -42,7 +45,10 @@ class OffsetSource(Protocol):
 
 
 class OffsetLookup:
-    """One look-up at a time, which the polling thread begins, and whose result it reads."""
+    """One look-up at a time.
+
+    The polling thread begins it and reads the result; the network thread sends requests.
+    """
 
     def __init__(
         self,
@@ -70,7 +76,7 @@ class OffsetLookup:
         self._answered = Wakeup()
 
     def begin(self, wanted: Collection[LogicalOffset]) -> None:
-        """Begin a look-up; it replaces the one before."""
+        """Begin a look-up, which replaces the previous one."""
         found: dict[LogicalOffset, int | None] = {}
         self._found = found
         self._wanted = frozenset(wanted)
@@ -81,22 +87,22 @@ class OffsetLookup:
 
     @property
     def pending(self) -> bool:
-        """Whether any offset is still awaited; False once the time of the look-up is over."""
+        """Whether an offset is missing, and the look-up has not timed out."""
         return len(self._found) < len(self._wanted) and self._clock() < self._deadline
 
     def find(self, key: TopicPartitionKey, offset: int) -> int | None:
-        """Return the offset that a logical one stands for; None if it is not known."""
+        """Return the offset for a logical one; None if it was not found."""
         return self._found.get((key, offset))
 
     def wait(self, seconds: float) -> None:
-        """Wait until all is found or `seconds` are over."""
+        """Wait until the look-up has ended, for `seconds` at most."""
         if self.pending:
             self._answered.wait(min(seconds, self._deadline - self._clock()))
 
     async def _run(
         self, wanted: frozenset[LogicalOffset], found: dict[LogicalOffset, int | None], deadline: float
     ) -> None:
-        """Ask until everything is found or the time is over. An answer counts even if another one fails."""
+        """Send requests until all offsets are found, or the look-up times out or is replaced."""
         try:
             while found is self._found and (missing := wanted - found.keys()):
                 seconds = deadline - self._clock()
@@ -107,7 +113,7 @@ class OffsetLookup:
                         missing, found, seconds, read_committed=self._read_committed
                     )
                 except DisconnectedError as error:
-                    self._log.debug("offsets could not be looked up, and will be again: %s", error)
+                    self._log.debug("ListOffsets failed, retrying: %s", error)
                 if wanted - found.keys():
                     await self._source.sleep(_PAUSE)
         finally:

@@ -1,10 +1,10 @@
-"""Offset tracker: the offsets to commit, positions or those that the application has stored.
+"""Offset tracker: the offsets to commit, which are positions or stored offsets.
 
-With ``enable.auto.offset.store`` (the default) that is librdkafka's position, one past the last message that
-was returned; reading it costs nothing per message. Without it, what `store_offsets` was told is kept here,
-since librdkafka does not give it back.
+With ``enable.auto.offset.store`` (the default), they are librdkafka's positions: one past the last message
+that was returned. Reading them at a commit costs nothing per message. Without it, they are the offsets that
+the application passed to `store_offsets`; they are kept here, since librdkafka does not return them.
 
-Any thread may store and commit while another polls, so every method takes a lock, for a few dict operations.
+Any thread may store and commit while another polls, so methods take a lock, for a few dict operations.
 """
 
 import threading
@@ -27,8 +27,9 @@ class OffsetTracker:
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, Offset] = {}
         self._sought: dict[TopicPartitionKey, int] = {}
-        # Where each partition was last sent to, and how far the application had come in it before.
-        self._begun: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
+        # The offset of the last assignment or seek of each partition without a message since, and the offset
+        # to commit from before it.
+        self._starts: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
         self._topics: set[str] = set()
 
     def store(self, offsets: Offsets) -> bool:
@@ -39,7 +40,7 @@ class OffsetTracker:
         return bool(assigned) or not offsets
 
     def assigned(self, keys: Iterable[TopicPartitionKey], starts: Offsets) -> None:
-        """Begin with newly assigned partitions."""
+        """Track newly assigned partitions; `starts` are their committed offsets."""
         gained = set(keys)
         with self._lock:
             self._forget(gained)
@@ -52,35 +53,36 @@ class OffsetTracker:
         with self._lock:
             self._forget(set(keys))
 
-    def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Record the offsets at which assigned partitions begin: at that position, nothing was consumed.
+    def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
+        """Record the start offsets of assigned partitions, at which nothing is consumed yet.
 
-        Of one that the application has begin elsewhere than at its committed offset, any offset is new.
+        If the application starts a partition at another offset than its committed one, the committed offset
+        is forgotten, so that a lower position is committed, too.
         """
         with self._lock:
             for key, offset in from_partitions(partitions).items():
-                self._begun[key] = (offset.offset, None)
+                self._starts[key] = (offset.offset, None)
                 if key in self._committed and self._committed[key].offset != offset.offset:
                     del self._committed[key]
 
     @property
-    def begins(self) -> dict[TopicPartitionKey, int]:
-        """Where partitions were last sent to of which nothing was consumed since, where that is an offset."""
+    def start_offsets(self) -> dict[TopicPartitionKey, int]:
+        """Start offsets of partitions of which nothing was consumed since; logical offsets are left out."""
         with self._lock:
-            return {key: offset for key, (offset, _) in self._begun.items() if offset >= 0}
+            return {key: offset for key, (offset, _) in self._starts.items() if offset >= 0}
 
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
-        """Record where a partition was sought, and its `position` before.
+        """Record a seek to `offset`, and the `position` before it.
 
-        Until a message of it comes, librdkafka knows no position; but what was consumed before may still be
-        committed.
+        librdkafka has no position between a seek and the next message. Until then, the offset from before the
+        seek may still be committed.
         """
         with self._lock:
             self._sought[key] = offset
-            self._begun[key] = (offset, self._consumed([position]).get(key))
+            self._starts[key] = (offset, self._consumed([position]).get(key))
 
     def sought(self, key: TopicPartitionKey) -> int | None:
-        """Return where a partition was last sought since it was assigned; None if nowhere."""
+        """Return the offset of the last seek since the assignment; None without a seek."""
         return self._sought.get(key)
 
     def knows(self, topic: str) -> bool:
@@ -104,10 +106,12 @@ class OffsetTracker:
     def pending(
         self, position: Callable[[], list[TopicPartition]], *, last: bool = False
     ) -> dict[TopicPartitionKey, Offset]:
-        """Return what has not been committed yet; `position` reads the handle's positions.
+        """Return the offsets to commit; `position` reads the handle's positions.
 
-        As in librdkafka, the `last` commit, before partitions are unassigned, has all that was consumed of
-        them: also what is behind the committed offset, after a seek back, and what is committed already.
+        These are the offsets above the committed ones. As in librdkafka, the `last` commit before partitions
+        are
+        unassigned contains all offsets: also those below the committed one, after a seek back, and those that
+        are committed already.
         """
         positions = [] if self.by_hand else position()
         with self._lock:
@@ -125,13 +129,13 @@ class OffsetTracker:
             return sorted(self._assigned)
 
     def _consumed(self, positions: list[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
-        """Return the offsets to commit, from librdkafka's positions."""
+        """Return the offsets of consumed messages + 1, from librdkafka's positions."""
         consumed: dict[TopicPartitionKey, Offset] = {}
         for p in positions:
             key = (p.topic, p.partition)
-            begun, before = self._begun.get(key, (None, None))
-            if p.offset >= 0 and p.offset != begun:
-                self._begun.pop(key, None)
+            start, before = self._starts.get(key, (None, None))
+            if p.offset >= 0 and p.offset != start:
+                self._starts.pop(key, None)
                 consumed[key] = Offset(p.offset, _epoch(p.leader_epoch))
             elif before is not None:
                 consumed[key] = before
@@ -142,7 +146,7 @@ class OffsetTracker:
         for key in keys:
             self._stored.pop(key, None)
             self._sought.pop(key, None)
-            self._begun.pop(key, None)
+            self._starts.pop(key, None)
             self._committed.pop(key, None)
 
 
@@ -180,7 +184,7 @@ def _is_new(offset: Offset, committed: Offset | None) -> bool:
 
 
 class FailedPartition(TopicPartition):
-    """A partition with an error of a commit, which cannot be set on confluent-kafka's own type in Python."""
+    """A partition with the error of a commit; in confluent-kafka's own type, Python cannot set it."""
 
     error: KafkaError | None = None  # type: ignore[assignment,unused-ignore] # made settable
 
@@ -194,7 +198,7 @@ class FailedPartition(TopicPartition):
     __str__ = __repr__
     __hash__ = TopicPartition.__hash__
 
-    # confluent-kafka's operators refuse another class than their own, even a derived one.
+    # confluent-kafka's operators accept no subclasses.
     def __eq__(self, other: object) -> bool:
         """Compare topic and partition, as confluent-kafka does."""
         return isinstance(other, TopicPartition) and _key(self) == _key(other)
@@ -223,7 +227,7 @@ class FailedPartition(TopicPartition):
 def reported(
     partitions: Iterable[TopicPartition], errors: Mapping[TopicPartitionKey, int]
 ) -> list[TopicPartition]:
-    """Copy the partitions of a commit for its caller or its callback, each with its error, if it met one."""
+    """Copy the partitions of a commit for its caller or its callback, with their errors."""
     report = []
     for p in sorted(partitions, key=_key):  # as librdkafka does
         code = errors.get(_key(p), 0)
@@ -247,7 +251,7 @@ def check_partitions(partitions: object) -> None:
     """Check that the argument is a list of partitions.
 
     Raises:
-        TypeError: with confluent-kafka's words.
+        TypeError: It is not; with confluent-kafka's message.
     """
     if not isinstance(partitions, list):
         raise TypeError("requires list of TopicPartition")

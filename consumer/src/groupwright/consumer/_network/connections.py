@@ -1,9 +1,9 @@
 """Requests of the membership to brokers, over connections of its own.
 
-kafka-python's inner layers (`kafka.net`, `kafka.protocol`) bring version negotiation, TLS, SASL, reconnects
-and backoff. Here they become coroutines that take and return the plain values of `protocol`, on one event
-loop in one daemon thread. The coordinator has a connection of its own: it answers in order, so a parked
-JoinGroup holds back whatever is sent behind it.
+kafka-python's internal layers (`kafka.net`, `kafka.protocol`) implement version negotiation, TLS, SASL,
+reconnects and backoff. `Network` has a coroutine for each request, which takes and returns the values of
+`_protocol.model`. The coordinator has a connection of its own. It responds in order, so a parked JoinGroup
+delays every request that follows it on the connection.
 """
 
 import time
@@ -17,7 +17,7 @@ from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._config.version import VERSION
 from groupwright.consumer._network.event_loop import Loop, Timer
-from groupwright.consumer._network.library import (
+from groupwright.consumer._network.kafka_python import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -50,10 +50,10 @@ from groupwright.consumer._protocol.model import (
     TopicPartitionKey,
 )
 
-__all__ = ["AccessError", "Network", "NetworkConfig", "Timer"]
+__all__ = ["Network", "NetworkConfig", "RequestRefusedError", "Timer"]
 
-_REASON_LIMIT = 255  # characters; the broker refuses more (KIP-800)
-_REFUSALS = (
+_REASON_LIMIT = 255  # characters; the broker rejects more (KIP-800)
+_NOT_RETRIABLE = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
@@ -69,28 +69,35 @@ _RETRIABLE = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors of ListOffsets that pass, such as those of a new topic."""
-_HEAD_START = 0.25  # seconds that a configured server has to answer before the next one is tried as well
+"""Retriable errors of ListOffsets, such as those of a new topic."""
+_ATTEMPT_DELAY = 0.25  # seconds before the next bootstrap server is tried as well (RFC 8305, section 5)
 _LEAVE_TIMEOUT = 5.0  # seconds
-_HANG_UPS = 3  # in a row, of a broker that answers until it is asked for something: it wants to know who asks
+_EARLY_CLOSES = 3  # consecutive closes at the first request, as of a listener that requires SASL
 
 
-class AccessError(DisconnectedError):
-    """The broker refuses this client: wrong credentials, or a version too old."""
+class RequestRefusedError(DisconnectedError):
+    """A request that fails again unchanged.
+
+    Credentials or authorization are wrong, or the broker is too old.
+    """
 
     def __init__(self, code: int, message: str) -> None:
-        """Keep the broker's error `code`, or librdkafka's for the like."""
+        """Create it with the broker's error `code`, or the one that librdkafka has for this failure."""
         super().__init__(message)
         self.code = code
 
 
 class Network(Loop):
-    """A loop, and the requests that membership sends on it."""
+    """The network thread, and the requests that the membership sends on it.
+
+    Each request raises `RequestRefusedError` if a retry will not help, and its base class `DisconnectedError`
+    for any other failure. Error codes in responses are returned. Timeouts are in seconds.
+    """
 
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
-        self.traffic = RequestStats()
+        self.request_stats = RequestStats()
         self._config = config
         security = config.security
         self._manager = Connections(
@@ -111,42 +118,42 @@ class Network(Loop):
             **config.transport,
         )
         self._bootstrapped = False
-        self._hang_ups = 0
+        self._early_closes = 0
         self._coordinator: str | None = None
 
     @property
     def group_id(self) -> str:
-        """The group that the coordinator is asked about."""
+        """``group.id``."""
         return self._config.group_id
 
     def end(self) -> None:
-        """Close all connections and end the thread; only from the loop's own thread."""
+        """Close all connections and end the thread; for the network thread."""
         self.ended = True
         self._manager.close()
         super().end()
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use these whenever a connection must authenticate from now on; callable from any thread."""
+        """Use these for new connections and reauthentication; callable from any thread."""
         self.call_soon(self._manager.set_sasl_credentials, self._config.security.escaped(username), password)
 
     # --- Any broker ---------------------------------------------------------------------------------
 
     async def find_coordinator(self) -> tuple[int, str]:
-        """Look the group's coordinator up and connect to it.
+        """Send FindCoordinator to any broker, and connect to the coordinator.
 
         Returns:
-            The broker's error code (0: found and connected), and what to tell of it.
+            The broker's error code (0: found and connected), and a message for the application.
 
         Raises:
             DisconnectedError: no broker answered in time.
-            AccessError: the brokers refuse this client.
+            RequestRefusedError: the brokers refuse this client.
         """
         server = None if self._bootstrapped else await self._bootstrap()
         request = FindCoordinatorRequest(
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            response = await self._send_anywhere(request, self._patience, server)
+            response = await self._send_anywhere(request, self._any_broker_timeout, server)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
@@ -166,22 +173,23 @@ class Network(Loop):
         except DisconnectedError:
             self._bootstrapped = False  # as above
             raise
-        self.traffic.found_coordinator(result.node_id)
+        self.request_stats.found_coordinator(result.node_id)
         return 0, ""
 
     @property
-    def _patience(self) -> float:
-        """Seconds to wait for an answer that any broker has at once.
+    def _any_broker_timeout(self) -> float:
+        """Timeout in seconds of a request that any broker answers at once.
 
-        A broker that takes longer is frozen, as the coordinator may be that is to be replaced; another is
-        asked then.
+        It is shorter than the session: a broker that does not respond may hang, and another one must be tried
+        in time.
         """
         return min(self._config.request_timeout, self._config.session_timeout / 3)
 
     async def _bootstrap(self) -> str:
-        """Fetch the brokers from the configured server that answers first; return that server, connected.
+        """Fetch metadata from the bootstrap server that responds first; return its node id.
 
-        Each server is tried as soon as the one before it has failed, or has been silent for a while.
+        As in RFC 8305 ("Happy Eyeballs"), the next server is tried when the one before has failed, or has not
+        responded within `_ATTEMPT_DELAY`.
         """
         manager = self._manager
         servers: list[str] = [server.node_id for server in manager.cluster.bootstrap_brokers()]
@@ -191,50 +199,52 @@ class Network(Loop):
             raise DisconnectedError("there are no bootstrap.servers")
         answered = self.future()
 
-        async def knock(server: str) -> None:
+        async def try_server(server: str) -> None:
             try:
                 await self._await_connection(server)
                 answer = await self._check_accepted(server)
             except DisconnectedError as error:
                 failures.append(error)
-                knock_next()
+                try_next()
                 answer = None
             if not answered.is_done and (answer is not None or len(failures) == len(servers)):
                 answered.success((server, answer))
 
-        def knock_next() -> None:
+        def try_next() -> None:
             if waiting and not answered.is_done:
-                self.spawn(knock(waiting.popleft()))
-                self.call_at(time.monotonic() + _HEAD_START, knock_next)
+                self.spawn(try_server(waiting.popleft()))
+                self.call_at(time.monotonic() + _ATTEMPT_DELAY, try_next)
 
-        knock_next()
-        winner, answer = await answered
+        try_next()
+        first, answer = await answered
         for server in servers:
-            if server != winner or answer is None:
+            if server != first or answer is None:
                 manager.close(server)
         if answer is None:
-            raise next((error for error in failures if isinstance(error, AccessError)), failures[-1])
+            raise next((error for error in failures if isinstance(error, RequestRefusedError)), failures[-1])
         manager.cluster.update_metadata(answer)
         self._bootstrapped = True
-        return str(winner)
+        return str(first)
 
     async def _check_accepted(self, server: str) -> Any:
-        """Fetch the brokers, which a broker returns only to a client that it has accepted."""
+        """Send Metadata, to which a broker responds only after authentication.
+
+        A listener that requires SASL closes the connection of a client that does not authenticate.
+        """
         request = MetadataRequest(topics=[], max_version=12)
         try:
-            answer = await self._await(lambda: self._request(request, server, self._patience))
+            answer = await self._await(lambda: self._request(request, server, self._any_broker_timeout))
         except DisconnectedError as error:
-            self._hang_ups += isinstance(error.__cause__, ConnectionClosedError)
-            if self._hang_ups < _HANG_UPS:
+            self._early_closes += isinstance(error.__cause__, ConnectionClosedError)
+            if self._early_closes < _EARLY_CLOSES:
                 raise
-            self._hang_ups = 0
-            raise AccessError(
+            self._early_closes = 0
+            raise RequestRefusedError(
                 KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
                 f"the broker {self._address(server)} closes the connection at the first request: its "
-                "listener most "
-                f"likely wants another security.protocol than {self._config.security.protocol}",
+                f"listener most likely wants another security.protocol than {self._config.security.protocol}",
             ) from error
-        self._hang_ups = 0
+        self._early_closes = 0
         return answer
 
     def _address(self, node: str) -> str:
@@ -242,13 +252,13 @@ class Network(Loop):
         return node if broker is None else f"{broker.host}:{broker.port}"
 
     async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Send Metadata for these topics, or for all that there are.
+        """Send Metadata for these topics; None for all.
 
-        Where the brokers have racks, a topic comes with those of its replicas, offline ones too (KIP-881).
+        If brokers have racks, each topic has the racks of its replicas, offline ones too (KIP-881).
 
         Raises:
             DisconnectedError: no broker answered in time.
-            AccessError: the brokers refuse this client.
+            RequestRefusedError: the brokers refuse this client.
         """
         named = MetadataRequest.MetadataRequestTopic
         request = MetadataRequest(
@@ -267,7 +277,7 @@ class Network(Loop):
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == denied),
         )
-        response.topics = []  # connections need to know the brokers alone
+        response.topics = []  # kafka-python needs the brokers only
         self._manager.cluster.update_metadata(response)
         return answer
 
@@ -281,15 +291,16 @@ class Network(Loop):
     ) -> None:
         """Send ListOffsets to the leaders of partitions.
 
-        Args: wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of
-            ListOffsets). found: Receives each offset as soon as it is known, and None for a partition that
-            its leader refuses. What
-                may succeed later is left out.
+        Args:
+            wanted: Partitions, each with ``OFFSET_BEGINNING`` or ``OFFSET_END`` (the timestamps of
+                ListOffsets).
+            found: Receives each offset as soon as it is known, and None for a partition with an error that is
+                not retriable. Partitions with a retriable error are left out.
             timeout: Seconds for each request.
             read_committed: Whether the end is the last stable offset.
 
         Raises:
-            DisconnectedError: No broker has told the leaders in time.
+            DisconnectedError: No broker has returned the leaders in time.
         """
         by_leader = await self._leaders({topic for (topic, _), _ in wanted}, timeout)
         requests: dict[tuple[int, int], list[TopicPartitionKey]] = {}  # a request has each partition once
@@ -316,7 +327,7 @@ class Network(Loop):
             await done
 
     async def _leaders(self, topics: Iterable[str], timeout: float) -> dict[TopicPartitionKey, int]:
-        """Return the leaders of partitions, by node id, as far as they have one."""
+        """Return the node ids of partition leaders; partitions without a leader are left out."""
         named = MetadataRequest.MetadataRequestTopic
         request = MetadataRequest(
             topics=[named(name=name) for name in sorted(topics)],
@@ -327,7 +338,7 @@ class Network(Loop):
         )
         server = None if self._bootstrapped else await self._bootstrap()
         try:
-            response = await self._send_anywhere(request, min(timeout, self._patience), server)
+            response = await self._send_anywhere(request, min(timeout, self._any_broker_timeout), server)
         finally:
             if server is not None:
                 self._manager.close(server)
@@ -337,14 +348,14 @@ class Network(Loop):
             for row in topic.partitions
             if row.leader_id >= 0
         }
-        response.topics = []  # connections need to know the brokers alone
+        response.topics = []  # as above
         self._manager.cluster.update_metadata(response)
         return found
 
     # --- The coordinator ----------------------------------------------------------------------------
 
     async def join(self, request: JoinGroupPayload) -> JoinGroupResponse:
-        """Send JoinGroup, which the coordinator answers when all members have joined."""
+        """Send JoinGroup; the coordinator responds when all members have joined."""
         config = self._config
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
         response = await self._send(
@@ -376,7 +387,7 @@ class Network(Loop):
         )
 
     async def sync(self, identity: MemberIdentity, assignments: Mapping[str, bytes]) -> SyncGroupResponse:
-        """Send SyncGroup, which the coordinator answers when the leader has sent its plan."""
+        """Send SyncGroup; the coordinator responds when the leader has sent its assignment."""
         config = self._config
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
         response = await self._send(
@@ -418,12 +429,12 @@ class Network(Loop):
         request = LeaveGroupRequest(
             group_id=self._config.group_id, member_id=identity.member_id, members=[member], max_version=5
         )
-        # Nobody needs the answer, so close() does not wait longer for it than librdkafka's does.
+        # The response changes nothing, so close() does not wait longer for it than librdkafka's does.
         response = await self._send(request, min(self._config.request_timeout, _LEAVE_TIMEOUT))
         return next((int(m.error_code) for m in response.members or ()), int(response.error_code))
 
     async def fetch_offsets(self, partitions: Partitions) -> OffsetFetchResponse:
-        """Send OffsetFetch; an offset that an open transaction may still change is an error (KIP-447)."""
+        """Send OffsetFetch. An offset that an open transaction may still change is an error (KIP-447)."""
         group = OffsetFetchRequest.OffsetFetchRequestGroup
         topics = [
             OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=list(map(int, numbers)))
@@ -463,7 +474,7 @@ class Network(Loop):
                     partition_index=number,
                     committed_offset=offset.offset,
                     committed_leader_epoch=offset.leader_epoch,
-                    # confluent-kafka writes the NUL too, and reads beyond the end where there is none.
+                    # As in confluent-kafka, which reads metadata up to a NUL byte.
                     committed_metadata=None if offset.metadata is None else f"{offset.metadata}\0",
                 )
             )
@@ -472,10 +483,10 @@ class Network(Loop):
                 group_id=self._config.group_id,
                 generation_id_or_member_epoch=identity.generation,
                 member_id=identity.member_id,
-                # With an instance id the coordinator insists on a member id (KAFKA-14201).
+                # With an instance id, the coordinator requires a member id (KAFKA-14201).
                 group_instance_id=self._config.group_instance_id if identity.member_id else None,
                 topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
-                max_version=9,  # 10 names topics by id
+                max_version=9,  # version 10 needs topic ids
             )
         )
         return OffsetCommitResponse(
@@ -497,11 +508,11 @@ class Network(Loop):
         return GroupDescription(group.group_state, group.protocol_data, client_ids)
 
     def drop_connection(self) -> None:
-        """Close the connection to the coordinator; what is under way on it fails at once."""
+        """Close the connection to the coordinator; its requests in flight fail at once."""
         if self._coordinator is not None:
             connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - see above
             if connection is not None:
-                connection.close(kafka_errors.KafkaConnectionError("given up by the membership"))
+                connection.close(kafka_errors.KafkaConnectionError("closed by the membership"))
 
     # --- Sending ------------------------------------------------------------------------------------
 
@@ -520,9 +531,9 @@ class Network(Loop):
         return await self._exchange(request, node, timeout)
 
     async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
-        """Send a request and count it; return its answer."""
+        """Send a request and count it; return its response."""
         answer = None
-        answered = self.traffic.sent(request)
+        answered = self.request_stats.sent(request)
         try:
             answer = await self._await(lambda: self._request(request, node, timeout))
         finally:
@@ -538,22 +549,23 @@ class Network(Loop):
         await self._await(lambda: self._manager.get_connection(node))
 
     async def _await(self, awaitable: Any) -> Any:
-        """Await, and translate errors: those that may pass, and those that will not."""
+        """Await, and convert exceptions to `RequestRefusedError` or `DisconnectedError`."""
         try:
             return await (awaitable() if callable(awaitable) else awaitable)
         except RefusedError as error:
-            raise AccessError(error.code, str(error)) from error
-        except _REFUSALS as error:
-            raise AccessError(
+            raise RequestRefusedError(error.code, str(error)) from error
+        except _NOT_RETRIABLE as error:
+            raise RequestRefusedError(
                 error.errno, f"the broker refused the connection: {self._words(error)}"
             ) from error
         except kafka_errors.UnsupportedVersionError as error:
-            raise AccessError(error.errno, f"the broker is too old for this consumer: {error}") from error
-        except Exception as error:  # inner layers promise nothing; the caller logs it, and tries again
+            message = f"the broker is too old for this consumer: {error}"
+            raise RequestRefusedError(error.errno, message) from error
+        except Exception as error:  # internal layers may raise anything; the caller logs it and retries
             raise DisconnectedError(str(error) or type(error).__name__) from error
 
     def _words(self, error: Any) -> str:
-        """Return the broker's words, or a hint if it sent none."""
+        """Return the broker's error message, or a hint if there is none."""
         said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
         security = self._config.security
         match error:
@@ -582,7 +594,7 @@ def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *,
 
 
 def _offsets(response: Any, timestamp: int) -> dict[tuple[TopicPartitionKey, int], int | None]:
-    """Return the offsets of a ListOffsets response; None for a partition that was refused."""
+    """Return the offsets of a ListOffsets response; None for an error that is not retriable."""
     return {
         ((topic.name, row.partition_index), timestamp): None
         if row.error_code or row.offset < 0

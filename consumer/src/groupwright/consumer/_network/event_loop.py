@@ -1,37 +1,40 @@
-"""An event loop in a daemon thread of its own: kafka-python's, with which its connections work."""
+"""The network thread: a daemon thread with kafka-python's event loop, on which its connections run."""
 
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from groupwright.consumer._config.log import demote_library
-from groupwright.consumer._network.library import Future, NetworkSelector
+from groupwright.consumer._config.log import demote_kafka_python
+from groupwright.consumer._network.kafka_python import Future, NetworkSelector
 
 
 class Timer:
-    """A callback that the loop will run once, unless cancelled."""
+    """A scheduled callback, which runs once unless it is cancelled. For the network thread."""
 
     def __init__(self, net: Any, task: Any) -> None:
-        """Wrap the loop's own task."""
+        """Wrap kafka-python's `task`."""
         self._net = net
         self._task = task
 
     def cancel(self) -> None:
-        """Forget the callback; nothing if it has run."""
+        """Cancel the callback; no effect if it has run."""
         self._net.cancel(self._task)
 
 
 class Loop:
-    """An event loop, and the thread that runs it."""
+    """An event loop, and the network thread that runs it.
+
+    Any thread may call `start`, `join_thread` and `call_soon`; the rest is for the network thread.
+    """
 
     def __init__(self, name: str) -> None:
-        """Prepare; `start` starts the thread."""
+        """Create the loop; `start` starts the thread, whose name contains `name`."""
         self.ended = False
         """Whether `end` was called."""
         self._pid = os.getpid()
-        # A process that was stopped would be told of slow tasks; the driver warns of a thread that did not
-        # run for long.
+        # kafka-python's warning of slow tasks is off: it also appears after SIGSTOP. `Driver` warns of a
+        # stalled thread itself.
         self._net = NetworkSelector(client_id=name, slow_task_threshold_secs=0)
         self._thread = threading.Thread(target=self._run, name=f"groupwright-{name}", daemon=True)
 
@@ -40,24 +43,26 @@ class Loop:
         self._thread.start()
 
     def _run(self) -> None:
-        demote_library()
+        demote_kafka_python()
         try:
             self._net.run_forever()
         finally:
             self._net.close()
 
     def end(self) -> None:
-        """End the thread; only from the loop's own thread."""
+        """End the thread after the present callback."""
         self.ended = True
         self._net._stop = True  # noqa: SLF001 - `stop` waits for this thread
 
     def join_thread(self, timeout: float) -> None:
-        """Wait until the thread has ended, at most `timeout` seconds; not at all on that thread itself.
+        """Wait until the thread has ended, for `timeout` seconds at most.
 
-        A loop whose thread was never started is closed.
+        On that thread itself, return at once.
+
+        If the thread was never started, close the loop.
         """
-        # The collector may run a finalizer on any thread, this one too; after a fork the thread is the
-        # parent's.
+        # The garbage collector runs finalizers on any thread, also on this one. In a forked child the thread
+        # does not exist.
         if threading.current_thread() is not self._thread and os.getpid() == self._pid:
             if self._thread.ident is None:
                 self._net.close()
@@ -65,27 +70,27 @@ class Loop:
                 self._thread.join(timeout)
 
     def call_soon(self, function: Callable[..., object], *args: object) -> None:
-        """Run `function` on the loop; callable from any thread. Nothing happens once it is stopped."""
+        """Run `function` on the network thread. No effect after the loop has ended, and in a forked child."""
         if os.getpid() != self._pid:
-            return  # after a fork the thread is the parent's
+            return  # in a forked child the thread does not exist
         try:
             self._net.call_soon_threadsafe(lambda: function(*args) and None)
         except RuntimeError:
-            if not self._net._closed:  # noqa: SLF001 - the loop has no public word for it
+            if not self._net._closed:  # noqa: SLF001 - there is no public attribute
                 raise
 
     def call_at(self, when: float, function: Callable[[], object]) -> Timer:
-        """Run `function` on the loop at a monotonic time; only from the loop's own thread."""
+        """Run `function` at the monotonic time `when`, in seconds."""
         return Timer(self._net, self._net.call_at(when, lambda: function() and None))
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Let a coroutine run on the loop; only from the loop's own thread."""
+        """Start a coroutine."""
         self._net.call_soon(coroutine)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait on the loop."""
+        """Wait without blocking the loop."""
         await self._net.sleep(seconds)
 
     def future(self) -> Any:
-        """Return something to await that is settled by ``success(value)``."""
+        """Return an awaitable, which ``success(value)`` or ``failure(exception)`` completes."""
         return Future()

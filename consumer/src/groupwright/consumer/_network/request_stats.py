@@ -1,6 +1,6 @@
-"""Statistics of the requests between a member and its coordinator.
+"""Request statistics of one member: counts, failures and the round-trip time.
 
-Only the network thread counts. Any thread may read: numbers are replaced, and dicts copied, in one step each.
+The network thread updates them, and any thread may read them: each update and each copy of a dict is atomic.
 """
 
 import time
@@ -21,46 +21,46 @@ _NAMES = {
     "LeaveGroupRequest": "leave_group",
 }
 _PARKED = frozenset({"join_group", "sync_group"})
-"""Answered when other members have done their part, so they do not measure the round trip."""
+"""Requests that the coordinator parks until other members have acted: their time is no round trip."""
 
-_IN_COURSE = frozenset(
+_EXPECTED_ERRORS = frozenset(
     {
         ("join_group", ErrorCode.MEMBER_ID_REQUIRED),
         ("heartbeat", ErrorCode.REBALANCE_IN_PROGRESS),
     }
 )
-"""Errors in form only: how a new member gets its id (KIP-394), and how a member learns of a rebalance."""
+"""Errors that are no failures: a new member gets its id (KIP-394), or the group rebalances."""
 
 
 class RequestStats:
-    """The requests of one member, so far. Times are monotonic, in seconds."""
+    """Totals of one member since it was created. Times are monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with nothing sent."""
+        """Start at zero."""
         self.requests: dict[str, int] = {}
-        """Requests sent, by kind."""
+        """Requests sent, by name of the request, such as ``join_group``."""
         self.failures: dict[tuple[str, str], int] = {}
-        """Those that were answered with an error, by kind and the error's name."""
+        """Error responses, by name of the request and of the error."""
         self.unanswered = 0
-        """Requests to the coordinator that had no answer."""
+        """Requests to the coordinator without a response."""
         self.round_trip: float | None = None
-        """To the coordinator, as last measured."""
+        """Last round-trip time to the coordinator, in seconds; None before the first."""
         self.heartbeat_answered: float | None = None
-        """When the last heartbeat was answered."""
+        """Time of the last heartbeat's response; None before the first."""
         self.coordinator: int | None = None
-        """The broker that was the coordinator last."""
+        """Node id of the last coordinator; None before the first."""
         self.coordinator_changes = 0
         self._clock = clock
 
     def sent(self, request: Any) -> Callable[[Any], None]:
-        """Count a request; return what takes its answer, None where there is none."""
+        """Count a request; return a function to call with its response, or with None if there is none."""
         kind, began = _NAMES.get(type(request).__name__), self._clock()
         if kind is None:
             return _uncounted
         self.requests[kind] = self.requests.get(kind, 0) + 1
 
-        def answered(answer: Any) -> None:
-            if answer is None:
+        def answered(response: Any) -> None:
+            if response is None:
                 self.unanswered += kind != "find_coordinator"  # that one goes to any broker
                 return
             now = self._clock()
@@ -68,29 +68,29 @@ class RequestStats:
                 self.heartbeat_answered = now
             if kind not in _PARKED and kind != "find_coordinator":
                 self.round_trip = now - began
-            for code in set(_codes(answer)):
-                if code and (kind, code) not in _IN_COURSE:
+            for code in set(_codes(response)):
+                if code and (kind, code) not in _EXPECTED_ERRORS:
                     key = (kind, KafkaError(code).name())
                     self.failures[key] = self.failures.get(key, 0) + 1
 
         return answered
 
     def found_coordinator(self, node: int) -> None:
-        """Note which broker is the coordinator."""
+        """Record the coordinator's node id."""
         if self.coordinator is not None and self.coordinator != node:
             self.coordinator_changes += 1
         self.coordinator = node
 
 
-def _codes(answer: Any) -> Iterator[int]:
-    """Yield the error codes of an answer and of its parts."""
-    yield int(getattr(answer, "error_code", 0) or 0)
+def _codes(response: Any) -> Iterator[int]:
+    """Yield the error codes of a response and of its parts."""
+    yield int(getattr(response, "error_code", 0) or 0)
     for name in ("coordinators", "groups", "topics", "partitions"):
-        parts: Iterable[Any] = getattr(answer, name, None) or ()
+        parts: Iterable[Any] = getattr(response, name, None) or ()
         for part in parts:
             yield from _codes(part)
-    # A member that leaves is answered for itself; JoinGroup's members are the group's, and have no codes.
-    for member in getattr(answer, "members", None) or ():
+    # LeaveGroup's response has an error code for each member; members in JoinGroup's response have none.
+    for member in getattr(response, "members", None) or ():
         yield int(getattr(member, "error_code", 0) or 0)
 
 

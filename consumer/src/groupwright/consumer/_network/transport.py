@@ -1,15 +1,15 @@
 """Transports: connections that report why they fail, and keep secrets out of the log.
 
-They change kafka-python's connections where a member of a group needs more:
+They change kafka-python's connections in these points:
 
-- what a broker says last is heard, even when it hangs up in the same moment: a wrong password would otherwise
-  look like a broken connection, and be tried for ever;
-- a failed TLS handshake tells what it failed on, and none lasts longer than the set-up of a connection may;
-- names are looked up, and Kerberos tickets fetched, on a thread of their own, so that no slow server holds
-  back a heartbeat;
-- passwords and tokens are not logged, as they would be at DEBUG.
+- The last response of a broker is processed, even if the broker closes the connection right after it.
+  Otherwise a wrong password would look like a lost connection, and be retried forever.
+- A failed TLS handshake reports its cause, and ends within ``socket.connection.setup.timeout.ms``.
+- Names are resolved, and Kerberos tickets fetched, on separate threads, so that a slow server does not delay
+  heartbeats.
+- Passwords and tokens are not logged; kafka-python logs them at DEBUG.
 
-With `loop` and `network`, the only modules that use kafka-python, which `library` imports.
+All of it runs on the network thread, except these blocking calls.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from groupwright.consumer._config.kerberos import (
     fetch_ticket,
 )
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
-from groupwright.consumer._network.library import (
+from groupwright.consumer._network.kafka_python import (
     AbstractTokenProvider,
     Future,
     KafkaConnection,
@@ -46,18 +46,21 @@ from groupwright.consumer._network.library import (
 )
 
 _LONGEST_BACKOFF_MS = 250
-_LOGIN_PAUSE = 0.1  # seconds, between looks for a ticket or a token
-_TLS_ALERT = b"\x15\x03"  # no Kafka frame begins so: it would have 350 MB
+_LOGIN_RETRY_INTERVAL = 0.1  # seconds between two checks for a ticket or a token
+_TLS_ALERT = b"\x15\x03"  # no Kafka response begins so: as a length it would mean 350 MB
 _UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
-_OUT_OF_DATE = frozenset({9, 10})
-_OTHER_NAME = frozenset({62, 64})
+_EXPIRED = frozenset({9, 10})
+_NAME_MISMATCH = frozenset({62, 64})
 
 
 class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
-    """The broker and this client do not agree on how to talk; trying again unchanged would not help."""
+    """The broker rejects the connection, and a retry will not help.
+
+    TLS, credentials or Kerberos are misconfigured.
+    """
 
     def __init__(self, code: int, message: str) -> None:
-        """Keep librdkafka's error `code` for the like."""
+        """Create it with the error `code` that librdkafka has for this failure."""
         super().__init__(message)
         self.code = code
 
@@ -75,7 +78,7 @@ class ConnectionClosedError(kafka_errors.KafkaConnectionError):  # type: ignore[
 
 
 class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
-    """The connections of one member, by node; they live on one loop."""
+    """The connections of one member, by node id."""
 
     def __init__(
         self,
@@ -86,36 +89,42 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         kinit: bool = False,
         **settings: Any,
     ) -> None:
-        """Prepare; nothing is connected yet.
+        """Create it without connections.
 
         Args:
-            net: kafka-python's loop.
-            address_family: the only one to connect with, or ``AF_UNSPEC`` for any.
-            tokens: what SASL/OAUTHBEARER takes its tokens from.
-            kinit: whether librdkafka logs in to Kerberos, which may still be under way.
-            settings: kafka-python's, by its names.
+            net: kafka-python's event loop.
+            address_family: The address family to connect with, or ``AF_UNSPEC`` for any.
+            tokens: The tokens of SASL/OAUTHBEARER.
+            kinit: Whether librdkafka runs kinit, so that a missing ticket may come soon.
+            settings: Settings of `KafkaConnectionManager`, by its names.
         """
         self._family = address_family
         self._kinit = kinit
         self._tokens = tokens
-        # librdkafka connects up to 20 times a second while no broker can be reached, whatever
-        # reconnect.backoff.max.ms is.
+        # In an outage librdkafka connects up to 20 times a second, whatever reconnect.backoff.max.ms is. With
+        # a longer backoff the first heartbeat after an outage would be late.
         longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
         settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
         provider = None if tokens is None else _TokenProvider(tokens)
         super().__init__(net, sasl_oauth_token_provider=provider, **settings)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use these from now on; established connections use them when they authenticate again."""
+        """Use these for new connections, and when established ones reauthenticate (KIP-368)."""
         for config in (self.config, *(connection.config for connection in self._conns.values())):
             config.update(sasl_plain_username=username, sasl_plain_password=password)
         self._backoff.clear()
 
     def maybe_raise_auth_failure(self, node_id: str) -> None:
-        """Raise nothing: the cause of an earlier refusal may have gone, and a new one is raised anyway."""
+        """Raise nothing.
+
+        After one rejection, kafka-python would fail forever, even if the cause was removed.
+        """
 
     def reset_backoff(self, node_id: str) -> None:
-        """Count a refused connection as failed, so that the broker is not asked again at once."""
+        """Reset the backoff, except of a rejected connection, which counts as failed.
+
+        Otherwise it is retried at once.
+        """
         connection = self._conns.get(node_id)
         if connection is None or not connection.connected:
             self.update_backoff(node_id)
@@ -123,7 +132,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             super().reset_backoff(node_id)
 
     def least_used_connections(self) -> list[Any]:
-        """Leave out connections that wait for a response: a parked JoinGroup takes minutes."""
+        """Return idle connections without those that await a response: a parked JoinGroup takes minutes."""
         return [each for each in super().least_used_connections() if not each.in_flight_requests]
 
     def get_connection(
@@ -134,10 +143,10 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         refresh_metadata_on_err: bool = True,  # noqa: ARG002, FBT001, FBT002 - as above; see below
         reset_backoff_on_connect: bool = True,  # noqa: FBT001, FBT002 - as above
     ) -> Any:
-        """Return the connection to a node, made if there is none; it connects on the loop.
+        """Return the connection to a node, a new one if there is none; it connects on the loop.
 
-        An error never asks for new metadata: kafka-python would bootstrap by itself, and close the connection
-        to a configured server under whoever uses it.
+        `refresh_metadata_on_err` is ignored: kafka-python would bootstrap by itself after an error, and close
+        the connection to a bootstrap server while it is used.
         """
         if node_id is None or self.connection_delay(node_id) > 0:
             raise kafka_errors.NodeNotReadyError(node_id)
@@ -182,16 +191,16 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         )
         if self._needs_ticket:
             await self._fetch_ticket(node.host, deadline)
-        # Before 2.13, confluent-kafka asks for the first token inside `poll`, and not while the consumer is
-        # made.
-        while self._tokens is not None and not self._tokens.asked and time.monotonic() < deadline:
-            await self._net.sleep(_LOGIN_PAUSE)
-        sock = await self._start_step(node.host, node.port, deadline)
+        # Before 2.13, confluent-kafka calls oauth_cb inside `poll` first, and not while the consumer is
+        # created.
+        while self._tokens is not None and not self._tokens.was_called and time.monotonic() < deadline:
+            await self._net.sleep(_LOGIN_RETRY_INTERVAL)
+        sock = await self._connect_socket(node.host, node.port, deadline)
         try:
             if not self.ssl_enabled:
                 return _PlainTransport(self._net, sock, host=node.host)
             transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
-            sock = transport._sock  # noqa: SLF001 - the wrapped one, which has taken the other's place
+            sock = transport._sock  # noqa: SLF001 - the TLS socket, which has replaced the TCP one
             await transport.handshake_until(deadline, f"{node.host}:{node.port}")
         except BaseException:
             sock.close()
@@ -199,7 +208,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         return transport
 
     async def _fetch_ticket(self, host: str, deadline: float) -> None:
-        """Have the broker's ticket in the cache, from which kafka-python takes it when it authenticates."""
+        """Put the broker's ticket into the credential cache, where kafka-python finds it."""
         service = self.config["sasl_kerberos_service_name"]
         while True:
             try:
@@ -207,16 +216,16 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             except (KdcUnreachableError, kafka_errors.KafkaTimeoutError) as error:
                 raise kafka_errors.KafkaConnectionError(f"Kerberos does not answer: {error}") from error
             except TicketError as error:
-                may_come = isinstance(error, NotLoggedInError) and self._kinit
-                if may_come:
-                    await self._net.sleep(_LOGIN_PAUSE)
-                if not may_come or time.monotonic() > deadline:
+                is_retriable = isinstance(error, NotLoggedInError) and self._kinit
+                if is_retriable:
+                    await self._net.sleep(_LOGIN_RETRY_INTERVAL)
+                if not is_retriable or time.monotonic() > deadline:
                     code = KafkaError._AUTHENTICATION  # noqa: SLF001 - public
                     raise RefusedError(code, str(error)) from error
             else:
                 return
 
-    async def _start_step(self, host: str, port: int, deadline: float) -> socket.socket:
+    async def _connect_socket(self, host: str, port: int, deadline: float) -> socket.socket:
         """Connect to the first of a name's addresses that accepts."""
         failure: Exception | None = None
         for family, kind, protocol, _, address in await self._resolve(host, port, deadline):
@@ -237,9 +246,9 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         raise kafka_errors.KafkaConnectionError(f"{host}:{port} cannot be reached: {failure}") from failure
 
     async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
-        """Resolve a name on a thread of its own; the loop continues meanwhile."""
+        """Resolve a name on a separate thread, without blocking the loop."""
         family = self._family
-        # Python would import its codec for international names, 0.5 MB, for every name that is a string.
+        # As bytes, because for a str Python imports its IDNA codec, which takes 0.5 MB.
         name = host.encode("ascii") if host.isascii() else host
         look_up: Callable[[], list[Any]] = lambda: socket.getaddrinfo(  # noqa: E731 - used in two places
             name, port, family, socket.SOCK_STREAM
@@ -255,7 +264,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         return found
 
     async def _in_thread(self, name: str, work: Callable[[], object], deadline: float) -> Any:
-        """Run a blocking function on a thread of its own, and return its result."""
+        """Run a blocking function on a separate thread, and return its result."""
         future = Future()
         threading.Thread(
             target=self._settle, args=(future, work), name=f"groupwright-{name}", daemon=True
@@ -269,7 +278,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
             settle: Callable[[], object] = lambda error=error: future.failure(error)  # type: ignore[misc] # noqa: E731
         else:
             settle = lambda: future.success(result)  # noqa: E731 - the other half of the one above
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and no coroutine waits
             self._net.call_soon_threadsafe(lambda: settle() and None)
 
 
@@ -291,7 +300,7 @@ class _Redacted(bytes):
 
 
 class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
-    """A protocol that does not log what it sends, as kafka-python's does."""
+    """A protocol that does not log the bytes that it sends, which kafka-python's does at DEBUG."""
 
     bytes_to_send: list[bytes]
 
@@ -302,10 +311,10 @@ class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python ha
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc] # as above
-    """A connection that keeps passwords and tokens out of the log."""
+    """A connection that does not log passwords and tokens."""
 
     def reauthenticate_with(self, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
-        """Have a ticket fetched each time before this connection authenticates again."""
+        """Call `fetch_ticket` before each reauthentication of this connection (KIP-368)."""
         self._reauth = _TicketedReauthenticator(self, fetch_ticket)
 
     def connection_made(self, transport: Any) -> None:
@@ -331,18 +340,18 @@ class _TicketedReauthenticator(SaslReauthenticator):  # type: ignore[misc] # as 
 
     async def _run(self) -> None:
         self._task = None
-        while not self._conn.closed:  # the broker closes it in the end, and whoever connects anew hears why
+        while not self._conn.closed:  # finally the broker closes it; the next connection reports why
             try:
                 await self._fetch_ticket()
             except kafka_errors.KafkaConnectionError:
-                await self._conn.net.sleep(_LOGIN_PAUSE)
+                await self._conn.net.sleep(_LOGIN_RETRY_INTERVAL)
             else:
                 break
         await super()._run()
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
-    """The application's tokens, as kafka-python asks for them."""
+    """kafka-python's interface to `Tokens`."""
 
     def __init__(self, tokens: Tokens) -> None:
         super().__init__()
@@ -359,45 +368,44 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # as above
 
 
 class _DrainBeforeClose:
-    """Processes what a broker has sent last before it closes the connection."""
+    """Processes the bytes that were received with the end of the stream, before it closes the connection."""
 
     _net: Any
     _sock: Any
     _protocol: Any
     _read: bool
     _closed: bool
-    _heard = False
+    _has_received = False
 
     async def _read_from_sock(self) -> None:
         while self._read and not self._closed:
             await self._net.wait_read(self._sock)
             data, error = self._sock_recv()  # type: ignore[attr-defined] # the transport's, as below
             self.last_read = time.monotonic()
-            if data and not self._heard and data.startswith(_TLS_ALERT):
+            if data and not self._has_received and data.startswith(_TLS_ALERT):
                 error = RefusedError(
                     KafkaError._SSL,  # noqa: SLF001 - librdkafka's public code
-                    "the broker speaks TLS on this port, and this client does not: set "
-                    "security.protocol to SSL "
-                    "or SASL_SSL, or take the broker's other port",
+                    "the broker speaks TLS on this port, and this client does not: set security.protocol to "
+                    "SSL or SASL_SSL, or take the broker's other port",
                 )
             elif data:
-                self._heard = True
+                self._has_received = True
                 try:
                     self._protocol.data_received(data)
                 except kafka_errors.KafkaProtocolError as failure:
                     error = error or failure
             if error is not None:
-                await self._net.sleep(0)  # whoever waited for the answer goes first
-                self.abort(error=_reason(error))  # type: ignore[attr-defined] # as above
+                await self._net.sleep(0)  # the coroutine that awaits the response runs first
+                self.abort(error=_precise_error(error))  # type: ignore[attr-defined] # as above
                 return
 
 
-def _reason(error: Exception) -> Exception:
-    """Return the error of a failed read, more precise where the cause is known."""
+def _precise_error(error: Exception) -> Exception:
+    """Return the error of a failed read, made more precise if the cause is known."""
     cause = error.args[0] if error.args else None
-    if isinstance(cause, ssl.SSLError) and "ALERT" in _reason_of(cause):
-        # TLS 1.3 tells a client only after the handshake that its certificate is not accepted.
-        return _refused_tls(f"the broker ended the TLS connection: {_words(cause)}", cause)
+    if isinstance(cause, ssl.SSLError) and "ALERT" in _openssl_reason(cause):
+        # In TLS 1.3, the server rejects a client's certificate after the handshake only.
+        return _tls_alert_error(f"the broker ended the TLS connection: {_text_of(cause)}", cause)
     if isinstance(cause, (ConnectionError, ssl.SSLEOFError)) or cause == "socket disconnected":
         return ConnectionClosedError("the broker closed the connection")
     return error
@@ -411,11 +419,12 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
     """TLS."""
 
     async def handshake_until(self, deadline: float, address: str) -> None:
-        """Shake hands.
+        """Perform the TLS handshake.
 
         Raises:
-            RefusedError: the two do not come together.
-            KafkaConnectionError: the broker hung up, or did not answer in time.
+            RefusedError: The handshake failed.
+            ConnectionClosedError: The broker closed the connection.
+            KafkaTimeoutError: The broker did not respond before `deadline`, in monotonic seconds.
         """
         while True:
             try:
@@ -425,38 +434,37 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
             except ssl.SSLWantWriteError:
                 await self._net.wait_write(self._sock, timeout_at=deadline)
             except ssl.SSLCertVerificationError as error:
-                raise _unverified(address, error) from error
+                raise _certificate_error(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise ConnectionClosedError(
                     f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS "
                     "is not what it speaks on this port: compare security.protocol with its listeners"
                 ) from error
             except ssl.SSLError as error:
-                raise _refused_tls(
-                    f"the TLS handshake with the broker {address} failed: {_words(error)}", error
+                raise _tls_alert_error(
+                    f"the TLS handshake with the broker {address} failed: {_text_of(error)}", error
                 ) from error
             else:
                 return
 
 
-def _reason_of(error: ssl.SSLError) -> str:
+def _openssl_reason(error: ssl.SSLError) -> str:
     return getattr(error, "reason", None) or ""  # an error that Python's own code raises has none
 
 
-def _words(error: ssl.SSLError) -> str:
-    return (_reason_of(error) or str(error)).replace("_", " ").lower()
+def _text_of(error: ssl.SSLError) -> str:
+    return (_openssl_reason(error) or str(error)).replace("_", " ").lower()
 
 
-def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
-    """Return the error of a broker's certificate."""
+def _certificate_error(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
+    """Return the error for a broker's certificate that was not verified, with advice."""
     match error.verify_code:
-        case code if code in _OTHER_NAME:
+        case code if code in _NAME_MISMATCH:
             advice = (
                 "its addresses in bootstrap.servers and advertised.listeners must be names in the "
-                "certificate, "
-                "unless ssl.endpoint.identification.algorithm is none"
+                "certificate, unless ssl.endpoint.identification.algorithm is none"
             )
-        case code if code in _OUT_OF_DATE:
+        case code if code in _EXPIRED:
             advice = "renew it on the broker, and compare the clocks of both machines"
         case code if code in _UNTRUSTED:
             advice = "set ssl.ca.location (or ssl.ca.pem) to the authority that signed it"
@@ -467,9 +475,9 @@ def _unverified(address: str, error: ssl.SSLCertVerificationError) -> RefusedErr
     return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
 
 
-def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
-    """Return the error of a TLS connection that the broker ended."""
-    reason = _reason_of(error)
+def _tls_alert_error(message: str, error: ssl.SSLError) -> RefusedError:
+    """Return the error for a TLS connection that the broker closed with an alert, with advice."""
+    reason = _openssl_reason(error)
     if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
         message += (
             "; it wants a certificate of this client that it can use: set ssl.certificate.location and "
@@ -477,11 +485,10 @@ def _refused_tls(message: str, error: ssl.SSLError) -> RefusedError:
         )
     elif "CERTIFICATE_EXPIRED" in reason:
         message += "; the certificate in ssl.certificate.location has expired: renew it"
-    # Java tells of one that has expired, and of one whose authority it does not know, as CERTIFICATE_UNKNOWN.
+    # A Java broker sends CERTIFICATE_UNKNOWN for an expired certificate and for an unknown authority.
     elif "CERTIFICATE_" in reason or "UNKNOWN_CA" in reason:
         message += (
             "; it does not accept this client's certificate: has the one in ssl.certificate.location "
-            "expired, "
-            "or is it of an authority that the broker does not trust?"
+            "expired, or is it of an authority that the broker does not trust?"
         )
     return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

@@ -1,8 +1,8 @@
-"""Actions that the membership asks its driver for, as values, each with the replies that it may get.
+"""Actions: what the membership has its driver do. Each is a value, with methods for its replies.
 
-A reply is a method of the action: it calls the `Membership` input that the reply belongs to, with whatever
-identifies the action. So the driver and the tests need not know which inputs those are. A reply takes the
-time last, as an input does, and returns the next actions. A `Request` gets exactly one of its replies.
+A reply is a method of the action, which calls the matching input of `Membership` and passes it the attempt or
+ticket of the action. So the driver and the tests need not know the inputs. Like an input, a reply takes the
+time as its last argument and returns the next actions. A `Request` gets exactly one of its replies.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ class Request(ABC, Generic[_ResponseT]):
     __slots__ = ()
 
     to_coordinator: ClassVar[bool] = False
-    """Whether it is under way on the coordinator's connection, and is lost with that."""
+    """Whether it is sent on the coordinator's connection, and fails when that is lost."""
 
     @abstractmethod
     def answered(self, member: "Membership", response: _ResponseT, now: float) -> "list[Action]":
@@ -46,11 +46,14 @@ class Request(ABC, Generic[_ResponseT]):
         """Reply that no response will come: the connection was lost, or the request timed out."""
 
     def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
-        """Reply that a retry will not help, as with a wrong password or a broker that is too old."""
+        """Reply that the request failed and a retry will not help, such as with wrong credentials.
+
+        `error` is Kafka's or librdkafka's code, `detail` the message for the application.
+        """
         return self.disconnected(member, now)
 
     def broken(self, member: "Membership", now: float) -> "list[Action]":
-        """Reply that a defect ended it."""
+        """Reply that an unexpected exception, a defect of this package, ended it."""
         return self.disconnected(member, now)
 
 
@@ -113,10 +116,11 @@ class GroupAssignment:
     """The leader's assignment for the whole group, ready for SyncGroup.
 
     Attributes:
-        assignments: By member id, the assignment in ConsumerProtocol; empty if the group keeps its own.
+        assignments: ConsumerProtocol bytes by member id; empty if the group keeps its assignment (KIP-814).
         subscribed: All topics that members subscribe to.
         topics: The metadata that the assignment is based on.
-        change: The members that joined and left since the previous generation, in words; None if unknown.
+        change: The members that joined and left since the previous generation, in words; None if that is
+            unknown.
     """
 
     assignments: Mapping[str, bytes]
@@ -132,7 +136,7 @@ class PerformAssignment(StepRequest[GroupAssignment]):
     Attributes:
         protocol: The assignor's name.
         members: All members, with their subscriptions.
-        skip: Whether the group keeps the assignment that it has (KIP-814), so that only metadata is wanted.
+        skip: Whether the group keeps its assignment (KIP-814), so that only metadata is needed.
     """
 
     protocol: str
@@ -247,7 +251,10 @@ class SendLeaveGroup(StepRequest[int]):
 
 @dataclass(frozen=True, slots=True)
 class SendOffsetCommits(StepRequest[None]):
-    """Send all commits that wait. The reply says that none waits any more, whatever came of them."""
+    """Send all queued commits.
+
+    The reply says that the queue is empty, whether the commits succeeded or not.
+    """
 
     def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
         """See `Request`."""
@@ -266,7 +273,10 @@ class DeliverEvent:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawEvent:
-    """Take an event back, if the application has not taken it yet; the reply says that this succeeded."""
+    """Remove an event from the inbox, unless the application has taken it.
+
+    The reply says that it was removed.
+    """
 
     ticket: int
 
@@ -277,13 +287,13 @@ class WithdrawEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReportError:
-    """Tell the application why it cannot be a member. The driver delivers `Reported` or `Failed`.
+    """Report to the application why it cannot be a member. The driver delivers `Reported` or `Failed`.
 
     Attributes:
         error: Kafka's error code, or 0 for an assignor's failure.
         detail: What happened, in words.
         timeline: The rebalance that the error ended, if one was under way.
-        repeated: Whether the application has been told the same already.
+        repeated: Whether the same error was reported before.
     """
 
     error: int

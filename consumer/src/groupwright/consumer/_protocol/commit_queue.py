@@ -22,12 +22,12 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.wakeup import Wakeup
 
 RETRIABLE = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-"""Transient errors: a commit that failed with these alone is retried until its deadline."""
+"""Retriable errors: a commit that failed with these alone is retried until its deadline."""
 
-_BRIEFLY = RETRIABLE | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-_FEW = 2
-"""Retries of a commit to an unknown topic, as in librdkafka: brokers soon learn of a new topic, and never
-again of a deleted one."""
+_BRIEFLY_RETRIABLE = RETRIABLE | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+_UNKNOWN_TOPIC_RETRIES = 2
+"""Retries of a commit to an unknown topic, as in librdkafka: metadata of a new topic reaches all brokers
+soon, and a deleted topic does not come back."""
 
 NO_ANSWER = -185
 """The code of a commit that the coordinator did not answer, or that could not be sent at all: librdkafka's
@@ -52,14 +52,14 @@ class CommitResult:
 
 
 class PendingCommit:
-    """A commit as seen by the thread that made it: settled once, at its deadline at the latest."""
+    """Future of a commit: the network thread sets its result once, at the deadline at the latest."""
 
     def __init__(
         self, offsets: Offsets, deadline: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Prepare to wait for the commit of `offsets`, which the network's thread settles by `deadline`."""
+        """Start without a result; `deadline` is a time of `clock`, which is monotonic, in seconds."""
         self.offsets = offsets
-        # Later than the deadline, since only the network's thread knows what the broker has answered so far.
+        # Later than the deadline, so that the network thread can set a more precise result than a timeout.
         self._limit = deadline + _GRACE
         self._clock = clock
         self._settled = Wakeup()
@@ -72,12 +72,12 @@ class PendingCommit:
         return self._result is not None or self._clock() >= self._limit
 
     def settle(self, result: CommitResult) -> None:
-        """Set the result."""
+        """Set the result and wake the waiting thread; called on the network thread."""
         self._result = result
         self._settled.notify()
 
     def wait(self, seconds: float = math.inf) -> CommitResult:
-        """Return the result, or a timed-out one after `seconds`, or if the network's thread hangs."""
+        """Return the result; a timed-out one after `seconds`, or if the network thread hangs."""
         if self._result is None:
             self._settled.wait(min(seconds, self._limit - self._clock()))
         return self._result or CommitResult(dict.fromkeys(self.offsets, NO_ANSWER), "no answer in time")
@@ -92,31 +92,32 @@ class Commit:
     deadline: float
     """Monotonic time in seconds after which the commit has failed."""
     done: Callable[[CommitResult], None]
+    """Called once with the result, on the network thread."""
     retries: int = 0
-    answer: Mapping[TopicPartitionKey, int] | None = None
-    """The broker's last response, which led to a retry."""
+    last_errors: Mapping[TopicPartitionKey, int] | None = None
+    """Error codes of the last response, after which the commit was retried."""
 
     def fail(self, message: str, code: int = NO_ANSWER) -> None:
-        """Fail the commit with the broker's last response, if there was one, else with this code."""
-        self.done(CommitResult(self.answer or dict.fromkeys(self.offsets, code), message))
+        """Fail the commit with the error codes of its last response, if there was one, else with `code`."""
+        self.done(CommitResult(self.last_errors or dict.fromkeys(self.offsets, code), message))
 
 
 @dataclass(slots=True)
 class CommitQueue:
-    """Commits that wait, and those in flight. Pure: `CommitSender` sends them."""
+    """Queued commits, and the commits in flight. Pure: `CommitSender` sends them."""
 
     waiting: deque[Commit] = field(default_factory=deque)
-    under_way: list[Commit] = field(default_factory=list)
+    in_flight: list[Commit] = field(default_factory=list)
     """The commits of the request in flight whose deadline has not passed."""
     next_deadline: float = math.inf
     """Monotonic time in seconds at which `expire` should be called; it may find nothing then, but is never
     late."""
-    _in_flight: bool = False
+    _is_sending: bool = False
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nothing is in flight."""
-        return not self.waiting and not self._in_flight
+        """Whether no commit is queued or in flight."""
+        return not self.waiting and not self._is_sending
 
     def add(self, commit: Commit) -> None:
         """Append a commit."""
@@ -125,58 +126,61 @@ class CommitQueue:
 
     def next_request(self) -> tuple[MemberIdentity, dict[TopicPartitionKey, Offset]] | None:
         """Merge the first commits that share an identity into a request; None if nothing can be sent."""
-        if self._in_flight or not self.waiting:
+        if self._is_sending or not self.waiting:
             return None
-        self._in_flight = True
+        self._is_sending = True
         identity = self.waiting[0].identity
         merged: dict[TopicPartitionKey, Offset] = {}
         while self.waiting and self.waiting[0].identity == identity:
             commit = self.waiting.popleft()
-            self.under_way.append(commit)
+            self.in_flight.append(commit)
             merged.update(commit.offsets)
         return identity, merged
 
     def answered(self, errors: Mapping[TopicPartitionKey, int], now: float) -> bool:
         """Settle the commits in flight with a response; return whether any is retried."""
-        again: list[Commit] = []
-        for commit in self._landed():
+        retried: list[Commit] = []
+        for commit in self._take_in_flight():
             mine = {key: errors.get(key, NO_ANSWER) for key in commit.offsets}
-            if now < commit.deadline and _passes(set(mine.values()), commit.retries):
+            if now < commit.deadline and _is_retriable(set(mine.values()), commit.retries):
                 commit.retries += 1
-                commit.answer = mine
-                again.append(commit)
+                commit.last_errors = mine
+                retried.append(commit)
             else:
                 commit.done(CommitResult(mine))
-        self.waiting.extendleft(reversed(again))
-        return bool(again)
+        self.waiting.extendleft(reversed(retried))
+        return bool(retried)
 
     def unanswered(self, message: str, now: float) -> bool:
         """Retry the commits in flight after their connection was lost; return whether any is retried."""
-        again: list[Commit] = []
-        for commit in self._landed():
+        retried: list[Commit] = []
+        for commit in self._take_in_flight():
             if now < commit.deadline:
-                again.append(commit)
+                retried.append(commit)
             else:
                 commit.fail(message)
-        self.waiting.extendleft(reversed(again))
-        return bool(again)
+        self.waiting.extendleft(reversed(retried))
+        return bool(retried)
 
     def expire(self, now: float, message: str, code: int = NO_ANSWER) -> None:
         """Fail the commits whose deadline has passed. A later response is ignored."""
-        commits = [*self.under_way, *self.waiting]
-        self.under_way = [commit for commit in self.under_way if now < commit.deadline]
+        commits = [*self.in_flight, *self.waiting]
+        self.in_flight = [commit for commit in self.in_flight if now < commit.deadline]
         self.waiting = deque(commit for commit in self.waiting if now < commit.deadline)
-        kept = (commit.deadline for commit in (*self.under_way, *self.waiting))
+        kept = (commit.deadline for commit in (*self.in_flight, *self.waiting))
         self.next_deadline = min(kept, default=math.inf)
         for commit in commits:
             if now >= commit.deadline:
                 commit.fail(message, code)
 
-    def _landed(self) -> list[Commit]:
-        landed, self.under_way, self._in_flight = self.under_way, [], False
-        return landed
+    def _take_in_flight(self) -> list[Commit]:
+        commits, self.in_flight, self._is_sending = self.in_flight, [], False
+        return commits
 
 
-def _passes(codes: set[int], retries: int) -> bool:
-    """Return whether a commit with these codes may still succeed; one that did in part may not."""
-    return codes <= RETRIABLE or (codes <= _BRIEFLY and retries < _FEW)
+def _is_retriable(codes: set[int], retries: int) -> bool:
+    """Return whether a commit with these codes is retried.
+
+    All partitions must have failed, and be retriable.
+    """
+    return codes <= RETRIABLE or (codes <= _BRIEFLY_RETRIABLE and retries < _UNKNOWN_TOPIC_RETRIES)

@@ -10,7 +10,7 @@ from groupwright.consumer._protocol.model import ErrorCode
 
 
 class Api(Enum):
-    """Requests whose responses affect the membership."""
+    """Requests whose responses may change the membership."""
 
     FIND_COORDINATOR = "FindCoordinator"
     JOIN_GROUP = "JoinGroup"
@@ -21,19 +21,18 @@ class Api(Enum):
 
 
 class ErrorAction(Enum):
-    """What a membership does about an error code; a later one prevails over an earlier one."""
+    """What a membership does about an error code. Of several codes, the last action in this order applies."""
 
     NONE = auto()
     """Nothing: the membership does not change."""
     REJOIN = auto()
-    """Join again, with the same ids; nothing is lost."""
+    """Join again with the same member id and generation; partitions are kept."""
     RETRY = auto()
     """Send the request again after a pause."""
     REDISCOVER = auto()
-    """Look the coordinator up and send the request again; ids are kept, since the coordinator may still know
-    them."""
+    """Look the coordinator up and send the request again, with the same member id and generation."""
     NEW_GENERATION = auto()
-    """The generation is over, and its partitions are lost; join again with the same member id."""
+    """Join again with the same member id; the generation has ended, and its partitions are lost."""
     NEW_MEMBER = auto()
     """As `NEW_GENERATION`, with a new member id: the coordinator does not know this one."""
     FENCED = auto()
@@ -42,14 +41,14 @@ class ErrorAction(Enum):
     """Report the error to the application: trying again unchanged will not help."""
 
 
-_EVERYWHERE = {
+_COORDINATOR_ERRORS = {
     ErrorCode.NONE: ErrorAction.NONE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorAction.REDISCOVER,
     ErrorCode.NOT_COORDINATOR: ErrorAction.REDISCOVER,
 }
 
-_MEMBERS = {
-    **_EVERYWHERE,
+_MEMBER_ERRORS = {
+    **_COORDINATOR_ERRORS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
     # From JoinGroup: the coordinator could not store the group, and asks for another JoinGroup. From
     # SyncGroup: the new generation is kept; resetting it was tried in Kafka, and revoked all partitions
@@ -73,15 +72,15 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, ErrorAction], ErrorAction]] = {
         },
         ErrorAction.FATAL,
     ),
-    Api.JOIN_GROUP: (_MEMBERS, ErrorAction.FATAL),
+    Api.JOIN_GROUP: (_MEMBER_ERRORS, ErrorAction.FATAL),
     # The Java client has no branch for a loading coordinator here, and fails.
-    Api.SYNC_GROUP: (_MEMBERS, ErrorAction.FATAL),
+    Api.SYNC_GROUP: (_MEMBER_ERRORS, ErrorAction.FATAL),
     # Any other error is retried: if it stays, the session expires, and JoinGroup's response says why. The
     # Java client and librdkafka do not report an authorization that was withdrawn either.
-    Api.HEARTBEAT: (_MEMBERS, ErrorAction.RETRY),
+    Api.HEARTBEAT: (_MEMBER_ERRORS, ErrorAction.RETRY),
     Api.OFFSET_FETCH: (
         {
-            **_EVERYWHERE,
+            **_COORDINATOR_ERRORS,
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
             ErrorCode.REQUEST_TIMED_OUT: ErrorAction.RETRY,
             # An open transaction may still change the offset: auto.offset.reset would lose or repeat
@@ -95,7 +94,7 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, ErrorAction], ErrorAction]] = {
     # Any other error of a commit concerns its caller alone.
     Api.OFFSET_COMMIT: (
         {
-            **_MEMBERS,
+            **_MEMBER_ERRORS,
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.NONE,
             ErrorCode.REQUEST_TIMED_OUT: ErrorAction.REDISCOVER,
         },

@@ -1,8 +1,9 @@
 """Events that the membership delivers to the polling thread.
 
-librdkafka's handle belongs to one thread at a time, and rebalance callbacks run inside `poll` (as users of
-confluent-kafka expect). So the membership touches neither: it returns events, the network thread puts them
-into an `Inbox`, and `Consumer` takes them between two native polls.
+Rebalance callbacks run inside `poll`, as in confluent-kafka, and the polling thread owns librdkafka's handle.
+So
+the membership uses neither: it returns events, the network thread puts them into an `Inbox`, and `Consumer`
+takes them between two native polls.
 """
 
 from dataclasses import dataclass, field
@@ -15,16 +16,19 @@ from groupwright.consumer._protocol.rebalance import Timeline
 class Revoke:
     """Revoke `partitions`; if `lost`, other members may own them already.
 
-    The membership waits for `Membership.applied` with this ticket before it goes on.
+    The membership sends no JoinGroup before `Membership.applied` was called with this ticket.
     """
 
     ticket: int
     partitions: Partitions
     lost: bool
     identity: MemberIdentity = field(default_factory=MemberIdentity)
-    """The identity that may still commit them; in a cooperative rebalance, that of the new generation."""
+    """The identity for the last commit of the partitions.
+
+    In a cooperative rebalance, that of the new generation.
+    """
     cooperative: bool = False
-    """Whether all other partitions stay assigned, and are consumed meanwhile."""
+    """Whether all other partitions stay assigned and are fetched meanwhile (KIP-429)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,12 @@ class Assign:
     ticket: int
     gained: Partitions
     owned: Partitions
-    """The whole assignment; in an eager rebalance the same as `gained`."""
+    """The whole assignment; in an eager rebalance it equals `gained`."""
     offsets: dict[TopicPartitionKey, Offset]
     """The committed offsets. Commits that succeed before the event is applied update them in place."""
     identity: MemberIdentity
     timeline: Timeline | None
-    """The rebalance that this ends; None if it goes on in another round (KIP-429)."""
+    """The rebalance that this completes; None if another round follows (KIP-429)."""
     cooperative: bool = False
 
 
@@ -63,7 +67,7 @@ class PollExceeded:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The member has left its group; the last event."""
+    """The membership has ended; the last event."""
 
 
 Event = Revoke | Assign | TopicUnavailable | PollExceeded | Closed

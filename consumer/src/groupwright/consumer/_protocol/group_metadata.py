@@ -1,7 +1,8 @@
 """The bytes of `Consumer.consumer_group_metadata`.
 
-librdkafka is in no group here, so the broker would not fence its own metadata: a transaction could commit
-offsets for a stale generation. The membership's identity is therefore written in librdkafka's form.
+librdkafka is in no group here. Its own metadata has no generation, so the broker would not fence a
+transaction that commits offsets for a stale one. So the membership's identity is encoded in librdkafka's
+format.
 """
 
 from groupwright.consumer._protocol.model import MemberIdentity

@@ -1,14 +1,15 @@
 """The client side of the classic group protocol: a state machine without I/O, clock or threads.
 
-Every input is a method that takes the time and returns the `Action`s to do; every reply to an action is
-another input. An input only records facts in `MembershipState`. `Membership._advance` then derives what
-follows from all facts together, so that no order of inputs needs a case of its own. `error_policy` says what
-an error code means.
+Every input is a method that takes the time and returns `Action`s for the driver; a reply to an action is
+another input. An input only updates `MembershipState` (`facts`). `Membership._advance` then derives the next
+actions from the whole state, so no order of inputs is a special case. `error_policy` says what an error code
+leads to.
 
-An eager member revokes all its partitions before JoinGroup, and is assigned everything anew. A cooperative
-one (KIP-429) keeps its partitions and claims them in JoinGroup; SyncGroup's response says which of them to
-revoke and which are new. After a revocation it joins again at once, so that other members can be assigned the
-revoked partitions: a rebalance may take two rounds, and is complete when a round revokes nothing.
+An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
+partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
+missing and adds the new ones. After a revocation it joins again at once, so that other members are assigned
+the revoked
+partitions: a rebalance may take two rounds, and is complete when a round revokes nothing.
 
 Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator
 and ConsumerCoordinator.
@@ -49,21 +50,21 @@ from groupwright.consumer._protocol.model import (
     error_name,
     without,
 )
-from groupwright.consumer._protocol.rebalance import OTHERS, Leadership, Phase, Timeline
+from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadership, Phase, Timeline
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 
-PATIENCE = 3.0
-"""Seconds for which a member that leaves waits for others to join: they learn of a rebalance by their next
-heartbeat."""
+ROUND_TIMEOUT = 3.0
+"""Longest time in seconds for which a member that leaves waits for the end of its round. The other members
+join after their next heartbeat, which is due every 3 s by default."""
 
 SubscriptionEncoder = Callable[[tuple[str, ...], Partitions, int], tuple[tuple[str, bytes], ...]]
 """(topics, owned partitions, generation) -> (assignor's name, subscription bytes), by preference."""
 
 
 class Membership:
-    """One consumer's membership in one group. Not thread-safe: one thread feeds it."""
+    """One consumer's membership in one group. Not thread-safe: all inputs come from the network thread."""
 
     def __init__(
         self,
@@ -79,12 +80,12 @@ class Membership:
         """Start outside any group.
 
         Args:
-            timing: The member's timings.
-            encode_subscription: Makes JoinGroup's list of assignors with their subscription bytes.
-            decode_assignment: Reads SyncGroup's bytes; may raise `MalformedBytesError`.
+            timing: The member's intervals and timeouts.
+            encode_subscription: Returns JoinGroup's list of assignors with their subscription bytes.
+            decode_assignment: Decodes SyncGroup's assignment; may raise `MalformedBytesError`.
             cooperative: Whether the member keeps its partitions while it rebalances (KIP-429).
             static: Whether it has a ``group.instance.id``. Closing does not make it leave then (KIP-345).
-            racks: Whether it has a ``client.rack``. As leader it then monitors the replicas' racks, too
+            racks: Whether it has a ``client.rack``, so that it monitors the racks of replicas as leader
                 (KIP-881).
             jitter: Returns a random number in [0, 1) for each backoff.
         """
@@ -99,7 +100,7 @@ class Membership:
         self._backoff = Backoff(timing, jitter)
         self._out: list[act.Action] = []
 
-    # --- Facts for other modules; any thread may read them ------------------------------------------
+    # --- State for other modules; any thread may read it --------------------------------------------
 
     @property
     def state(self) -> State:
@@ -113,7 +114,7 @@ class Membership:
 
     @property
     def subscription(self) -> tuple[str, ...] | None:
-        """The subscribed topics that were available at the last look; None without a subscription."""
+        """The subscribed topics that were available in the last metadata; None without a subscription."""
         return self.facts.subscription
 
     @property
@@ -143,32 +144,32 @@ class Membership:
 
     @property
     def lookup_refused(self) -> bool:
-        """Whether the last look-up of the coordinator was refused, such as for a wrong password."""
+        """Whether the last FindCoordinator was refused, such as for wrong credentials."""
         return self.facts.refused_lookup is not None
 
     @property
     def lost(self) -> bool:
-        """Whether other members may own the application's partitions, before it was notified."""
+        """Whether the partitions are lost, and the application was not notified yet."""
         return bool(self.facts.owned) and not self.facts.identity.valid
 
     @property
     def owned_until(self) -> float:
-        """When other members may own the application's partitions, unless a heartbeat is answered before."""
+        """Time until which the partitions are certainly owned; each heartbeat's response extends it."""
         if not self.facts.owned:
             return math.inf
         return 0.0 if self.lost else self.session_until
 
     @property
     def session_until(self) -> float:
-        """When the coordinator may expel this member, unless a heartbeat is answered before."""
+        """Time until which the coordinator keeps this member; each heartbeat's response extends it."""
         if self.facts.session_runs:
             return self._heartbeat.session_ends
-        # The coordinator does not expel a member whose request it holds back; but that ends with its
-        # response.
+        # The coordinator does not remove a member whose request is parked, but the session starts with its
+        # response, which may not have been read yet.
         return self._heartbeat.parked_until if self.facts.step in PARKED else math.inf
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
-        """Return the identity that a commit must carry now, or the reason why none may be sent."""
+        """Return the identity for a commit, or the error code with which a commit fails now."""
         return self.facts.commit_identity()
 
     def awaits(self, attempt: int) -> bool:
@@ -177,15 +178,15 @@ class Membership:
 
     # --- Inputs: the application --------------------------------------------------------------------
 
-    def subscribe(self, selection: TopicSubscription, now: float) -> list[act.Action]:
+    def subscribe(self, subscription: TopicSubscription, now: float) -> list[act.Action]:
         """Subscribe to these topics; an eager member rebalances even if they are the same as before."""
         facts = self.facts
-        again = selection == facts.topic_subscription
+        again = subscription == facts.topic_subscription
         if not facts.closing and not (again and facts.cooperative):
             first = facts.subscription is None
             facts.has_applied = facts.has_applied and not first
-            facts.topic_subscription = selection
-            facts.subscription = selection.among(self._topic_monitor.seen, facts.subscription or ())
+            facts.topic_subscription = subscription
+            facts.subscription = subscription.among(self._topic_monitor.seen, facts.subscription or ())
             self._topic_monitor.subscribed(now)
             if not again:
                 self._topic_errors.subscribed()
@@ -195,10 +196,9 @@ class Membership:
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Revoke all partitions and leave the group."""
         facts = self.facts
-        # As with librdkafka, a member that has never joined commits outside any generation, as before its
-        # subscription.
+        # As in librdkafka, a member that has never joined may still commit without a generation.
         facts.departed = bool(facts.identity.member_id or facts.owned) or facts.departed
-        self._start_leaving(Trigger.UNSUBSCRIBE, PATIENCE, now)
+        self._start_leaving(Trigger.UNSUBSCRIBE, ROUND_TIMEOUT, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
@@ -212,19 +212,19 @@ class Membership:
         now: float,
         *,
         operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
-        patience: float = PATIENCE,
+        round_timeout: float = ROUND_TIMEOUT,
     ) -> list[act.Action]:
         """Revoke all partitions, end the membership, and deliver `Closed`.
 
         `operation` says whether the member leaves the group, or stays until its session expires. A
-        cooperative member first finishes the rebalance under way, for `patience` seconds at most.
+        cooperative member first finishes the round under way, for `round_timeout` seconds at most.
         """
         self.facts.operation = operation
-        self._start_leaving(Trigger.CLOSE, patience, now)
+        self._start_leaving(Trigger.CLOSE, round_timeout, now)
         return self._advance(now)
 
     def abandon(self, now: float) -> list[act.Action]:
-        """Leave the group without the application, which no longer exists."""
+        """Leave the group after the consumer was garbage-collected: no callback can run."""
         self.facts.owned = {}
         if self.facts.step is Step.APPLICATION:
             self._end_step()
@@ -259,34 +259,37 @@ class Membership:
         return self._advance(now)
 
     def resume(self, now: float) -> list[act.Action]:
-        """Join again: the application polls, and knows what stopped the member."""
+        """Join again: the application polls, and has received the error."""
         self.facts.awaits_poll = False
         return self._advance(now)
 
     def assigned_by_hand(self, now: float) -> list[act.Action]:
-        """Record that the application assigned partitions itself, and commits outside any generation."""
+        """Record that the application called `assign` without a subscription.
+
+        It commits without a generation.
+        """
         self.facts.departed = False
         return self._advance(now)
 
     def want_coordinator(self, now: float) -> list[act.Action]:
-        """Look the coordinator up even without a subscription: there is something to commit."""
+        """Look the coordinator up even without a subscription, because a commit waits."""
         self.facts.wants_coordinator = True
         return self._advance(now)
 
     # --- Inputs: time -------------------------------------------------------------------------------
 
     def runs(self, now: float) -> None:
-        """Record that the member's thread runs; to be called before each input."""
+        """Record that the network thread runs; to be called before each input."""
         self._heartbeat.runs(now)
 
     def tick(self, now: float, last_poll: float) -> list[act.Action]:
-        """Let time pass; `last_poll` is when the application last polled."""
+        """Handle timeouts that have passed; `last_poll` is when the application last polled."""
         facts = self.facts
         facts.last_poll = max(facts.last_poll, last_poll)
         if facts.must_poll and now >= self._poll_deadline:
             self._leave_for_poll_timeout(now)
         if facts.session_runs and now >= self._heartbeat.session_ends:
-            # The coordinator has given the partitions to other members by now, or is about to.
+            # The coordinator has removed the member by now, or is about to.
             self._lose_coordinator(now)
             self._lose_generation(
                 MemberIdentity(member_id=facts.identity.member_id),
@@ -298,27 +301,27 @@ class Membership:
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
         facts = self.facts
-        limits = []
+        timeouts = []
         if facts.must_poll:
-            limits.append(self._poll_deadline)
+            timeouts.append(self._poll_deadline)
         if facts.session_runs:
-            limits.append(self._heartbeat.session_ends)
-        plans = []
+            timeouts.append(self._heartbeat.session_ends)
+        scheduled = []
         if facts.may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
-            plans.append(self._heartbeat.next_at)
+            scheduled.append(self._heartbeat.next_at)
         if facts.needs_coordinator and self.coordinator.wanted:
-            plans.append(self.coordinator.next_at)
+            scheduled.append(self.coordinator.next_at)
         if facts.monitors_topics and self.coordinator.known and self._topic_monitor.idle:
-            plans.append(self._topic_monitor.next_at)
+            scheduled.append(self._topic_monitor.next_at)
         if facts.rejoin_reason is not None and facts.needs_metadata and self._topic_monitor.idle:
-            plans.append(self._topic_monitor.retry_at)
+            scheduled.append(self._topic_monitor.retry_at)
         if facts.rejoin_reason is not None or facts.step is Step.OFFSETS:
-            plans.append(facts.retry_at)
+            scheduled.append(facts.retry_at)
         if facts.leaving and facts.step in ROUND:
-            plans.append(facts.leave_at)
-        # A limit that has passed is for `tick` to judge. A plan that is due waits for something other than
-        # the time, or `_advance` would have carried it out.
-        times = limits + [time for time in plans if now < time < math.inf]
+            scheduled.append(facts.leave_at)
+        # A timeout that has passed still needs a `tick`. Scheduled work that is due waits for something other
+        # than the time, or `_advance` would have done it.
+        times = timeouts + [time for time in scheduled if now < time < math.inf]
         return None if facts.closed or not times else max(now, min(times))
 
     @property
@@ -349,27 +352,26 @@ class Membership:
         """Reply that the coordinator is known and connected."""
         self.coordinator.found()
         self.facts.refused_lookup = None
-        # No sooner than a retry: a coordinator that is found, and then says that it is none, is not asked in
-        # a loop.
+        # Not before the retry backoff: otherwise a broker that FindCoordinator names, and that responds with
+        # NOT_COORDINATOR, would get requests in a loop.
         self._heartbeat.schedule(max(now, self.facts.retry_at))
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Reply that the look-up failed; with a `refusal` (an error code), trying again will not help.
+        """Reply that FindCoordinator failed; with a `refusal` (an error code), a retry will not help.
 
-        As in librdkafka, the application is told of a refusal once, until the coordinator is found or the
-        error differs.
+        As in librdkafka, a refusal is reported once, until the coordinator is found or the error differs.
         """
         facts = self.facts
         self.coordinator.missing(now)
         if refusal is not None:
-            # A wrong password locks its user out if it is tried too often.
+            # Too many attempts with a wrong password may lock the user out.
             self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
             repeated, facts.refused_lookup = refusal == facts.refused_lookup, refusal
             facts.wants_coordinator = False
             if facts.state is State.STABLE and facts.rejoin_reason is None:
-                # The member owns its partitions until the session expires. It tries again when the
-                # application polls.
+                # The member owns its partitions until the session expires. FindCoordinator is retried after
+                # the next poll.
                 facts.awaits_poll = True
                 self._out.append(act.ReportError(refusal, detail, None, repeated))
             else:
@@ -377,11 +379,14 @@ class Membership:
         return self._advance(now)
 
     def disconnected(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that a step's request has no response. Ids are kept: the coordinator may still know them."""
+        """Reply that a step's request has no response.
+
+        The identity is kept: the coordinator may still know it.
+        """
         if self._awaits_coordinator(attempt):
             if self.facts.step in PARKED:
                 self._end_step()
-                # Until now the coordinator held the request back, and did not expel the member.
+                # While the request was parked, the coordinator did not remove the member.
                 self._heartbeat.start_session(now)
             else:
                 self._request_another_round(now)
@@ -389,7 +394,10 @@ class Membership:
         return self._advance(now)
 
     def refused(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Reply that a step's request cannot be sent at all, such as to a broker that is too old."""
+        """Reply that a step's request failed and a retry will not help.
+
+        The broker is too old, for example.
+        """
         if self._awaits_coordinator(attempt):
             self._end_step()
             self._report_error(error, detail, now)
@@ -414,10 +422,10 @@ class Membership:
 
     # --- Inputs: topics -----------------------------------------------------------------------------
 
-    def topics_found(self, answer: MetadataResponse, now: float) -> list[act.Action]:
+    def topics_found(self, response: MetadataResponse, now: float) -> list[act.Action]:
         """Reply with metadata of the subscribed topics, and in the leader of the group's, too."""
         facts = self.facts
-        self._topic_monitor.found(answer, now)
+        self._topic_monitor.found(response, now)
         if facts.topic_subscription is not None:
             if self._topic_monitor.covers(facts.topic_subscription):
                 self._update_topics(facts.topic_subscription, now)
@@ -430,7 +438,7 @@ class Membership:
         return self._advance(now)
 
     def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Reply that there is no metadata; with a `refusal` (an error code), trying again will not help."""
+        """Reply that there is no metadata; with a `refusal` (an error code), a retry will not help."""
         self._topic_monitor.missing(now)
         if refusal is not None and self.facts.rejoin_reason is not None and self.facts.step is Step.IDLE:
             self._report_error(refusal, detail, now)
@@ -440,20 +448,20 @@ class Membership:
     def _rejoins_on_topic_changes(self) -> bool:
         facts = self.facts
         settled = facts.state is State.STABLE and facts.rejoin_reason is None and not facts.leaving
-        return settled and (facts.matches_topics or self._topic_monitor.planned_for is not None)
+        return settled and (facts.matches_topics or self._topic_monitor.group_subscription is not None)
 
-    def _update_topics(self, selection: TopicSubscription, now: float) -> None:
+    def _update_topics(self, subscription: TopicSubscription, now: float) -> None:
         facts = self.facts
-        for topic, error in self._topic_errors.found(selection, self._topic_monitor.seen):
+        for topic, error in self._topic_errors.found(subscription, self._topic_monitor.seen):
             self._out.append(act.DeliverEvent(TopicUnavailable(topic, error)))
-        topics = selection.among(self._topic_monitor.seen, facts.subscription or ())
+        topics = subscription.among(self._topic_monitor.seen, facts.subscription or ())
         if topics != facts.subscription:
             facts.subscription = topics
             self._request_rejoin("other topics of the subscription are available now", now)
 
     # --- Inputs: joining ----------------------------------------------------------------------------
 
-    def joined(self, attempt: int, answer: JoinGroupResponse, now: float) -> list[act.Action]:
+    def joined(self, attempt: int, response: JoinGroupResponse, now: float) -> list[act.Action]:
         """Reply with JoinGroup's response."""
         facts = self.facts
         if self._is_waiting_for(Step.JOIN, attempt):
@@ -461,14 +469,14 @@ class Membership:
             self._heartbeat.start_session(now)
             if now >= self.session_until:
                 return self.tick(now, facts.last_poll)  # other members may own the partitions that were kept
-            if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
+            if response.error == ErrorCode.MEMBER_ID_REQUIRED:
                 # KIP-394: the id comes before the member is added, so that a lost response leaves no member
-                # behind that no consumer knows of.
-                facts.identity = MemberIdentity(member_id=answer.member_id)
-            elif answer.error != ErrorCode.NONE:
-                self._handle_error(Api.JOIN_GROUP, answer.error, now)
-            elif self._is_consumer_group(answer.protocol_type, now):
-                self._enter_generation(answer, now)
+                # behind that no consumer continues.
+                facts.identity = MemberIdentity(member_id=response.member_id)
+            elif response.error != ErrorCode.NONE:
+                self._handle_error(Api.JOIN_GROUP, response.error, now)
+            elif self._is_consumer_group(response.protocol_type, now):
+                self._enter_generation(response, now)
         return self._advance(now)
 
     def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
@@ -497,7 +505,7 @@ class Membership:
             self._report_error(error, detail, now)
         return self._advance(now)
 
-    def synced(self, attempt: int, answer: SyncGroupResponse, now: float) -> list[act.Action]:
+    def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> list[act.Action]:
         """Reply with SyncGroup's response."""
         facts = self.facts
         if self._is_waiting_for(Step.SYNC, attempt):
@@ -505,34 +513,34 @@ class Membership:
             self._heartbeat.start_session(now)
             if now >= self.session_until:
                 return self.tick(now, facts.last_poll)  # other members may have been assigned this since
-            if answer.error != ErrorCode.NONE:
-                self._handle_error(Api.SYNC_GROUP, answer.error, now)
-            elif answer.protocol not in {None, facts.identity.protocol}:
-                detail = f"SyncGroup says {answer.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
+            if response.error != ErrorCode.NONE:
+                self._handle_error(Api.SYNC_GROUP, response.error, now)
+            elif response.protocol not in {None, facts.identity.protocol}:
+                detail = f"SyncGroup says {response.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
                 self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
-            elif self._is_consumer_group(answer.protocol_type, now):
+            elif self._is_consumer_group(response.protocol_type, now):
                 facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
-                self._receive_assignment(answer.assignment, now)
+                self._receive_assignment(response.assignment, now)
         return self._advance(now)
 
-    def offsets_fetched(self, attempt: int, answer: OffsetFetchResponse, now: float) -> list[act.Action]:
+    def offsets_fetched(self, attempt: int, response: OffsetFetchResponse, now: float) -> list[act.Action]:
         """Reply with committed offsets; if one is missing, all are fetched again."""
         if self._is_waiting_for(Step.OFFSETS, attempt):
             if now >= self.session_until:
                 return self.tick(now, self.facts.last_poll)
-            of_partitions = {key: classify(Api.OFFSET_FETCH, code) for key, code in answer.errors.items()}
+            actions = {key: classify(Api.OFFSET_FETCH, code) for key, code in response.errors.items()}
             # As in librdkafka, a partition whose offset may not be read stops no other one.
-            refused = {key for key, found in of_partitions.items() if found is ErrorAction.FATAL}
-            codes = [answer.error, *(code for key, code in answer.errors.items() if key not in refused)]
-            code_of = {classify(Api.OFFSET_FETCH, code): code for code in codes}
-            if code_of.keys() <= {ErrorAction.NONE}:
-                self._deliver_assignment({**answer.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
+            refused = {key for key, action in actions.items() if action is ErrorAction.FATAL}
+            codes = [response.error, *(code for key, code in response.errors.items() if key not in refused)]
+            code_of_action = {classify(Api.OFFSET_FETCH, code): code for code in codes}
+            if code_of_action.keys() <= {ErrorAction.NONE}:
+                self._deliver_assignment({**response.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
             else:
                 self._request_another_round(now)
-                worst = max(code_of, key=lambda found: found.value)
+                worst = max(code_of_action, key=lambda action: action.value)
                 if worst is ErrorAction.FATAL:
                     self._end_step()
-                code = code_of[worst]
+                code = code_of_action[worst]
                 self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
         return self._advance(now)
 
@@ -543,7 +551,7 @@ class Membership:
         return self._advance(now)
 
     def left(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that LeaveGroup has ended, with whatever result."""
+        """Reply that LeaveGroup has ended, with a response or without."""
         if self._is_waiting_for(Step.LEAVE, attempt):
             self._end_step()
         return self._advance(now)
@@ -551,7 +559,7 @@ class Membership:
     # --- Inputs: heartbeats and commits -------------------------------------------------------------
 
     def heartbeat_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Reply with Heartbeat's response; one to a former identity says nothing about the present one."""
+        """Reply with Heartbeat's response. The error of a former identity is ignored."""
         same = identity == self.facts.identity
         alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
         self._heartbeat.answered(now, alive=alive)
@@ -568,7 +576,7 @@ class Membership:
         return self._advance(now)
 
     def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Take what a commit's response says about the membership."""
+        """Handle a commit's error code as far as it concerns the membership."""
         if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._topic_monitor.schedule(now)
         if identity == self.facts.identity and identity.valid:
@@ -585,10 +593,10 @@ class Membership:
     # --- Advancing ----------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> list[act.Action]:
-        """Return the actions that follow from the facts, now that an input has changed them."""
+        """Return the actions that follow from the state after an input."""
         facts = self.facts
         if facts.closed:
-            self._out.clear()  # late responses do not matter to a member that has left
+            self._out.clear()  # late responses have no effect on a member that has left
         else:
             if facts.needs_coordinator and self.coordinator.start(now):
                 self._out.append(act.FindCoordinator())
@@ -624,7 +632,7 @@ class Membership:
     def _fetch_metadata(self, now: float) -> None:
         facts = self.facts
         own = facts.topic_subscription.names if facts.topic_subscription is not None else frozenset()
-        group = self._topic_monitor.planned_for or own
+        group = self._topic_monitor.group_subscription or own
         wanted = None if facts.matches_topics else tuple(sorted(own | group))
         if self._topic_monitor.start(wanted, now):
             self._out.append(act.FetchMetadata(wanted))
@@ -638,14 +646,17 @@ class Membership:
         self.facts.move(trigger)
         self.facts.attempt += 1
         if self.facts.step in PARKED:
-            self._heartbeat.asked()
+            self._heartbeat.request_sent()
 
     def _end_step(self) -> None:
         self.facts.event = None
         self.facts.move(Trigger.STEP_ENDED)
 
     def _abandon_step(self) -> None:
-        """Stop waiting for the step under way. An event is withdrawn, if the application has not taken it."""
+        """Ignore the reply of the step under way.
+
+        An event is withdrawn, unless the application has taken it.
+        """
         facts = self.facts
         facts.incoming = None
         if facts.step is Step.APPLICATION:
@@ -667,13 +678,13 @@ class Membership:
     # --- Joining ------------------------------------------------------------------------------------
 
     def _prepare_join(self, now: float) -> bool:
-        """Deliver a revocation of what may not be kept over the rebalance; return whether there is one."""
+        """Deliver the revocation that must precede JoinGroup; return whether there is one."""
         facts = self.facts
         first, facts.revoke_due = facts.revoke_due, False
         lost = not facts.identity.valid
         if facts.cooperative and not lost:
-            # As in librdkafka: topics that this client may no longer see come first, and as lost: no commit
-            # of them can succeed.
+            # As in librdkafka: partitions of topics that this client is no longer authorized to describe are
+            # revoked first, and as lost, since no commit of them can succeed.
             refused = self._refused()
             partitions = refused or self._unsubscribed()
             due, lost = bool(partitions), bool(refused)
@@ -689,15 +700,15 @@ class Membership:
         return due
 
     def _unsubscribed(self) -> Partitions:
-        selection = self.facts.topic_subscription
+        subscription = self.facts.topic_subscription
         return {
             topic: numbers
             for topic, numbers in self.facts.owned.items()
-            if selection is None or not selection.covers(topic)
+            if subscription is None or not subscription.covers(topic)
         }
 
     def _refused(self) -> Partitions:
-        """Return the owned partitions of topics that this client may no longer see."""
+        """Return the owned partitions of topics that this client is no longer authorized to describe."""
         refused = self._topic_monitor.seen.refused
         return {topic: numbers for topic, numbers in self.facts.owned.items() if topic in refused}
 
@@ -708,7 +719,7 @@ class Membership:
         if not self.coordinator.known or now < facts.retry_at:
             return
         if facts.needs_metadata and not self._topic_monitor.is_fresh(now):
-            # Else each member would ask for a rebalance of its own when it learns of a new topic
+            # Otherwise each member would request its own rebalance when its metadata has a new topic
             # (KAFKA-7126).
             self._fetch_metadata(now)
             return
@@ -723,38 +734,37 @@ class Membership:
         request = JoinGroupPayload(facts.identity.member_id, protocols, facts.rejoin_reason or "")
         self._out.append(act.SendJoinGroup(facts.attempt, request))
 
-    def _enter_generation(self, answer: JoinGroupResponse, now: float) -> None:
+    def _enter_generation(self, response: JoinGroupResponse, now: float) -> None:
         facts = self.facts
-        facts.identity = MemberIdentity(answer.generation, answer.member_id, answer.protocol)
+        facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
         facts.has_joined = True
         facts.move(Trigger.GENERATION_JOINED)
         self._backoff.reset()
-        facts.last_poll = max(
-            facts.last_poll, now
-        )  # the application is not to blame for the wait for other members
+        # The wait for other members does not count towards max.poll.interval.ms.
+        facts.last_poll = max(facts.last_poll, now)
         timeline = self._timeline_at(now)
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
-        if answer.leader == answer.member_id:
+        if response.leader == response.member_id:
             self._start_step(Trigger.ELECTED_LEADER)
             self._out.append(
                 act.PerformAssignment(
-                    facts.attempt, answer.protocol or "", answer.members, answer.skip_assignment
+                    facts.attempt, response.protocol or "", response.members, response.skip_assignment
                 )
             )
         else:
             self._topic_monitor.on_follower(now)
             if facts.misses_topics:
-                # The missing topic may be about to be created, and the leader monitors only topics that
-                # members have.
+                # The missing topic may be created soon, and the leader monitors only topics that members have
+                # joined with.
                 self._topic_monitor.schedule(now)
             self._start_step(Trigger.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
 
     def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
-        """Return whether a response's protocol type is ours; report it if not (KIP-559).
+        """Return whether a response's protocol type is "consumer" or missing, as from old brokers (KIP-559).
 
-        Old brokers name none.
+        Another type is reported to the application.
         """
         if protocol_type in {None, PROTOCOL_TYPE}:
             return True
@@ -767,7 +777,7 @@ class Membership:
     def _receive_assignment(self, data: bytes, now: float) -> None:
         facts = self.facts
         try:
-            # A leader that left this member out sends no bytes at all: nothing is assigned.
+            # Empty bytes mean that the leader's assignment does not contain this member.
             assigned = self._decode_assignment(data) if data else {}
         except MalformedBytesError as error:
             self._report_error(
@@ -777,7 +787,7 @@ class Membership:
         facts.move(Trigger.ASSIGNMENT_RECEIVED)
         self._timeline_at(now).end(Phase.SYNC, now)
         if facts.leaving:
-            return  # with the partitions that it owns, whose commits the new generation accepts
+            return  # the partitions stay owned, so that they are committed in the new generation
         if not self._accepts_topics(assigned):
             self._back_off(now)
             return
@@ -792,12 +802,15 @@ class Membership:
             self._timeline_at(now).begin(Phase.REVOKE, now)
             self._deliver_revoke(revoked)
         elif facts.cooperative:
-            # A member that revoked partitions joins again, and the others learn of it by their heartbeats:
-            # those that wait for the partitions would wait for a whole interval.
+            # Members that revoke partitions join again. The others get REBALANCE_IN_PROGRESS from their next
+            # heartbeat, and would get the partitions later by a whole interval.
             self._heartbeat.speed_up(now)
 
     def _accepts_topics(self, assigned: Partitions) -> bool:
-        """Return whether all topics are subscribed to; adopt those that match and were not seen yet."""
+        """Return whether all topics are subscribed to.
+
+        Add those that match and were not in the metadata yet.
+        """
         facts = self.facts
         unknown = set(assigned).difference(facts.joined_subscription)
         if facts.topic_subscription is None or not all(map(facts.topic_subscription.matches, unknown)):
@@ -854,10 +867,10 @@ class Membership:
 
     # --- Leaving ------------------------------------------------------------------------------------
 
-    def _start_leaving(self, trigger: Trigger, patience: float, now: float) -> None:
+    def _start_leaving(self, trigger: Trigger, round_timeout: float, now: float) -> None:
         facts = self.facts
         if not facts.leaving:
-            facts.leave_at = now + patience
+            facts.leave_at = now + round_timeout
         facts.move(trigger)
         facts.subscription = facts.topic_subscription = None
         facts.rejoin_reason = facts.timeline = None
@@ -868,15 +881,16 @@ class Membership:
     def _waits_for_round(self, now: float) -> bool:
         """Return whether a member that leaves waits for the end of its round.
 
-        JoinGroup's response ends the generation that a commit carries, and the coordinator accepts no commit
-        of the next one until SyncGroup's. So a member that has kept partitions commits them after the round,
-        unless other members delay it.
+        JoinGroup's response ends the generation of earlier commits, and the coordinator accepts none of the
+        next generation before SyncGroup's response. So a member that has kept partitions commits them after
+        the round, if that ends before `leave_at`.
         """
         return self.facts.keeps_partitions and now < self.facts.leave_at
 
     def _abandon_round(self, now: float) -> None:
         if self.facts.step in PARKED:
-            # The coordinator responds in order: commits and LeaveGroup would wait until the group has joined.
+            # The coordinator responds in order: commits and LeaveGroup would wait until all members have
+            # joined.
             self._out.append(act.DropConnection())
             self._heartbeat.start_session(now)
         self._abandon_step()
@@ -886,8 +900,7 @@ class Membership:
         if facts.owned:
             self._deliver_revoke(facts.owned, lost=not facts.identity.valid)
         elif facts.lifecycle is Lifecycle.CLOSING:
-            # Also where no LeaveGroup follows: no commit may be left in the queue when the consumer is
-            # closed.
+            # Also without LeaveGroup: no commit may be left in the queue when the consumer is closed.
             facts.awaits_poll = False  # so that the coordinator is looked up
             self._start_step(Trigger.SEND_OFFSET_COMMITS)
             self._out.append(act.SendOffsetCommits(facts.attempt))
@@ -913,32 +926,32 @@ class Membership:
     # --- Errors -------------------------------------------------------------------------------------
 
     def _handle_error(self, api: Api, error: int, now: float) -> None:
-        found = classify(api, error)
-        fatal = found is ErrorAction.FATAL
+        action = classify(api, error)
+        fatal = action is ErrorAction.FATAL
         reason = f"{api.value} failed" if fatal else f"{api.value} was answered with {error_name(error)}"
-        self._apply(found, reason, error, now)
+        self._apply(action, reason, error, now)
 
     def _handle_async_error(self, api: Api, error: int, now: float) -> None:
         """Handle the response to a request that is no step."""
         if self.facts.step in PARKED:
-            return  # sent before the step's request on the same connection; that one's response decides
-        found = classify(api, error)
-        if found is ErrorAction.RETRY:
+            return  # sent before the parked request, whose response is newer
+        action = classify(api, error)
+        if action is ErrorAction.RETRY:
             self._heartbeat.schedule(now + self._timing.retry_backoff)
-        elif found is not ErrorAction.NONE:
+        elif action is not ErrorAction.NONE:
             self._handle_error(api, error, now)
 
-    def _apply(self, found: ErrorAction, reason: str, error: int, now: float) -> None:
-        """Do what an error calls for. The request carried the member's present identity."""
+    def _apply(self, action: ErrorAction, reason: str, error: int, now: float) -> None:
+        """Apply an error action. The request had the member's present identity."""
         facts = self.facts
-        if found is ErrorAction.FENCED and facts.unconfirmed_id == facts.identity.member_id != "":
-            # Fenced by its own former id, which the coordinator has found in its log.
-            found = ErrorAction.NEW_MEMBER
-        match found:
+        if action is ErrorAction.FENCED and facts.unconfirmed_id == facts.identity.member_id != "":
+            # Fenced by its own earlier member id, which the new coordinator has loaded from its log.
+            action = ErrorAction.NEW_MEMBER
+        match action:
             case ErrorAction.NONE:
                 pass
             case ErrorAction.REJOIN:
-                self._request_rejoin(OTHERS, now)
+                self._request_rejoin(GROUP_REBALANCING, now)
             case ErrorAction.RETRY:
                 self._back_off(now)
             case ErrorAction.REDISCOVER:
@@ -959,14 +972,17 @@ class Membership:
         self.facts.move(Trigger.GENERATION_LOST)
 
     def _lose_generation(self, identity: MemberIdentity, reason: str, now: float) -> None:
-        """Join again with this identity: partitions are lost, an undelivered assignment is dropped."""
+        """Join again with this identity.
+
+        The partitions are lost, and an undelivered assignment is dropped.
+        """
         self._reset(identity)
         self.facts.revoke_due = True
         self._abandon_step()
         self._request_rejoin(reason, now)
 
     def _report_error(self, error: int, detail: str, now: float, *, repeated: bool = False) -> None:
-        """Report an error to the application; join again only when it polls after that."""
+        """Report an error to the application, and join again only after its next poll."""
         timeline = self._block_joining(now)
         self._out.append(act.ReportError(error, detail, timeline, repeated))
 
@@ -995,8 +1011,8 @@ class Membership:
     def _lose_coordinator(self, now: float) -> None:
         facts = self.facts
         if facts.identity.member_id != facts.stored_id:
-            # A coordinator stores a group once its leader has synced. A broker that becomes the coordinator
-            # before that knows a static member by its id of the generation before.
+            # The coordinator writes a group to its log at the leader's SyncGroup. A new coordinator that
+            # loads the log before that knows a static member by the id of the previous generation.
             facts.unconfirmed_id = facts.identity.member_id
         if self.coordinator.lost(now):
             self._out.append(act.DropConnection())

@@ -1,21 +1,18 @@
 """The state of one membership: its data, its transitions and its invariants.
 
-Theory of operation
-===================
-
 `MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Three small state
 machines run side by side in it:
 
-- `State` is the protocol's own: which part of a rebalance the member is in, by the names that Kafka's
-  `AbstractCoordinator.MemberState` has for it.
-- `Step` is the work under way for that: a request, the assignor, or an event that the application must apply.
-  There is one at most. Each has an attempt number, and a response with an old number is ignored.
+- `State` is the member's part in the group protocol, with the names of Kafka's
+  `AbstractCoordinator.MemberState`.
+- `Step` is the work under way: a request, the assignor, or an event that the application must apply. There is
+  at most one. Each has an attempt number; a response with an old number is ignored.
 - `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
 
 They change only by `MembershipState.move`, which takes a `Trigger` and looks it up in `TRANSITIONS`. A
-trigger may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. A trigger that a
-machine's current value has no row for raises `IllegalTransitionError`, and then nothing has moved.
-`docs/membership-states.md` shows the three diagrams; `diagram` makes them from the table.
+trigger may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. If the current value
+of a machine has no row for the trigger, `move` raises `IllegalTransitionError` and moves none of them.
+`docs/membership-states.md` shows the three diagrams, which `diagram` generates from the table.
 
 Everything else in `MembershipState` is data that these machines do not determine, such as the partitions
 owned. `STEPS_IN_STATE` and `check_invariants` say which combinations are legal. The tests check them after
@@ -24,14 +21,14 @@ every input.
 Transitions that need an explanation:
 
 - A rebalance that the coordinator or the application asks for does not change the state. A member stays
-  STABLE, and heartbeats and commits go on, until the application has revoked its partitions and JoinGroup is
+  STABLE, and sends heartbeats and commits, until the application has revoked its partitions and JoinGroup is
   sent.
 - A generation that is lost (the session expired, or the coordinator does not know the member) leads to
   UNJOINED from anywhere.
-- An error that must reach the application first (JOINING_BLOCKED) leads to UNJOINED, unless the member is
-  STABLE: it owns its partitions until its session expires. A round under way goes on if a look-up of the
-  coordinator is refused meanwhile, so UNJOINED has rows for its end.
-- A member that unsubscribes or closes goes on with its `State`: it may commit while its generation lasts.
+- An error that the application must receive before the member joins again (JOINING_BLOCKED) leads to
+  UNJOINED, unless the member is STABLE: it owns its partitions until its session expires. If FindCoordinator
+  is refused during a round, the round continues, so UNJOINED has rows for the end of a round.
+- A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -70,7 +67,7 @@ class Step(Enum):
     """The work under way; one at a time."""
 
     IDLE = "idle"
-    """None."""
+    """No work."""
     JOIN = "join"
     """JoinGroup."""
     ASSIGN = "assign"
@@ -82,7 +79,7 @@ class Step(Enum):
     APPLICATION = "application"
     """The application applies an event: callbacks run in `poll`."""
     COMMITS = "commits"
-    """The last commits, before a consumer that closes leaves."""
+    """The last commits of a consumer that closes, before LeaveGroup."""
     LEAVE = "leave"
     """LeaveGroup."""
 
@@ -93,17 +90,17 @@ class Lifecycle(Enum):
     ACTIVE = "active"
     """To be a member, if it has a subscription."""
     UNSUBSCRIBING = "unsubscribing"
-    """To leave the group. Afterwards it may subscribe again; it may even do so before the member has left."""
+    """To leave the group. The application may subscribe again, even before the member has left."""
     CLOSING = "closing"
     """To leave the group for good. The partitions are revoked first."""
     FLUSHED = "flushed"
-    """As CLOSING; the partitions were revoked, and the last commits are sent before LeaveGroup."""
+    """As CLOSING, after the partitions were revoked: the last commits and LeaveGroup are sent."""
     CLOSED = "closed"
     """The member has left, or stays without the consumer until its session expires. Final."""
 
 
 class Trigger(Enum):
-    """Everything that moves a state machine."""
+    """Causes of transitions; the values are the labels of the diagrams."""
 
     SEND_JOIN_GROUP = "JoinGroup is sent"
     GENERATION_JOINED = "JoinGroup succeeded"
@@ -218,13 +215,13 @@ TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
         Trigger.CLOSE: Lifecycle.CLOSED,
     },
 }
-"""The value that each trigger leads to, from each value that it may occur in."""
+"""For each value of a machine: its legal triggers, and the value that each leads to."""
 
 _MACHINES = (State, Step, Lifecycle)
 
 
 def _rows(machine: type[_NodeT], trigger: Trigger) -> Mapping[_NodeT, _NodeT]:
-    """Return what the trigger leads to from each value of one machine; empty if it does not move that one."""
+    """Return the trigger's transitions in one machine; empty if it does not move that machine."""
     return {
         source: target
         for source, row in TRANSITIONS.items()
@@ -278,9 +275,9 @@ class Incoming:
 
     Attributes:
         partitions: The whole assignment.
-        gained: The partitions that are not owned yet. Known once those to be revoked are revoked.
-        another_round: Whether the member joins again after it: it revoked partitions for others to take
-            (KIP-429).
+        gained: The partitions that are not owned yet; set after the revocation. Java's `addedPartitions`.
+        another_round: Whether the member joins again after it, because it has revoked partitions that other
+            members are assigned next (KIP-429).
     """
 
     partitions: Partitions
@@ -298,11 +295,12 @@ class MembershipState:
         state: Its part in the group protocol.
         step: The work under way.
         lifecycle: What the application wants.
-        attempt: The number of the last step; the step's responses carry it. It is the ticket of an event.
+        attempt: The number of the last step, by which its responses are matched. For an event, its ticket.
         event: The event that the application applies, in `Step.APPLICATION`.
         identity: The generation, the member id and the assignor of the generation.
-        stored_id: The member id under which the coordinator is known to have stored this member.
-        unconfirmed_id: A member id that the coordinator may not have stored before it was lost.
+        stored_id: The member id of the last completed round: the coordinator has written it to its log.
+        unconfirmed_id: A member id from an incomplete round whose coordinator was lost: the next coordinator
+            may not know it.
         topic_subscription: The subscription as the application wrote it, or None without one.
         subscription: The topics to join with: those of `topic_subscription` that were available when metadata
             was last fetched.
@@ -311,26 +309,28 @@ class MembershipState:
         owned_since: The generation in which `owned` was assigned; -1 before the first assignment.
         incoming: The assignment that is about to be delivered.
         revoke_due: Whether an eager member must deliver a revocation before it joins, even of no partitions:
-            each on_assign has its on_revoke.
+            there is one on_revoke for each on_assign.
         rejoin_reason: Why the member must join again (KIP-800), or None if it need not.
         timeline: The rebalance under way.
-        awaits_poll: Whether the member stays out of the group until the application polls, and so learns of
-            an error.
-        has_joined: Whether it was in any generation yet. Before that it commits as a consumer outside any
-            group does.
-        departed: Whether it has left, and the application has assigned no partitions by hand since: what was
-            consumed may belong to other members by now.
-        operation: What `close` does about the group (KIP-1092).
-        leave_at: When a member that leaves abandons the round under way, in seconds.
-        fenced: How often another member took this one's ``group.instance.id``. After that it never joins
-            again.
-        poll_timeouts: How often the application exceeded ``max.poll.interval.ms``.
-        refused_lookup: The error code of the last look-up of the coordinator, if trying again will not help.
-        wants_coordinator: Whether the coordinator is needed for commits alone.
-        retry_at: When a request that failed may be sent again, in seconds; 0.0 if none waits.
-        last_poll: When the application last polled, in seconds.
+        awaits_poll: Whether the member stays out of the group until the application polls, and so receives
+            the error.
+        has_joined: Whether the member was in any generation. Before that, it commits without member id and
+            generation.
+        departed: Whether the member has left, and the application has called no `assign` since. Its commits
+            are rejected, because other members may own the partitions.
+        operation: Whether `close` leaves the group (KIP-1092).
+        leave_at: When a member that leaves abandons the round under way.
+        fenced: Number of times that another member took this one's ``group.instance.id``. A fenced member
+            never joins again.
+        poll_timeouts: Number of times that the application exceeded ``max.poll.interval.ms``.
+        refused_lookup: The error code of the last FindCoordinator, if a retry will not help; otherwise None.
+        wants_coordinator: Whether the coordinator is needed for commits, even without a subscription.
+        retry_at: When a failed request may be sent again; 0.0 if none is to be retried.
+        last_poll: When the application last polled.
         has_applied: Whether the application has applied an assignment since it subscribed, or since it last
             exceeded ``max.poll.interval.ms``.
+
+    Times are monotonic, in seconds.
     """
 
     cooperative: bool = False
@@ -389,11 +389,11 @@ class MembershipState:
             raise IllegalTransitionError(message) from None
         self.state, self.step, self.lifecycle = state, step, lifecycle
 
-    # --- Derived facts ------------------------------------------------------------------------------
+    # --- Derived properties -------------------------------------------------------------------------
 
     @property
     def leaving(self) -> bool:
-        """Whether the member is about to leave its group."""
+        """Whether the member leaves its group: it unsubscribes or closes."""
         return self.lifecycle in LEAVING
 
     @property
@@ -415,7 +415,8 @@ class MembershipState:
     def may_heartbeat(self) -> bool:
         """Whether heartbeats are sent.
 
-        Behind a parked SyncGroup one would only wait, and time out with the whole connection.
+        None is sent while SyncGroup is parked: the coordinator responds in order, so the heartbeat would time
+        out and close the connection.
         """
         return self.in_generation and self.step is not Step.SYNC
 
@@ -423,8 +424,8 @@ class MembershipState:
     def session_runs(self) -> bool:
         """Whether the session can expire.
 
-        It also runs without heartbeats: partitions kept through a rebalance are kept no longer than the
-        coordinator would wait for the member.
+        Also while no heartbeats are sent: a cooperative member keeps its partitions between two attempts to
+        join, but not longer than the coordinator waits for the member.
         """
         return (self.in_generation or self.claims_partitions) and self.step not in _SESSION_STOPS
 
@@ -433,23 +434,23 @@ class MembershipState:
         """Whether the application must poll within ``max.poll.interval.ms``.
 
         Not before it has applied an assignment, as in librdkafka: an application may subscribe, and take its
-        time until it polls. Also one that unsubscribed: its partitions are revoked in a poll. `close` applies
-        its events by itself.
+        time until it polls. Also after `unsubscribe`, since a poll revokes the partitions. `close` needs no
+        poll.
         """
         return self.in_generation and self.has_applied and not self.closing
 
     @property
     def needs_coordinator(self) -> bool:
-        """Whether the coordinator is looked up when it is not known."""
+        """Whether FindCoordinator is sent while the coordinator is unknown."""
         joins = self.subscription is not None or self.in_generation
         return self.wants_coordinator or (joins and not self.awaits_poll)
 
     @property
     def sends_leave(self) -> bool:
-        """Whether the member sends LeaveGroup; else the coordinator expels it when its session expires.
+        """Whether the member sends LeaveGroup. Otherwise the coordinator removes it when its session expires.
 
-        By default a static member that closes is expected back, and sends none (KIP-345, KIP-1092). One that
-        unsubscribes does, as in librdkafka.
+        By default a static member that closes sends none, since it is expected back (KIP-345, KIP-1092). A
+        static member that unsubscribes sends it, as in librdkafka.
         """
         if self.operation is GroupMembershipOperation.DEFAULT:
             return not (self.static and self.closing)
@@ -457,12 +458,15 @@ class MembershipState:
 
     @property
     def claims_partitions(self) -> bool:
-        """Whether partitions are owned by the right of a generation."""
+        """Whether the member owns partitions, in a generation that has not ended.
+
+        JoinGroup may claim them.
+        """
         return self.identity.valid and bool(self.owned)
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether a commit may wait for the end of the rebalance, since its partitions stay owned."""
+        """Whether partitions stay owned during a rebalance (KIP-429): commits may wait for its end."""
         return self.cooperative and self.claims_partitions
 
     @property
@@ -472,27 +476,27 @@ class MembershipState:
 
     @property
     def misses_topics(self) -> bool:
-        """Whether a topic that is subscribed to by name was not available when metadata was last fetched."""
+        """Whether a topic subscribed to by name was missing in the last metadata."""
         subscribed = self.topic_subscription
         return subscribed is not None and not set(subscribed.named).issubset(self.subscription or ())
 
     @property
     def needs_metadata(self) -> bool:
-        """Whether metadata must be fresh before JoinGroup: a topic may match, or is missing."""
+        """Whether metadata must be fresh before JoinGroup, because new topics change the subscription."""
         return self.matches_topics or self.misses_topics
 
     @property
     def monitors_topics(self) -> bool:
-        """Whether metadata is fetched from time to time."""
-        barred = self.leaving or self.fenced or self.awaits_poll
-        return self.topic_subscription is not None and not barred
+        """Whether metadata is fetched at intervals."""
+        stopped = self.leaving or self.fenced or self.awaits_poll
+        return self.topic_subscription is not None and not stopped
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
-        """Return the identity that a commit must carry now, or the reason why none may be sent."""
+        """Return the identity for a commit, or the error code with which a commit fails now."""
         leaves = self.leaving and self.step not in ROUND
         if self.state is State.STABLE or (leaves and self.identity.valid):
-            # Also after an abandoned JoinGroup: the coordinator accepts the generation until the group has
-            # joined.
+            # Also after an abandoned JoinGroup: the coordinator accepts this generation until the next one
+            # begins.
             return self.identity
         if self.subscription is None and not self.leaving and not self.departed:
             return MemberIdentity()  # partitions assigned by hand: a commit outside any generation

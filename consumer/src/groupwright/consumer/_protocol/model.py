@@ -1,7 +1,7 @@
 """Requests and responses of the group protocol, as plain values.
 
-They have only the fields that the membership needs; `_network` translates them to and from the wire. Field
-names are Kafka's. Partitions are held by topic, in ascending order.
+They have only the fields that the membership needs; `_network` converts them to and from Kafka's wire format.
+Field names are Kafka's. Partitions are grouped by topic, in ascending order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,7 +126,7 @@ class Offset:
 Offsets = Mapping[TopicPartitionKey, Offset]
 
 UNREADABLE = Offset(-2)
-"""Placeholder for a committed offset that the coordinator refuses to return."""
+"""Placeholder for a committed offset that this client may not read, such as without authorization."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +159,15 @@ class MetadataResponse:
     """Metadata's response: the fields that the group needs."""
 
     topics: "Mapping[str, Topic]" = field(default_factory=dict)
-    """The topics that exist."""
+    """The topics that exist, by name, with their partitions and racks."""
     internal: frozenset[str] = frozenset()
     """Kafka's internal topics, such as ``__consumer_offsets``."""
     refused: frozenset[str] = frozenset()
-    """Topics that were requested by name, and that this client may not see."""
+    """Topics that were requested by name, and that this client is not authorized to describe."""
 
 
 class DisconnectedError(Exception):
-    """A request had no response: the connection was lost, or the request timed out."""
+    """A request had no response: the connection was lost, or the request timed out. Retriable."""
 
 
 def count(partitions: Partitions) -> int:

@@ -1,7 +1,8 @@
 """The timeline of the rebalance under way, and the listeners that receive its record.
 
-The membership marks phases in a `Timeline` during the rebalance; the polling thread makes a `Rebalance` of it
-and passes that to every listener. The clock is monotonic; `Rebalance.ended_at` is wall time.
+The membership records phases in a `Timeline` during the rebalance; the polling thread converts it to a
+`Rebalance` and passes that to every listener. The clock is monotonic, in seconds; `Rebalance.ended_at` is
+wall time.
 """
 
 import logging
@@ -20,7 +21,7 @@ from groupwright.core import (
 )
 
 __all__ = [
-    "OTHERS",
+    "GROUP_REBALANCING",
     "Clock",
     "Kind",
     "Leadership",
@@ -35,48 +36,62 @@ __all__ = [
 
 Clock = Callable[[], float]
 
-OTHERS = "the group is rebalancing"
-"""All that a member knows whom the coordinator told; the leader may know more."""
+GROUP_REBALANCING = "the group is rebalancing"
+"""Reason of a rebalance that REBALANCE_IN_PROGRESS has announced; the leader replaces it by a better one."""
 
 
 @dataclass(slots=True)
 class Timeline:
-    """The rebalance under way. Phases are marked on the membership's thread, the last on the poller's."""
+    """Phases of the rebalance under way.
+
+    The network thread records them; the polling thread ends the last one.
+
+    Attributes:
+        reason: Why this member joins again, in words.
+        started: When the rebalance began, in monotonic seconds.
+        phases: Seconds spent in each phase.
+        lost: Whether partitions were lost in it.
+        before: The partitions that were owned when it began.
+        leadership: The leader's measurements of its assignment; None in other members.
+        trigger: Whether this member or its group began the rebalance.
+    """
 
     reason: str
     started: float
     phases: dict[Phase, float] = field(default_factory=dict)
     lost: bool = False
     before: Partitions = field(default_factory=dict)
-    """What was owned when it began."""
     leadership: Leadership | None = None
     trigger: Trigger = field(init=False)
-    _start_step: tuple[Phase, float] | None = None
+    _current: tuple[Phase, float] | None = None
 
     def __post_init__(self) -> None:
-        """Derive the trigger, which stays as it is when the leader's knowledge changes the reason."""
-        self.trigger = Trigger.GROUP if self.reason is OTHERS else Trigger.MEMBER
+        """Set the trigger, which `on_leader_elected` does not change, unlike the reason."""
+        self.trigger = Trigger.GROUP if self.reason is GROUP_REBALANCING else Trigger.MEMBER
 
     def begin(self, phase: Phase, now: float) -> None:
-        """Start a phase and end any other. A retry of the same phase continues from its first start."""
-        if self._start_step is not None and self._start_step[0] is not phase:
-            self.end(self._start_step[0], now)
-        if self._start_step is None:
-            self._start_step = (phase, now)
+        """Start a phase, and end another one that is still open.
+
+        If this phase is open (a retry), it continues.
+        """
+        if self._current is not None and self._current[0] is not phase:
+            self.end(self._current[0], now)
+        if self._current is None:
+            self._current = (phase, now)
 
     def end(self, phase: Phase, now: float) -> None:
-        """Add the time since `begin` to the phase's total; nothing if it was not begun."""
-        if self._start_step is not None and self._start_step[0] is phase:
-            self.phases[phase] = self.phases.get(phase, 0.0) + now - self._start_step[1]
-            self._start_step = None
+        """Add the time since `begin` to the phase's total; no effect if the phase is not open."""
+        if self._current is not None and self._current[0] is phase:
+            self.phases[phase] = self.phases.get(phase, 0.0) + now - self._current[1]
+            self._current = None
 
     def on_leader_elected(self, change: str | None) -> None:
-        """Record which members joined and left, which only the leader knows."""
-        if change is not None and self.reason == OTHERS:
+        """Use the change of members, which only the leader knows, as the reason."""
+        if change is not None and self.reason == GROUP_REBALANCING:
             self.reason = change
 
     def assignment_evaluated(self, leadership: Leadership) -> None:
-        """Record the quality of the leader's assignment; the moves of a rebalance's rounds add up."""
+        """Record the quality of the leader's assignment; moves are summed over the rounds of a rebalance."""
         if self.leadership is not None:
             moved = self.leadership.moved + leadership.moved
             needed = self.leadership.moves_needed + leadership.moves_needed
@@ -85,7 +100,7 @@ class Timeline:
 
 
 class Listeners(list[RebalanceListener]):
-    """A consumer's listeners. An exception that one raises is logged and goes no further."""
+    """A consumer's listeners. Their exceptions are logged, and have no other effect."""
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
         """Start without listeners."""

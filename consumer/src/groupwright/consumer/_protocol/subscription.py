@@ -33,11 +33,15 @@ class TopicSubscription:
     ignored: tuple[re.Pattern[str], ...] = ()
 
     def among(self, existing: MetadataResponse, joined: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the topics to join with, sorted, given those that exist and those joined with before.
+        """Return the topics for JoinGroup, sorted.
 
-        Topics that this client may not see are left out, since it could not read their partitions. A topic
-        subscribed to by name stays after it was deleted: the group's leader assigns none of it, and detects
-        when it is created again.
+        Topics that this client is not authorized to describe are left out, since it could not fetch from
+        them. A topic subscribed to by name stays after it was deleted: the leader assigns none of its
+        partitions, and detects when it is created again.
+
+        Args:
+            existing: The topics that exist.
+            joined: The topics of the last JoinGroup.
         """
         named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
         matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
@@ -64,7 +68,7 @@ class TopicSubscription:
 
 
 def parse_subscription(topics: Iterable[str], ignored: tuple[re.Pattern[str], ...] = ()) -> TopicSubscription:
-    """Return the subscription to these topics, those that begin with ``^`` as regular expressions.
+    """Return the subscription to these topics; those that begin with ``^`` are regular expressions.
 
     Raises:
         ValueError: An expression is not valid; the message says which, and why.

@@ -40,116 +40,122 @@ class Backoff:
     def pause(self) -> float:
         """Count a failure; return the seconds to wait."""
         seconds = min(self._first * 2.0**self._failures, self._longest)
-        # Beyond this the pause no longer grows, and the power would overflow some day.
+        # The pause no longer grows, and 2.0**1024 would overflow.
         self._failures = min(self._failures + 1, 30)
         return seconds * (0.8 + 0.4 * self._jitter())
 
 
-_HASTE = 0.05
-"""Seconds until the next heartbeat when another rebalance is likely."""
+_SHORTEST_INTERVAL = 0.05
+"""Shortest interval of heartbeats in seconds, used when another rebalance is likely."""
 
 
 class Heartbeat:
     """Time of the next heartbeat, and of the end of the session.
 
-    One heartbeat at most is under way. The session is counted from the time at which the last answered
-    heartbeat was sent: the coordinator received it later, so its own session timer expires later.
+    At most one heartbeat is in flight. The session starts when the last heartbeat with a response was sent.
+    The coordinator received it later, so its own session timer expires later.
     """
 
     def __init__(self, timing: Timing) -> None:
         """Start without a session."""
         self._timing = timing
         self._sent_at: float | None = None
-        self._asleep_since: float | None = None
-        self._ran = math.inf
-        self._pause = timing.heartbeat_interval
+        self._stopped_since: float | None = None
+        self._last_run = math.inf
+        self._interval = timing.heartbeat_interval
         self.next_at = 0.0
         self.session_ends = 0.0
 
     @property
     def under_way(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether a heartbeat is in flight."""
         return self._sent_at is not None
 
     def start_session(self, now: float) -> None:
-        """JoinGroup or SyncGroup was answered: now, or at any time since the process fell asleep."""
-        heard = now if self._asleep_since is None else self._asleep_since
-        self._pause = self._timing.heartbeat_interval
-        self.next_at = heard + self._pause
-        self.session_ends = heard + self._timing.session_timeout
+        """Start a session after JoinGroup's or SyncGroup's response.
+
+        The response arrived now, or, if the process was stopped, at any time since then: the earliest counts.
+        """
+        received = now if self._stopped_since is None else self._stopped_since
+        self._interval = self._timing.heartbeat_interval
+        self.next_at = received + self._interval
+        self.session_ends = received + self._timing.session_timeout
 
     def runs(self, now: float) -> None:
-        """Record that the member's thread runs, and reads responses.
+        """Record that the network thread runs, and reads responses.
 
-        If it did not run for half a session, a response that waits may have arrived at any time since it last
-        did.
+        If it did not run for half a session (SIGSTOP, a suspended machine), an unread response may have
+        arrived at any time since it last ran.
         """
-        if now - self._ran > self._timing.session_timeout / 2 and self._asleep_since is None:
-            self._asleep_since = self._ran
-        self._ran = now
+        if now - self._last_run > self._timing.session_timeout / 2 and self._stopped_since is None:
+            self._stopped_since = self._last_run
+        self._last_run = now
 
     @property
     def parked_until(self) -> float:
-        """Earliest end of a session that began with a response which was not read yet."""
-        since = self._ran if self._asleep_since is None else self._asleep_since
+        """Earliest end of the session that a response, received but not read yet, has started."""
+        since = self._last_run if self._stopped_since is None else self._stopped_since
         return since + self._timing.session_timeout
 
-    def asked(self) -> None:
-        """Record that a request was sent: its response cannot be older than that."""
-        self._asleep_since = None
+    def request_sent(self) -> None:
+        """Record that a request was sent: its response arrives later than now."""
+        self._stopped_since = None
 
     def due(self, now: float) -> bool:
         """Whether a heartbeat should be sent."""
         return self._sent_at is None and now >= self.next_at
 
     def sent(self, now: float) -> None:
-        """Record that a heartbeat was sent; the next comes an interval later, or sooner after `speed_up`."""
-        self.asked()
+        """Record that a heartbeat was sent.
+
+        The next is due after an interval, which is shorter after `speed_up`.
+        """
+        self.request_sent()
         self._sent_at = now
-        self._pause = min(2 * self._pause, self._timing.heartbeat_interval)
-        self.next_at = now + self._pause
+        self._interval = min(2 * self._interval, self._timing.heartbeat_interval)
+        self.next_at = now + self._interval
 
     def answered(self, now: float, *, alive: bool) -> None:
-        """Take the response; if `alive`, it extends the session."""
+        """Record a response; if `alive`, it extends the session, counted from when the heartbeat was sent."""
         sent, self._sent_at = self._sent_at, None
-        if self._pause < self._timing.heartbeat_interval:
-            self.next_at = now + self._pause  # a slow coordinator is not asked faster
+        if self._interval < self._timing.heartbeat_interval:
+            # A short interval counts from the response, so that a slow coordinator is not overloaded.
+            self.next_at = now + self._interval
         if alive:
-            heard = now if sent is None else sent
-            self.session_ends = max(self.session_ends, heard + self._timing.session_timeout)
+            received = now if sent is None else sent
+            self.session_ends = max(self.session_ends, received + self._timing.session_timeout)
 
     def unanswered(self) -> None:
         """Record that the heartbeat has no response."""
         self._sent_at = None
 
     def schedule(self, at: float) -> None:
-        """Send the next one no later than `at`."""
+        """Make the next heartbeat due at `at` or earlier."""
         self.next_at = min(self.next_at, at)
 
     def speed_up(self, now: float) -> None:
-        """Send heartbeats at pauses that double from 50 ms: another rebalance is likely."""
-        self._pause = min(_HASTE, self._timing.heartbeat_interval)
-        self.schedule(now + self._pause)
+        """Send heartbeats at intervals that double from 50 ms, because another rebalance is likely."""
+        self._interval = min(_SHORTEST_INTERVAL, self._timing.heartbeat_interval)
+        self.schedule(now + self._interval)
 
 
-_LONGEST_LOOKUP_PAUSE = 0.25
-"""Longest pause between two look-ups, in seconds; with a longer one, a member could lose its session in an
-outage."""
+_LONGEST_LOOKUP_BACKOFF = 0.25
+"""Longest backoff of FindCoordinator in seconds; with a longer one, a short outage could end the session."""
 
 
 class CoordinatorLookup:
-    """Schedule of the look-ups of the group's coordinator."""
+    """Schedule of FindCoordinator requests."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
         """Start with no coordinator."""
         self.known = False
         self.next_at = 0.0
         self._under_way = False
-        self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_PAUSE)
+        self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_BACKOFF)
 
     @property
     def wanted(self) -> bool:
-        """Whether a look-up must be started."""
+        """Whether the coordinator is unknown, and no request for it is in flight."""
         return not self.known and not self._under_way
 
     def start(self, now: float) -> bool:
@@ -166,7 +172,7 @@ class CoordinatorLookup:
         self._backoff.reset()
 
     def missing(self, now: float) -> None:
-        """Record that the look-up failed."""
+        """Record that the look-up failed, and back off."""
         self._under_way = False
         self.next_at = now + self._backoff.pause()
 
@@ -179,12 +185,15 @@ class CoordinatorLookup:
 
 
 class PollClock:
-    """Time of the application's last poll, written by the polling thread and read by the membership's."""
+    """Time of the application's last poll, in monotonic seconds.
+
+    Written by the polling thread, read by the network thread.
+    """
 
     __slots__ = ("last",)
 
     def __init__(self) -> None:
-        """Start as if it had polled now."""
+        """Start with the present time as the last poll."""
         self.last = time.monotonic()
 
     def polled(self, now: float) -> float:  # noqa: ARG002 - a subclass may be inside a poll now

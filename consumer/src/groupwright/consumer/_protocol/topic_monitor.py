@@ -5,10 +5,11 @@ that subscribes by regular expressions fetches the metadata of all topics, to fi
 leader also monitors the topics of the whole group, and compares them with the metadata that its assignment
 was computed from.
 
-Brokers learn of changes one after the other, so two of them may disagree for a while. A topic that appears or
-grows is believed at once. A topic that disappears or shrinks is believed after two responses: else a broker
-that lags behind would take partitions away. After each change that leads to a rebalance, the next request
-comes later, so that brokers which keep disagreeing do not keep the group rebalancing.
+Metadata reaches the brokers one after the other, so their responses may differ for a while. A topic that is
+created or gets partitions counts at once. A topic that is deleted or has fewer partitions counts after two
+responses: otherwise stale metadata would revoke partitions. After each change that leads to a rebalance, the
+interval of requests doubles, so that brokers whose metadata keeps differing do not rebalance the group
+forever.
 
 Sources: Kafka's ConsumerCoordinator.MetadataSnapshot (KAFKA-3949, KAFKA-9815), KIP-881.
 """
@@ -23,32 +24,36 @@ from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, Jitter, Timing
 
 _NEVER = float("inf")
-_SOON = 1.0
-"""Seconds until metadata is fetched again: after an assignment, since which topics may have changed, and to
-confirm that a topic disappeared or shrank."""
+_SHORTEST_INTERVAL = 1.0
+"""Seconds until metadata is fetched again after an assignment, during which topics may have changed, and to
+confirm that a topic was deleted or has fewer partitions."""
 
 
 class TopicMonitor:
-    """Topics as last seen, and the time of the next metadata request. Pure: methods take the time."""
+    """The topics of the last response, and the time of the next request. Pure: methods take the time."""
 
     def __init__(self, timing: Timing, jitter: Jitter = random.random, *, racks: bool = False) -> None:
         """Start with nothing to monitor; with `racks`, replicas in other racks are a change, too."""
         self.next_at = _NEVER
         self.seen = MetadataResponse()
-        self.planned_for: frozenset[str] | None = None
-        """The topics that the leader's assignment covers, whether they exist or not; None in a follower."""
+        self.group_subscription: frozenset[str] | None = None
+        """The topics of all members, if this one leads (Java's `SubscriptionState.groupSubscription`).
+
+        Else None.
+        """
 
         self._timing = timing
         self._jitter = jitter
         self._racks = racks
         self._backoff = Backoff(timing, jitter)
         self._under_way = False
-        self._asked: frozenset[str] | None = frozenset()
-        self._looked_at = -_NEVER
+        self._requested: frozenset[str] | None = frozenset()
+        self._requested_at = -_NEVER
         self._not_before = -_NEVER
-        self._doubted: frozenset[str] = frozenset()
-        self._plan: Mapping[str, Topic] = {}
-        self._pause = _SOON
+        self._unconfirmed: frozenset[str] = frozenset()
+        # Metadata that the leader's assignment was computed from (Java's `assignmentSnapshot`).
+        self._assignment_snapshot: Mapping[str, Topic] = {}
+        self._interval = _SHORTEST_INTERVAL
 
     # --- When to fetch -------------------------------------------------------------------------------
 
@@ -57,13 +62,15 @@ class TopicMonitor:
         if self._under_way or now < self._not_before:
             return False
         self._under_way = True
-        self._asked = None if topics is None else frozenset(topics)
-        self._looked_at = now
+        self._requested = None if topics is None else frozenset(topics)
+        self._requested_at = now
         return True
 
-    def covers(self, selection: TopicSubscription) -> bool:
+    def covers(self, subscription: TopicSubscription) -> bool:
         """Whether the last request was for all topics that this subscription may select."""
-        return self._asked is None or (not selection.patterns and selection.names <= self._asked)
+        if self._requested is None:
+            return True
+        return not subscription.patterns and subscription.names <= self._requested
 
     @property
     def idle(self) -> bool:
@@ -77,97 +84,97 @@ class TopicMonitor:
 
     def is_fresh(self, now: float) -> bool:
         """Whether the last response is less than ``retry.backoff.max.ms`` old."""
-        return not self._under_way and now - self._looked_at < self._timing.retry_backoff_max
+        return not self._under_way and now - self._requested_at < self._timing.retry_backoff_max
 
     def subscribed(self, now: float) -> None:
-        """Fetch at once, and count no earlier response as fresh: other topics are wanted."""
-        self._looked_at = -_NEVER
+        """Fetch at once, and count no earlier response as fresh, because the subscription changed."""
+        self._requested_at = -_NEVER
         self.next_at = now
 
     def schedule(self, now: float) -> None:
-        """Fetch within a second: something hinted at a change."""
-        self.next_at = min(self.next_at, now + self._jitter() * _SOON)
+        """Fetch within a second, because topics may have changed."""
+        self.next_at = min(self.next_at, now + self._jitter() * _SHORTEST_INTERVAL)
 
     def stop(self) -> None:
         """Stop monitoring."""
         self.next_at = _NEVER
-        self.planned_for = None
-        self._pause = _SOON
+        self.group_subscription = None
+        self._interval = _SHORTEST_INTERVAL
 
     # --- Responses -------------------------------------------------------------------------------
 
-    def on_leader(self, asked: Iterable[str], answer: MetadataResponse, now: float) -> None:
-        """Record the metadata that this leader's assignment was computed from; fetch it again soon."""
-        self.planned_for = frozenset(asked)
-        self._plan = {name: topic for name, topic in answer.topics.items() if name in self.planned_for}
-        self.seen = replace(self.seen, topics={**self.seen.topics, **self._plan})
-        self._doubted = frozenset()
-        self.next_at = now + self._pause
+    def on_leader(self, subscribed: Iterable[str], response: MetadataResponse, now: float) -> None:
+        """Record the metadata of this leader's assignment, and schedule the next request."""
+        self.group_subscription = frozenset(subscribed)
+        self._assignment_snapshot = {
+            name: topic for name, topic in response.topics.items() if name in self.group_subscription
+        }
+        self.seen = replace(self.seen, topics={**self.seen.topics, **self._assignment_snapshot})
+        self._unconfirmed = frozenset()
+        self.next_at = now + self._interval
 
     def on_follower(self, now: float) -> None:
-        """Record that this member does not lead; the next request comes at the regular time."""
-        self.planned_for = None
+        """Record that this member does not lead; the next request is due after the regular interval."""
+        self.group_subscription = None
         self.next_at = now + self._period()
 
-    def found(self, answer: MetadataResponse, now: float) -> None:
-        """Take a response."""
+    def found(self, response: MetadataResponse, now: float) -> None:
+        """Record a response."""
         self._under_way = False
         self._backoff.reset()
         before = self.seen.topics
-        # A topic that this client may no longer see still exists.
+        # A topic that this client is no longer authorized to describe still exists.
         worse = {
             name
             for name, topic in before.items()
-            if (self._asked is None or name in self._asked)
-            and name not in answer.refused
-            and answer.topics.get(name, Topic(0)).partitions < topic.partitions
+            if (self._requested is None or name in self._requested)
+            and name not in response.refused
+            and response.topics.get(name, Topic(0)).partitions < topic.partitions
         }
-        kept = {name: before[name] for name in worse - self._doubted}
-        kept |= {name: before[name] for name in answer.refused if name in before}
-        self.seen = replace(answer, topics={**answer.topics, **kept})
-        self._doubted = frozenset(worse - self._doubted)
-        self.next_at = now + (_SOON if self._doubted else self._period())
+        kept = {name: before[name] for name in worse - self._unconfirmed}
+        kept |= {name: before[name] for name in response.refused if name in before}
+        self.seen = replace(response, topics={**response.topics, **kept})
+        self._unconfirmed = frozenset(worse - self._unconfirmed)
+        self.next_at = now + (_SHORTEST_INTERVAL if self._unconfirmed else self._period())
 
     def missing(self, now: float) -> None:
         """Record that a request failed."""
         self._under_way = False
-        self._looked_at = -_NEVER
+        self._requested_at = -_NEVER
         self._not_before = now + self._backoff.pause()
         self.next_at = self._not_before
 
     def change(self) -> str | None:
-        """Return in words how the topics differ from those of this leader's assignment, or None."""
-        if self.planned_for is None:
+        """Return a change of topics since this leader's assignment, in words, or None."""
+        if self.group_subscription is None:
             return None
-        differences = (self._difference(name) for name in sorted(self.planned_for))
+        differences = (self._difference(name) for name in sorted(self.group_subscription))
         found = next((difference for difference in differences if difference), None)
         if found is None:
-            self._pause = _SOON
+            self._interval = _SHORTEST_INTERVAL
         else:
-            self._pause = min(2 * self._pause, max(_SOON, self._timing.metadata_refresh))
+            self._interval = min(2 * self._interval, max(_SHORTEST_INTERVAL, self._timing.metadata_refresh))
         return found
 
     def _difference(self, name: str) -> str | None:
-        planned, seen = self._plan.get(name), self.seen.topics.get(name)
-        if planned is None or seen is None:
+        before, seen = self._assignment_snapshot.get(name), self.seen.topics.get(name)
+        if before is None or seen is None:
             return (
-                None
-                if planned is seen
-                else f"topic {name!r} was {'created' if planned is None else 'deleted'}"
+                None if before is seen else f"topic {name!r} was {'created' if before is None else 'deleted'}"
             )
-        if planned.partitions != seen.partitions:
-            return f"topic {name!r} has {seen.partitions} partitions, not {planned.partitions}"
-        if self._racks and planned.racks != seen.racks:
+        if before.partitions != seen.partitions:
+            return f"topic {name!r} has {seen.partitions} partitions, not {before.partitions}"
+        if self._racks and before.racks != seen.racks:
             return f"replicas of topic {name!r} are in other racks"
         return None
 
     def _period(self) -> float:
-        # Never later than configured, and not at the same time in all members.
+        # Shorter by up to 20 %, so that the members' requests are spread.
         return self._timing.metadata_refresh * (0.8 + 0.2 * self._jitter())
 
 
 class TopicErrors:
-    """Errors of the topics that a member subscribes to. The application receives each once. Pure."""
+    """Errors of subscribed topics, each of which the application receives once. Pure."""
 
     def __init__(self) -> None:
         """Start with nothing reported."""
@@ -178,20 +185,20 @@ class TopicErrors:
         """Forget which topics have matched: the subscription changed."""
         self._matched = frozenset()
 
-    def found(self, selection: TopicSubscription, seen: MetadataResponse) -> list[tuple[str, ErrorCode]]:
-        """Return (topic, error) pairs that are new; an error that passes and comes back is new again.
+    def found(self, subscription: TopicSubscription, seen: MetadataResponse) -> list[tuple[str, ErrorCode]]:
+        """Return the new (topic, error) pairs; an error that disappears and comes back is new again.
 
         As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that
         one has matched and that was deleted by its name.
         """
-        # A topic that this client may no longer see is still in `seen.topics`.
-        missing = [name for name in selection.named if name in seen.refused or name not in seen.topics]
-        matched = frozenset(filter(selection.matches, seen.topics))
-        gone = frozenset(filter(selection.matches, self._matched)) - matched - selection.names
+        # A topic that this client is no longer authorized to describe is still in `seen.topics`.
+        missing = [name for name in subscription.named if name in seen.refused or name not in seen.topics]
+        matched = frozenset(filter(subscription.matches, seen.topics))
+        gone = frozenset(filter(subscription.matches, self._matched)) - matched - subscription.names
         self._matched = matched | gone
         missing += gone
         missing += [
-            pattern.pattern for pattern in selection.patterns if not any(map(pattern.match, self._matched))
+            pattern.pattern for pattern in subscription.patterns if not any(map(pattern.match, self._matched))
         ]
         errors = {name: _error_of(name, seen) for name in sorted(missing)}
         before, self._reported = self._reported, errors

@@ -1,10 +1,9 @@
-"""Wake-up between threads that an exception from a signal handler cannot leave locked.
+"""Wake-up between threads, safe from exceptions of signal handlers.
 
 `threading.Condition` and `threading.Event` are Python: CPython runs signal handlers between their bytecodes,
 on the main thread, which often is the one that polls. A handler that raises right after a condition has
 acquired its lock, or right before it releases the lock, leaves the lock held, and the membership's thread
-blocks for ever. A `threading.Lock` in a `with` statement has no such place: CPython acquires and releases it
-within one bytecode each.
+blocks forever. A `threading.Lock` is safe: CPython acquires and releases it within one bytecode each.
 """
 
 import contextlib

@@ -27,8 +27,8 @@ S = TypeVar("S", bound=TimedStatistics)
 class LibrdkafkaCallbacks(Generic[S]):
     """The newest statistics of a client, and its error counts by name.
 
-    The polling thread writes (a producer's: the thread that polls or flushes); any thread may read. It lives as
-    long as the client, whose callbacks hold it.
+    The polling thread writes (a producer's: the thread that polls or flushes); any thread may read. It lives
+    as long as the client, whose callbacks hold it.
     """
 
     def __init__(self, read: Callable[[str], S], clock: Callable[[], float] = time.monotonic) -> None:

@@ -31,8 +31,8 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
         return
     before, after = partition_for(group, topic.configured), partition_for(group, topic.partitions)
     evidence = (
-        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions is "
-        f"{topic.configured}"
+        f"{OFFSETS_TOPIC} has {topic.partitions} partitions, and the broker's offsets.topic.num.partitions "
+        f"is {topic.configured}"
     )
     if before == after:
         yield note(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer._config.log import LIBRARY
-from groupwright.consumer._network import library, transport
+from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS
+from groupwright.consumer._network import kafka_python, transport
 
 OVERRIDDEN = {
     "KafkaConnectionManager.__init__": "(self, net, **configs)",
@@ -102,9 +102,9 @@ SETTINGS = {
 
 def classes() -> dict[str, Any]:
     """Return kafka-python's classes by their names."""
-    found = {name: getattr(library, name) for name in library.__all__}
-    net = library.NetworkSelector()
-    manager = library.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
+    found = {name: getattr(kafka_python, name) for name in kafka_python.__all__}
+    net = kafka_python.NetworkSelector()
+    manager = kafka_python.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
     found["ClusterMetadata"] = type(manager.cluster)
     manager.close()
     net.close()
@@ -139,7 +139,7 @@ def test_a_method_has_the_parameters_that_it_had(member: str, signature: str) ->
 
 def overriding() -> Iterator[str]:
     """Yield each method of ours that takes the place of one of kafka-python's."""
-    bases = {getattr(library, name) for name in library.__all__} - {library.kafka_errors}
+    bases = {getattr(kafka_python, name) for name in kafka_python.__all__} - {kafka_python.kafka_errors}
     for ours in vars(transport).values():
         if isinstance(ours, type) and ours.__module__ == transport.__name__:
             mine = [cls for cls in ours.__mro__ if cls.__module__ == transport.__name__]
@@ -161,9 +161,9 @@ def test_each_setting_is_known(owner: str) -> None:
 
 
 def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> None:
-    net = library.NetworkSelector()
-    manager = library.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
-    connection = library.KafkaConnection(net, node_id="bootstrap-0")
+    net = kafka_python.NetworkSelector()
+    manager = kafka_python.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
+    connection = kafka_python.KafkaConnection(net, node_id="bootstrap-0")
     try:
         assert (net._stop, net._closed) == (False, False)
         assert (manager._net, manager._conns, manager._backoff) == (net, {}, {})
@@ -171,7 +171,7 @@ def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> Non
         assert not manager.ssl_enabled
         assert not connection.in_flight_requests
         assert (connection.closed, connection.connected, connection.net) == (False, False, net)
-        assert isinstance(connection._reauth, library.SaslReauthenticator)
+        assert isinstance(connection._reauth, kafka_python.SaslReauthenticator)
         assert (connection._reauth._conn, connection._reauth._task) == (connection, None)
         assert not connection.close_future.is_done
         assert [broker.node_id for broker in manager.cluster.bootstrap_brokers()] == ["bootstrap-0"]
@@ -183,7 +183,7 @@ def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> Non
 
 
 def test_a_failed_connection_waits_longer_up_to_its_limit() -> None:
-    net = library.NetworkSelector()
+    net = kafka_python.NetworkSelector()
     manager = transport.Connections(
         net, bootstrap_servers="127.0.0.1:1", reconnect_backoff_ms=100, reconnect_backoff_max_ms=10_000
     )
@@ -203,7 +203,7 @@ def test_a_failed_connection_waits_longer_up_to_its_limit() -> None:
     ("first", "longest", "served"), [(100, 10_000, 250), (100, 200, 200), (2000, 10_000, 2000), (500, 50, 50)]
 )
 def test_a_user_may_have_connections_made_more_often_or_less(first: int, longest: int, served: int) -> None:
-    net = library.NetworkSelector()
+    net = kafka_python.NetworkSelector()
     manager = transport.Connections(
         net,
         bootstrap_servers="127.0.0.1:1",
@@ -229,4 +229,4 @@ def test_every_logger_is_known() -> None:
         if name.startswith(layers) and isinstance(getattr(module, "log", None), logging.Logger)
     }
 
-    assert found - unused == set(LIBRARY)
+    assert found - unused == set(KAFKA_PYTHON_LOGGERS)

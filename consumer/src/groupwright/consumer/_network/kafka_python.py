@@ -1,14 +1,15 @@
-"""kafka-python's parts that the membership's connections use: the only module that imports kafka-python.
+"""The parts of kafka-python that the membership's connections use; the only module that imports kafka-python.
 
-Its inner layers are not covered by its promise of stability. `consumer/tests/test_library.py` lists the
-private members that are overridden, called or replaced here, and names those that a new release has changed.
+They are internal to kafka-python, so any release may change them. `consumer/tests/test_kafka_python.py` lists
+the private members that are overridden, called or replaced here, and names those that a new release has
+changed.
 """
 
 import warnings
 
 with warnings.catch_warnings():
-    # It reads its schemas with them, at import: an application under ``python -W error`` could not import
-    # this package.
+    # kafka-python calls these deprecated functions while it is imported. With ``python -W error``, this
+    # package could not be imported.
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
     try:
         import kafka.errors as kafka_errors
