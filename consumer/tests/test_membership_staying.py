@@ -377,8 +377,7 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(stable: "Player"
 
 
 def test_an_application_may_take_its_time_before_it_applies_its_first_assignment(player: "Player") -> None:
-    """As with librdkafka, whose timer starts with the first assignment: a service may load its state "
-    "first."""
+    """As with librdkafka, whose timer starts with the first assignment: a service may load its state."""
     player.subscribe("t")
     player.find()
     player.answer_join()

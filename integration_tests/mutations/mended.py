@@ -232,7 +232,7 @@ MENDED = (
         f"{CONSUMER}/consumer.py",
         "session_expired = self._member.session_expired",
         "session_expired = False",
-        f"{_TESTS}/test_consumer_threads.py::test_messages_are_not_returned_after_the_session",
+        f"{_TESTS}/test_consumer_threads.py::test_messages_of_an_expired_session_are_not_returned",
         "a_process_stopped_beyond_its_session_with_a_batch_in_hand",
     ),
     # --- The group ---
