@@ -113,7 +113,7 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     idle = start_job("stream", f"tables={streamed}", "once=true", *where)
     assert idle.exit_status() == 0, idle.output
     assert versions(streamed) == before
-    assert "__consumer_offsets has 4 partitions, and had 3" in idle.output
+    assert "__consumer_offsets has 4 partitions and had 3" in idle.output
 
 
 def of_all_kinds(tables: Tables) -> None:
