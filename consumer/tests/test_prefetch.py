@@ -240,6 +240,29 @@ def test_a_batch_that_a_signal_handler_made_the_native_call_discard_is_fetched_a
     assert [p.offset for p in buffer.positions(lambda: sought)] == [4, 7]
 
 
+def test_a_message_that_an_exception_left_unrecorded_is_not_fetched_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A signal handler raised before the record; a later exception cut a native call short."""
+    buffer, queue = PrefetchBuffer(), Queue(message(0))
+    buffer.set_start_offsets([TopicPartition("t", 0, 0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(buffer, "_record_reached", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            next_of(buffer, queue.consume, 100.0)
+    buffer.put_back([])
+    buffer.apply_pauses()
+    assert offsets(taken(buffer)) == [(0, 0)]
+
+    buffer.interrupted()
+
+    assert buffer.lost(queue.positions()) == []
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_what_is_put_back_was_not_lost() -> None:
     queue = Queue(*map(message, range(5)))
     buffer = PrefetchBuffer()

@@ -228,6 +228,10 @@ class PrefetchBuffer:
     def apply_pauses(self) -> None:
         """Apply `pause` and `resume`. For the polling thread."""
         with self._lock:
+            # The exception that had messages put back may have come before they were recorded: once the
+            # application has them, `lost` would return their offsets, and they would be fetched again.
+            for message in (*self._held, *self.waiting):
+                self._record_reached((message,))
             for message in self.waiting.copy():
                 if _key(message) in self.paused and self._remove(message):
                     self._held.append(message)
