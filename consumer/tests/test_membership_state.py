@@ -11,6 +11,7 @@ from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Revoke
 from groupwright.consumer._protocol.membership_state import (
     TRANSITIONS,
+    Cause,
     IllegalTransitionError,
     Incoming,
     InvariantError,
@@ -19,7 +20,6 @@ from groupwright.consumer._protocol.membership_state import (
     Node,
     State,
     Step,
-    Trigger,
     diagram,
 )
 from groupwright.consumer._protocol.model import JoinGroupResponse, MemberIdentity
@@ -46,39 +46,37 @@ def test_the_page_shows_the_table() -> None:
 
 def test_the_table_has_every_value_and_every_trigger() -> None:
     assert set(TRANSITIONS) == {node for machine in MACHINES for node in machine}
-    assert {trigger for row in TRANSITIONS.values() for trigger in row} == set(Trigger)
+    assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
 
 
 def test_a_transition_stays_in_its_machine() -> None:
     assert all(type(target) is type(source) for source, row in TRANSITIONS.items() for target in row.values())
 
 
-def moved_by(trigger: Trigger) -> set[type[Node]]:
-    return {type(node) for node, row in TRANSITIONS.items() if trigger in row}
+def moved_by(cause: Cause) -> set[type[Node]]:
+    return {type(node) for node, row in TRANSITIONS.items() if cause in row}
 
 
 ILLEGAL = [
-    (node, trigger)
+    (node, cause)
     for node, row in TRANSITIONS.items()
-    for trigger in Trigger
-    if type(node) in moved_by(trigger) and trigger not in row
+    for cause in Cause
+    if type(node) in moved_by(cause) and cause not in row
 ]
 
 
-@pytest.mark.parametrize(
-    ("node", "trigger"), ILLEGAL, ids=[f"{node}-{trigger.name}" for node, trigger in ILLEGAL]
-)
-def test_an_illegal_transition_raises_and_moves_nothing(node: Node, trigger: Trigger) -> None:
+@pytest.mark.parametrize(("node", "cause"), ILLEGAL, ids=[f"{node}-{cause.name}" for node, cause in ILLEGAL])
+def test_an_illegal_transition_raises_and_moves_nothing(node: Node, cause: Cause) -> None:
     others = {
-        AXES[machine]: next(each for each in machine if trigger in TRANSITIONS[each])
-        for machine in moved_by(trigger) - {type(node)}
+        AXES[machine]: next(each for each in machine if cause in TRANSITIONS[each])
+        for machine in moved_by(cause) - {type(node)}
     }
     fields: dict[str, Any] = {**others, AXES[type(node)]: node}
     state = MembershipState(**fields)
     before = replace(state)
 
-    with pytest.raises(IllegalTransitionError, match=f"{node} has no transition for {trigger.name}"):
-        state.move(trigger)
+    with pytest.raises(IllegalTransitionError, match=f"{node} has no transition for {cause.name}"):
+        state.move(cause)
 
     assert state == before
 
@@ -249,19 +247,19 @@ SCENARIOS = (
 def test_every_row_of_the_table_is_taken(
     new_player: Callable[[], "Player"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken: set[tuple[Node, Trigger]] = set()
+    taken: set[tuple[Node, Cause]] = set()
     move = MembershipState.move
 
-    def recorded(state: MembershipState, trigger: Trigger) -> None:
+    def recorded(state: MembershipState, cause: Cause) -> None:
         before = (state.state, state.step, state.lifecycle)
-        move(state, trigger)
-        taken.update((node, trigger) for node in before if trigger in TRANSITIONS[node])
+        move(state, cause)
+        taken.update((node, cause) for node in before if cause in TRANSITIONS[node])
 
     monkeypatch.setattr(MembershipState, "move", recorded)
     for scenario in SCENARIOS:
         scenario(new_player())
 
-    assert {(node, trigger) for node, row in TRANSITIONS.items() for trigger in row} - taken == set()
+    assert {(node, cause) for node, row in TRANSITIONS.items() for cause in row} - taken == set()
 
 
 # --- Invariants -----------------------------------------------------------------------------------------

@@ -26,12 +26,12 @@ from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, 
 from groupwright.consumer._protocol.membership_state import (
     PARKED,
     ROUND,
+    Cause,
     Incoming,
     Lifecycle,
     MembershipState,
     State,
     Step,
-    Trigger,
 )
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
@@ -198,7 +198,7 @@ class Membership:
         facts = self.facts
         # As in librdkafka, a member that has never joined may still commit without a generation.
         facts.departed = bool(facts.identity.member_id or facts.owned) or facts.departed
-        self._start_leaving(Trigger.UNSUBSCRIBE, ROUND_TIMEOUT, now)
+        self._start_leaving(Cause.UNSUBSCRIBE, ROUND_TIMEOUT, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> list[act.Action]:
@@ -220,7 +220,7 @@ class Membership:
         cooperative member first finishes the round under way, for `round_timeout` seconds at most.
         """
         self.facts.operation = operation
-        self._start_leaving(Trigger.CLOSE, round_timeout, now)
+        self._start_leaving(Cause.CLOSE, round_timeout, now)
         return self._advance(now)
 
     def abandon(self, now: float) -> list[act.Action]:
@@ -492,7 +492,7 @@ class Membership:
         if self._is_waiting_for(Step.ASSIGN, attempt):
             self._timeline_at(now).on_leader_elected(assignment.change)
             self._topic_monitor.on_leader(assignment.subscribed, assignment.topics, now)
-            self._start_step(Trigger.SEND_SYNC_GROUP)
+            self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(
                 act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment.assignments)
             )
@@ -642,15 +642,15 @@ class Membership:
     def _is_waiting_for(self, step: Step, attempt: int) -> bool:
         return self.facts.step is step and self.facts.attempt == attempt
 
-    def _start_step(self, trigger: Trigger) -> None:
-        self.facts.move(trigger)
+    def _start_step(self, cause: Cause) -> None:
+        self.facts.move(cause)
         self.facts.attempt += 1
         if self.facts.step in PARKED:
             self._heartbeat.request_sent()
 
     def _end_step(self) -> None:
         self.facts.event = None
-        self.facts.move(Trigger.STEP_ENDED)
+        self.facts.move(Cause.STEP_ENDED)
 
     def _abandon_step(self) -> None:
         """Ignore the reply of the step under way.
@@ -664,10 +664,10 @@ class Membership:
         else:
             facts.attempt += 1
             if facts.step is not Step.IDLE:
-                facts.move(Trigger.STEP_ABANDONED)
+                facts.move(Cause.STEP_ABANDONED)
 
     def _deliver(self, event: Assign | Revoke) -> None:
-        self._start_step(Trigger.DELIVER_EVENT)
+        self._start_step(Cause.DELIVER_EVENT)
         self.facts.event = event
         self._out.append(act.DeliverEvent(event))
 
@@ -730,7 +730,7 @@ class Membership:
         # were assigned its partitions (KAFKA-14639).
         generation = facts.owned_since if facts.owned else facts.identity.generation
         protocols = self._encode_subscription(facts.subscription, facts.owned, generation)
-        self._start_step(Trigger.SEND_JOIN_GROUP)
+        self._start_step(Cause.SEND_JOIN_GROUP)
         request = JoinGroupPayload(facts.identity.member_id, protocols, facts.rejoin_reason or "")
         self._out.append(act.SendJoinGroup(facts.attempt, request))
 
@@ -738,7 +738,7 @@ class Membership:
         facts = self.facts
         facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
         facts.has_joined = True
-        facts.move(Trigger.GENERATION_JOINED)
+        facts.move(Cause.GENERATION_JOINED)
         self._backoff.reset()
         # The wait for other members does not count towards max.poll.interval.ms.
         facts.last_poll = max(facts.last_poll, now)
@@ -746,7 +746,7 @@ class Membership:
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
         if response.leader == response.member_id:
-            self._start_step(Trigger.ELECTED_LEADER)
+            self._start_step(Cause.ELECTED_LEADER)
             self._out.append(
                 act.PerformAssignment(
                     facts.attempt, response.protocol or "", response.members, response.skip_assignment
@@ -758,7 +758,7 @@ class Membership:
                 # The missing topic may be created soon, and the leader monitors only topics that members have
                 # joined with.
                 self._topic_monitor.schedule(now)
-            self._start_step(Trigger.SEND_SYNC_GROUP)
+            self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
 
     def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
@@ -784,7 +784,7 @@ class Membership:
                 ErrorCode.NONE, f"the leader sent an assignment that cannot be read: {error}", now
             )
             return
-        facts.move(Trigger.ASSIGNMENT_RECEIVED)
+        facts.move(Cause.ASSIGNMENT_RECEIVED)
         self._timeline_at(now).end(Phase.SYNC, now)
         if facts.leaving:
             return  # the partitions stay owned, so that they are committed in the new generation
@@ -834,7 +834,7 @@ class Membership:
         facts = self.facts
         if facts.incoming is not None:
             facts.retry_at = 0.0
-            self._start_step(Trigger.FETCH_OFFSETS)
+            self._start_step(Cause.FETCH_OFFSETS)
             self._out.append(act.FetchOffsets(facts.attempt, facts.incoming.gained))
 
     def _deliver_assignment(self, offsets: dict[TopicPartitionKey, Offset], now: float) -> None:
@@ -867,11 +867,11 @@ class Membership:
 
     # --- Leaving ------------------------------------------------------------------------------------
 
-    def _start_leaving(self, trigger: Trigger, round_timeout: float, now: float) -> None:
+    def _start_leaving(self, cause: Cause, round_timeout: float, now: float) -> None:
         facts = self.facts
         if not facts.leaving:
             facts.leave_at = now + round_timeout
-        facts.move(trigger)
+        facts.move(cause)
         facts.subscription = facts.topic_subscription = None
         facts.rejoin_reason = facts.timeline = None
         self._topic_monitor.stop()
@@ -902,10 +902,10 @@ class Membership:
         elif facts.lifecycle is Lifecycle.CLOSING:
             # Also without LeaveGroup: no commit may be left in the queue when the consumer is closed.
             facts.awaits_poll = False  # so that the coordinator is looked up
-            self._start_step(Trigger.SEND_OFFSET_COMMITS)
+            self._start_step(Cause.SEND_OFFSET_COMMITS)
             self._out.append(act.SendOffsetCommits(facts.attempt))
         elif facts.identity.member_id and facts.sends_leave and self.coordinator.known:
-            self._start_step(Trigger.SEND_LEAVE_GROUP)
+            self._start_step(Cause.SEND_LEAVE_GROUP)
             reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
             self._out.append(act.SendLeaveGroup(facts.attempt, facts.identity, reason))
             self._reset(MemberIdentity())
@@ -914,7 +914,7 @@ class Membership:
 
     def _finish_leaving(self, now: float) -> None:
         facts = self.facts
-        facts.move(Trigger.LEFT)
+        facts.move(Cause.LEFT)
         facts.awaits_poll = facts.revoke_due = False
         facts.rejoin_reason = facts.timeline = None
         self._reset(MemberIdentity())
@@ -969,7 +969,7 @@ class Membership:
 
     def _reset(self, identity: MemberIdentity) -> None:
         self.facts.identity = identity
-        self.facts.move(Trigger.GENERATION_LOST)
+        self.facts.move(Cause.GENERATION_LOST)
 
     def _lose_generation(self, identity: MemberIdentity, reason: str, now: float) -> None:
         """Join again with this identity.
@@ -990,7 +990,7 @@ class Membership:
         """Wait for a poll before joining again; return the timeline of the rebalance that this ends."""
         facts = self.facts
         timeline, facts.timeline = facts.timeline, None
-        facts.move(Trigger.JOINING_BLOCKED)
+        facts.move(Cause.JOINING_BLOCKED)
         facts.rejoin_reason = facts.rejoin_reason or "the last attempt failed"
         self._back_off(now)
         facts.awaits_poll = True

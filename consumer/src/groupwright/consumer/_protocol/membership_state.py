@@ -9,9 +9,9 @@ machines run side by side in it:
   at most one. Each has an attempt number; a response with an old number is ignored.
 - `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
 
-They change only by `MembershipState.move`, which takes a `Trigger` and looks it up in `TRANSITIONS`. A
-trigger may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. If the current value
-of a machine has no row for the trigger, `move` raises `IllegalTransitionError` and moves none of them.
+They change only by `MembershipState.move`, which takes a `Cause` and looks it up in `TRANSITIONS`. A
+cause may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. If the current value
+of a machine has no row for the cause, `move` raises `IllegalTransitionError` and moves none of them.
 `docs/membership-states.md` shows the three diagrams, which `diagram` generates from the table.
 
 Everything else in `MembershipState` is data that these machines do not determine, such as the partitions
@@ -99,7 +99,7 @@ class Lifecycle(Enum):
     """The member has left, or stays without the consumer until its session expires. Final."""
 
 
-class Trigger(Enum):
+class Cause(Enum):
     """Causes of transitions; the values are the labels of the diagrams."""
 
     SEND_JOIN_GROUP = "JoinGroup is sent"
@@ -123,117 +123,115 @@ class Trigger(Enum):
 Node = State | Step | Lifecycle
 _NodeT = TypeVar("_NodeT", State, Step, Lifecycle)
 
-TRANSITIONS: Mapping[Node, Mapping[Trigger, Node]] = {
+TRANSITIONS: Mapping[Node, Mapping[Cause, Node]] = {
     State.UNJOINED: {
-        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
         # After a look-up of the coordinator that was refused during the round.
-        Trigger.GENERATION_JOINED: State.COMPLETING_REBALANCE,
-        Trigger.ASSIGNMENT_RECEIVED: State.STABLE,
-        Trigger.GENERATION_LOST: State.UNJOINED,
-        Trigger.JOINING_BLOCKED: State.UNJOINED,
+        Cause.GENERATION_JOINED: State.COMPLETING_REBALANCE,
+        Cause.ASSIGNMENT_RECEIVED: State.STABLE,
+        Cause.GENERATION_LOST: State.UNJOINED,
+        Cause.JOINING_BLOCKED: State.UNJOINED,
     },
     State.PREPARING_REBALANCE: {
-        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Trigger.GENERATION_JOINED: State.COMPLETING_REBALANCE,
-        Trigger.GENERATION_LOST: State.UNJOINED,
-        Trigger.JOINING_BLOCKED: State.UNJOINED,
+        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Cause.GENERATION_JOINED: State.COMPLETING_REBALANCE,
+        Cause.GENERATION_LOST: State.UNJOINED,
+        Cause.JOINING_BLOCKED: State.UNJOINED,
     },
     State.COMPLETING_REBALANCE: {
         # SyncGroup failed with REBALANCE_IN_PROGRESS.
-        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Trigger.ASSIGNMENT_RECEIVED: State.STABLE,
-        Trigger.GENERATION_LOST: State.UNJOINED,
-        Trigger.JOINING_BLOCKED: State.UNJOINED,
+        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Cause.ASSIGNMENT_RECEIVED: State.STABLE,
+        Cause.GENERATION_LOST: State.UNJOINED,
+        Cause.JOINING_BLOCKED: State.UNJOINED,
     },
     State.STABLE: {
-        Trigger.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Trigger.GENERATION_LOST: State.UNJOINED,
-        Trigger.JOINING_BLOCKED: State.STABLE,
+        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
+        Cause.GENERATION_LOST: State.UNJOINED,
+        Cause.JOINING_BLOCKED: State.STABLE,
     },
     Step.IDLE: {
-        Trigger.SEND_JOIN_GROUP: Step.JOIN,
-        Trigger.ELECTED_LEADER: Step.ASSIGN,
-        Trigger.SEND_SYNC_GROUP: Step.SYNC,
-        Trigger.FETCH_OFFSETS: Step.OFFSETS,
-        Trigger.DELIVER_EVENT: Step.APPLICATION,
-        Trigger.SEND_OFFSET_COMMITS: Step.COMMITS,
-        Trigger.SEND_LEAVE_GROUP: Step.LEAVE,
+        Cause.SEND_JOIN_GROUP: Step.JOIN,
+        Cause.ELECTED_LEADER: Step.ASSIGN,
+        Cause.SEND_SYNC_GROUP: Step.SYNC,
+        Cause.FETCH_OFFSETS: Step.OFFSETS,
+        Cause.DELIVER_EVENT: Step.APPLICATION,
+        Cause.SEND_OFFSET_COMMITS: Step.COMMITS,
+        Cause.SEND_LEAVE_GROUP: Step.LEAVE,
     },
     Step.JOIN: {
-        Trigger.STEP_ENDED: Step.IDLE,
-        Trigger.STEP_ABANDONED: Step.IDLE,
+        Cause.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ABANDONED: Step.IDLE,
     },
     Step.ASSIGN: {
-        Trigger.SEND_SYNC_GROUP: Step.SYNC,
-        Trigger.STEP_ENDED: Step.IDLE,
-        Trigger.STEP_ABANDONED: Step.IDLE,
+        Cause.SEND_SYNC_GROUP: Step.SYNC,
+        Cause.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ABANDONED: Step.IDLE,
     },
     Step.SYNC: {
-        Trigger.STEP_ENDED: Step.IDLE,
-        Trigger.STEP_ABANDONED: Step.IDLE,
+        Cause.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ABANDONED: Step.IDLE,
     },
     Step.OFFSETS: {
-        Trigger.FETCH_OFFSETS: Step.OFFSETS,
-        Trigger.DELIVER_EVENT: Step.APPLICATION,
-        Trigger.STEP_ENDED: Step.IDLE,
-        Trigger.STEP_ABANDONED: Step.IDLE,
+        Cause.FETCH_OFFSETS: Step.OFFSETS,
+        Cause.DELIVER_EVENT: Step.APPLICATION,
+        Cause.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ABANDONED: Step.IDLE,
     },
     # Never abandoned: the application may have taken the event, so its end is awaited, or the event is
     # withdrawn.
     Step.APPLICATION: {
-        Trigger.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ENDED: Step.IDLE,
     },
     Step.COMMITS: {
-        Trigger.STEP_ENDED: Step.IDLE,
-        Trigger.STEP_ABANDONED: Step.IDLE,
+        Cause.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ABANDONED: Step.IDLE,
     },
     # Never abandoned: the member has no identity any more that it could lose.
     Step.LEAVE: {
-        Trigger.STEP_ENDED: Step.IDLE,
+        Cause.STEP_ENDED: Step.IDLE,
     },
     Lifecycle.ACTIVE: {
-        Trigger.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
-        Trigger.CLOSE: Lifecycle.CLOSING,
+        Cause.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
+        Cause.CLOSE: Lifecycle.CLOSING,
     },
     Lifecycle.UNSUBSCRIBING: {
-        Trigger.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
-        Trigger.CLOSE: Lifecycle.CLOSING,
-        Trigger.LEFT: Lifecycle.ACTIVE,
+        Cause.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
+        Cause.CLOSE: Lifecycle.CLOSING,
+        Cause.LEFT: Lifecycle.ACTIVE,
     },
     Lifecycle.CLOSING: {
-        Trigger.UNSUBSCRIBE: Lifecycle.CLOSING,
-        Trigger.CLOSE: Lifecycle.CLOSING,
-        Trigger.SEND_OFFSET_COMMITS: Lifecycle.FLUSHED,
+        Cause.UNSUBSCRIBE: Lifecycle.CLOSING,
+        Cause.CLOSE: Lifecycle.CLOSING,
+        Cause.SEND_OFFSET_COMMITS: Lifecycle.FLUSHED,
     },
     Lifecycle.FLUSHED: {
-        Trigger.UNSUBSCRIBE: Lifecycle.FLUSHED,
-        Trigger.CLOSE: Lifecycle.FLUSHED,
-        Trigger.LEFT: Lifecycle.CLOSED,
+        Cause.UNSUBSCRIBE: Lifecycle.FLUSHED,
+        Cause.CLOSE: Lifecycle.FLUSHED,
+        Cause.LEFT: Lifecycle.CLOSED,
     },
     Lifecycle.CLOSED: {
-        Trigger.UNSUBSCRIBE: Lifecycle.CLOSED,
-        Trigger.CLOSE: Lifecycle.CLOSED,
+        Cause.UNSUBSCRIBE: Lifecycle.CLOSED,
+        Cause.CLOSE: Lifecycle.CLOSED,
     },
 }
-"""For each value of a machine: its legal triggers, and the value that each leads to."""
+"""For each value of a machine: its legal causes, and the value that each leads to."""
 
 _MACHINES = (State, Step, Lifecycle)
 
 
-def _rows(machine: type[_NodeT], trigger: Trigger) -> Mapping[_NodeT, _NodeT]:
-    """Return the trigger's transitions in one machine; empty if it does not move that machine."""
+def _rows(machine: type[_NodeT], cause: Cause) -> Mapping[_NodeT, _NodeT]:
+    """Return the cause's transitions in one machine; empty if it does not move that machine."""
     return {
         source: target
         for source, row in TRANSITIONS.items()
-        for target in (row.get(trigger),)
+        for target in (row.get(cause),)
         if isinstance(source, machine) and isinstance(target, machine)
     }
 
 
-_MOVES = {
-    trigger: (_rows(State, trigger), _rows(Step, trigger), _rows(Lifecycle, trigger)) for trigger in Trigger
-}
-"""`TRANSITIONS` by trigger."""
+_MOVES = {cause: (_rows(State, cause), _rows(Step, cause), _rows(Lifecycle, cause)) for cause in Cause}
+"""`TRANSITIONS` by cause."""
 
 PARKED = frozenset({Step.JOIN, Step.SYNC})
 """Steps whose request the coordinator holds back until other members have acted. Meanwhile the session does
@@ -262,7 +260,7 @@ STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
 
 
 class IllegalTransitionError(Exception):
-    """A trigger occurred in a value that has no row for it: a defect of this package."""
+    """A cause occurred in a value that has no row for it: a defect of this package."""
 
 
 class InvariantError(AssertionError):
@@ -373,19 +371,19 @@ class MembershipState:
 
     # --- Transitions --------------------------------------------------------------------------------
 
-    def move(self, trigger: Trigger) -> None:
-        """Move each machine that the trigger has rows for.
+    def move(self, cause: Cause) -> None:
+        """Move each machine that the cause has rows for.
 
         Raises:
             IllegalTransitionError: One of them has no row for its current value. None has moved.
         """
-        states, steps, lifecycles = _MOVES[trigger]
+        states, steps, lifecycles = _MOVES[cause]
         try:
             state = states[self.state] if states else self.state
             step = steps[self.step] if steps else self.step
             lifecycle = lifecycles[self.lifecycle] if lifecycles else self.lifecycle
         except KeyError as error:
-            message = f"{error.args[0]} has no transition for {trigger.name}: {trigger.value}"
+            message = f"{error.args[0]} has no transition for {cause.name}: {cause.value}"
             raise IllegalTransitionError(message) from None
         self.state, self.step, self.lifecycle = state, step, lifecycle
 
@@ -579,6 +577,6 @@ def _diagram_of(machine: type[Node]) -> Iterator[str]:
     for source, row in TRANSITIONS.items():
         if isinstance(source, machine):
             for target in dict.fromkeys(row.values()):
-                causes = [trigger.value for trigger, leads_to in row.items() if leads_to is target]
+                causes = [cause.value for cause, leads_to in row.items() if leads_to is target]
                 yield f"    {source.name} --> {target.name}: {', '.join(causes)}"
     yield "```\n"
