@@ -44,7 +44,7 @@ def test_the_page_shows_the_table() -> None:
     assert len(drawn) == sum(len(set(row.values())) for row in TRANSITIONS.values())
 
 
-def test_the_table_has_every_value_and_every_trigger() -> None:
+def test_the_table_has_every_value_and_every_cause() -> None:
     assert set(TRANSITIONS) == {node for machine in MACHINES for node in machine}
     assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
 
