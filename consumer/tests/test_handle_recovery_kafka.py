@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from groupwright.consumer._membership import handle_recovery as revival
+from groupwright.consumer._membership import handle_recovery
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -25,8 +25,8 @@ def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatc
     member = scene.member_of(consumer)
     handles: list[object] = []
     with monkeypatch.context() as patch:
-        patch.setattr(revival, "_has_broker", lambda _consumer, topic: handles.append(topic))
-        patch.setattr(revival, "_BETWEEN_LOOKS", 0.0)
+        patch.setattr(handle_recovery, "_has_broker", lambda _consumer, topic: handles.append(topic))
+        patch.setattr(handle_recovery, "_CHECK_INTERVAL", 0.0)
         member._recovery.next_check = 0.0
         consumer._guard.wake()
         while len(handles) < 3:
