@@ -2,7 +2,8 @@
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker, and so do those on Spark: starting a second one takes longer than all of these
-tests. The parity suite runs first and alone: it keeps both cores busy, and compares the duration of calls.
+tests. The parity suite runs first, since it compares the duration of calls; only the tests in containers,
+which mostly wait, run beside it.
 """
 
 import pytest
@@ -12,6 +13,8 @@ from xdist.workermanage import WorkerController
 
 _FIRST = "parity"
 _BESIDE = "containers"
+_LONGEST = (_BESIDE, "spark")
+"""Groups that take longest; they start before groups of more tests."""
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -26,7 +29,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
-            return "spark"
+            return _LONGEST[-1]
         if part == "integration_tests" and rest.startswith("parity/"):
             return _FIRST
         if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
@@ -40,6 +43,10 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
             if _BESIDE not in self.workqueue:
                 return  # the worker idles until `mark_test_complete`
             self.workqueue.move_to_end(_BESIDE, last=False)
+        else:
+            for group in _LONGEST:
+                if group in self.workqueue:
+                    self.workqueue.move_to_end(group, last=False)
         super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
