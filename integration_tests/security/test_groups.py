@@ -157,7 +157,9 @@ def test_a_group_without_acl_is_told_and_joins_once_it_has_one(
 
     error = refused(consumer, topic)
     assert error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-    assert f"Allow it the operation READ on the group {group!r}" in error.str()
+    # The first error is librdkafka's own if a node let the member in, and another refused its offsets.
+    hint = f"Allow it the operation READ on the group {group!r}"
+    wait_until(lambda: hint in error.str() or hint in refusal(consumer).str(), "the member to be refused")
 
     allow(kafka, group, "alice")
     wait_until(lambda: polls_in_peace(consumer), "to be let in")

@@ -291,8 +291,11 @@ class _Run:
     def _recreate(self, deleted: float) -> None:
         tally = self._fleet.tally
         tally.read()
-        owners = [w.role.name for w in self._fleet.running() if tally.owns(w.role.name, _DELETED)]
-        if owners and now() < deleted + _GIVE_UP_SECONDS:
+        running = self._fleet.running()
+        owners = [w.role.name for w in running if tally.owns(w.role.name, _DELETED)]
+        # A member that was stopped all the while was seen to fetch nothing of the new topic's partitions.
+        unaware = any(w.frozen or w.busy_until > now() for w in running)
+        if (owners or unaware) and now() < deleted + _GIVE_UP_SECONDS:
             self._at(now() + _STEP_SECONDS, lambda: self._recreate(deleted))
             return
         for name in owners:
