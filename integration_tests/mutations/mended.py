@@ -223,8 +223,8 @@ MENDED = (
     Mutation(
         "an exception of a signal handler loses what consume() has gathered",
         f"{CONSUMER}/consumer.py",
-        "            self._prefetch.put_back(messages)\n            if self._prefetch.cut_short:\n",
-        "            if self._prefetch.cut_short:\n",
+        "            self._prefetch.put_back(messages)\n            self._seek_dropped()\n",
+        "            self._seek_dropped()\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[consume-gathering-whole-]",
     ),
     Mutation(

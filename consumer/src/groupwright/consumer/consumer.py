@@ -275,11 +275,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Have the next call return these messages, because an exception or a cancellation ends this one."""
         # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
         if not self._config.broker_assigned:
-            self._prefetch.put_back(messages)
-            if self._prefetch.cut_short:
-                for partition in self._prefetch.lost(Native.position(self, Native.assignment(self))):
-                    Native.seek(self, partition)
             self._guard.wake()
+            self._prefetch.put_back(messages)
+            self._seek_dropped()
+
+    def _seek_dropped(self) -> None:
+        """Have messages fetched again that an interrupted native call dropped.
+
+        If another exception interrupts this, the next call that is not on the fast path completes it.
+        """
+        if self._prefetch.cut_short:
+            for partition in self._prefetch.lost(Native.position(self, Native.assignment(self))):
+                Native.seek(self, partition)
+            self._prefetch.cut_short = False
 
     def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
         """Append the next message to `taken`, if there is one within `timeout` seconds."""
@@ -413,6 +421,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         message = self._member.serve(self)
         if self._prefetch.pauses_changed:
             self._prefetch.apply_pauses()
+        self._seek_dropped()
         if message is None and not self._interceptors:
             self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
         return message

@@ -114,7 +114,6 @@ class PrefetchBuffer:
     def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
         with self._lock:
-            self.cut_short = False
             for message in (*self._held, *self.waiting):
                 self._record_reached((message,))
             lost = [
