@@ -13,8 +13,7 @@ from xdist.workermanage import WorkerController
 
 _FIRST = "parity"
 _BESIDE = "containers"
-_LONGEST = (_BESIDE, "spark")
-"""Groups that take longest; they start before groups of more tests."""
+_SPARK = "spark"
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -29,7 +28,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
-            return _LONGEST[-1]
+            return _SPARK
         if part == "integration_tests" and rest.startswith("parity/"):
             return _FIRST
         if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
@@ -37,16 +36,13 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
         return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if _FIRST in self.workqueue:
-            self.workqueue.move_to_end(_FIRST, last=False)
+        # The groups that take longest start before groups of more tests.
+        preferred = (_FIRST, _BESIDE) if self._runs_first() else (_FIRST, _SPARK, _BESIDE)
+        group = next((each for each in preferred if each in self.workqueue), None)
+        if group is not None:
+            self.workqueue.move_to_end(group, last=False)
         elif self._runs_first():
-            if _BESIDE not in self.workqueue:
-                return  # the worker idles until `mark_test_complete`
-            self.workqueue.move_to_end(_BESIDE, last=False)
-        else:
-            for group in _LONGEST:
-                if group in self.workqueue:
-                    self.workqueue.move_to_end(group, last=False)
+            return  # the worker idles until `mark_test_complete`
         super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:

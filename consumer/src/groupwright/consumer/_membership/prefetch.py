@@ -114,8 +114,7 @@ class PrefetchBuffer:
     def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
         with self._lock:
-            for message in (*self._held, *self.waiting):
-                self._record_reached((message,))
+            self._record_buffered()
             lost = [
                 TopicPartition(p.topic, p.partition, reached)
                 for p in positions
@@ -150,6 +149,11 @@ class PrefetchBuffer:
             found, offset = _key(message), message.offset()
             if found is not None and offset is not None and message.error() is None:
                 self._reached[found] = max(offset + 1, self._reached.get(found, 0))
+
+    def _record_buffered(self) -> None:
+        """Record the offsets after all messages in the buffer, which an exception may have left out."""
+        for message in (*self._held, *self.waiting):
+            self._record_reached((message,))
 
     def put_back(self, messages: list[Message]) -> None:
         """Put messages back at the head of the buffer. For the polling thread."""
@@ -229,8 +233,7 @@ class PrefetchBuffer:
         with self._lock:
             # The exception that had messages put back may have come before they were recorded: once the
             # application has them, `lost` would return their offsets, and they would be fetched again.
-            for message in (*self._held, *self.waiting):
-                self._record_reached((message,))
+            self._record_buffered()
             for message in self.waiting.copy():
                 if _key(message) in self.paused and self._remove(message):
                     self._held.append(message)
