@@ -472,6 +472,15 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        name="end of a kept partition",
+        subject="`enable.partition.eof`: partitions that a cooperative rebalance keeps",
+        original="pauses them for the callback, and then returns their ends again",
+        ours="goes on fetching; an end is returned again once more messages have come",
+        reason="the consumer has reached no new end, and a pause would discard the messages in the queue",
+        scenarios=("the_end_of_a_kept_partition_after_a_cooperative_rebalance",),
+        pairs=((r"messages t1\[0\] (EOF@3,)+3\.\.4", r"messages t1\[0\] 3\.\.4"),),
+    ),
+    Row(
         name="which move",
         subject="`cooperative-sticky`: which partitions move",
         original="the first ones of a member that has too many",

@@ -133,6 +133,22 @@ def the_end_is_told_again_after_a_rebalance(lab: Lab) -> None:
 
 
 @scenario()
+def the_end_of_a_kept_partition_after_a_cooperative_rebalance(lab: Lab) -> None:
+    """A partition that stays assigned, and of which nothing new came, ends once."""
+    kept, revoked = lab.topic(messages=3), lab.topic(messages=3)
+    consumer = lab.consumer(enable_partition_eof=True, partition_assignment_strategy="cooperative-sticky")
+    consumer.subscribe([kept, revoked])
+    consumer.until(lambda: _ends(consumer) == 2, "both ends")
+    consumer.subscribe([kept])
+    consumer.until_assigned(1)
+    consumer.idle(1.5)
+    lab.produce(kept, 2)
+    consumer.read(8)
+    consumer.idle(0.5)
+    consumer.close()
+
+
+@scenario()
 def ends_come_in_batches(lab: Lab) -> None:
     """consume returns ends among the messages."""
     topic = lab.topic(2, messages=3)

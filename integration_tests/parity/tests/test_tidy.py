@@ -1,5 +1,7 @@
 """Tidying removes nondeterminism from a random program's trace, and nothing else."""
 
+import pytest
+
 from parity.fuzz.tidy import tidy
 from parity.trace import Trace
 
@@ -30,17 +32,51 @@ def test_of_commits_at_a_short_interval_those_that_failed_are_kept() -> None:
     assert texts(trace, "c1 on_commit") == ["on_commit _NO_OFFSET [t1[0]@1]"]
 
 
-def test_the_end_of_a_partition_is_told_once_until_something_is_called() -> None:
+END = "messages t1[0] EOF@20"
+
+
+def ends_after(line: str) -> list[str]:
+    """Return what tidying leaves of a line between two equal ends of a partition."""
     trace = Trace()
-    for line in ("on_assign nothing", "seek(t1[0]@end) = None"):
-        trace.add_message("c1", "t1[0]", "EOF@20")
-        trace.add("c1", line)
     trace.add_message("c1", "t1[0]", "EOF@20")
+    trace.add("c1", line)
+    trace.add_message("c1", "t1[0]", "EOF@20")
+    tidy(trace, often=False, cooperative=True)
+    return texts(trace, "c1")
 
-    tidy(trace, often=False, cooperative=False)
 
-    end = "messages t1[0] EOF@20"
-    assert texts(trace, "c1") == [end, "on_assign nothing", "seek(t1[0]@end) = None", end]
+@pytest.mark.parametrize(
+    "line",
+    [
+        "on_assign t1[1]",
+        "on_revoke t2[0]",
+        "commit(asynchronous=False) = [t1[0]@20]",
+        "incremental_assign([t1[1]@3]) = None",
+        "incremental_assign([t1[0]]) raises KafkaException(_CONFLICT)",
+        "unassign() raises KafkaException(_STATE)",
+        "seek(t1[1]@7) = None",
+        "subscribe(['t1']) = None",
+    ],
+)
+def test_the_end_of_a_kept_partition_is_told_once(line: str) -> None:
+    assert ends_after(line) == [END, line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "on_revoke t1[0..1] t2[0]",
+        "on_lost t1[0]",
+        "seek(t1[0]@end) = None",
+        "resume([t2[0], t1[0]]) = None",
+        "incremental_assign([t1[0]@3]) = None",
+        "assign([t1[0]]) = None",
+        "unassign() = None",
+        "unsubscribe() = None",
+    ],
+)
+def test_the_end_of_a_partition_that_starts_again_is_told_again(line: str) -> None:
+    assert ends_after(line) == [END, line, END]
 
 
 def test_an_error_that_is_repeated_is_one() -> None:
