@@ -310,6 +310,62 @@ def by_hand_while_subscribed(lab: Lab) -> None:
 
 
 @scenario()
+def what_was_read_by_hand_is_committed_when_the_group_assigns(lab: Lab) -> None:
+    """The group assigns the same partition, which continues after what was read."""
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(
+        auto_commit_interval_ms=60_000, partition_assignment_strategy="range", on_commit=record
+    )
+    consumer.assign(partitions(topic, 2))
+    consumer.read(3)
+    consumer.subscribe([topic], **callbacks())
+    consumer.until(lambda: lab.group_is_stable() and lab.members() == 1, "a member")
+    lab.produce(topic, 2)
+    consumer.read(2)
+    lab.note(f"stored {lab.stored(topic)}")
+    consumer.close()
+
+
+@scenario()
+def what_was_read_by_hand_is_committed_when_a_member_closes(lab: Lab) -> None:
+    """A member that has assigned a partition of another topic closes."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = lab.consumer(
+        auto_commit_interval_ms=60_000, partition_assignment_strategy="range", on_commit=record
+    )
+    consumer.subscribe([one], **callbacks())
+    consumer.read(5)
+    consumer.assign(partitions(two, 1))
+    consumer.read(4)
+    consumer.close()
+    lab.note(f"stored {lab.stored(one)} {lab.stored(two)}")
+
+
+@scenario()
+def an_eager_revocation_ends_what_was_assigned_by_hand(lab: Lab) -> None:
+    """A second member joins, and the first reads its share alone from then on."""
+    one, two = lab.topic(2, messages=5), lab.topic(messages=5)
+    consumer = lab.consumer(
+        auto_commit_interval_ms=60_000, partition_assignment_strategy="range", client_id="a", on_commit=record
+    )
+    assigned: list[int] = []
+    consumer.subscribe([one], on_assign=lambda _, found: assigned.append(len(found)), on_revoke=record)
+    consumer.read(10)
+    consumer.assign(partitions(two, 1))
+    consumer.read(4)
+    other = lab.consumer(partition_assignment_strategy="range", client_id="b")
+    other.subscribe([one])
+    lab.together(consumer, other, until=lambda: assigned == [2, 1], what="the partitions are shared")
+    lab.produce(two, 2)
+    lab.produce(one, 1)
+    consumer.read(1)
+    consumer.attempt("assignment")
+    consumer.close()
+    other.close()
+    lab.note(f"stored {lab.stored(one, partitions=2)} {lab.stored(two)}")
+
+
+@scenario()
 def by_hand_unassigned_while_subscribed(lab: Lab) -> None:
     """In an eager group `unassign` outside a callback stops delivery."""
     topic = lab.topic(2, messages=5)

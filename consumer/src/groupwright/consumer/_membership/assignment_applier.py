@@ -206,14 +206,16 @@ class AssignmentApplier:
         seconds = self._call(callback, handle, revoked)
         if commit is not None and not event.lost:
             commit(handle)
-        owned = self._assigned(handle)
-        left = [key for key in revoked if key in owned]
+        assigned = self._assigned(handle)
+        # As in librdkafka, an eager revocation ends partitions that were assigned by hand, too.
+        left = assigned.intersection(revoked) if event.cooperative else assigned
         if left:
-            self._call_native(Native.incremental_unassign, handle, _partitions(left))
+            self._call_native(Native.incremental_unassign, handle, _partitions(sorted(left)))
         self._owned.difference_update(revoked)
-        self._offsets.dropped(revoked)
-        self._prefetch.drop(revoked)
-        self.forget(revoked)
+        dropped = left.union(revoked)
+        self._offsets.dropped(dropped)
+        self._prefetch.drop(dropped)
+        self.forget(dropped)
         self._done = event.ticket
         self.listeners.notify(
             "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds

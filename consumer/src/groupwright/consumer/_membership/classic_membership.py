@@ -349,7 +349,7 @@ class ClassicMembership:
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
         """Commit, have the partitions revoked, and leave the group or stay, within `timeout` seconds."""
-        self._events.leave(handle, timeout, operation, subscribed=self._subscribed)
+        self._events.leave(handle, timeout, operation)
 
 
 def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSubscription:

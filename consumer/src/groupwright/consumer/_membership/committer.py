@@ -234,23 +234,34 @@ class Committer:
             if offsets:
                 self._send(partitions, offsets, self._config.network.request_timeout)
 
-    def last_commit(self, handle: Handle, keys: Collection[TopicPartitionKey], timeout: float) -> None:
+    def last_commit(
+        self, handle: Handle, keys: Collection[TopicPartitionKey] | None, timeout: float
+    ) -> Offsets:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
         As in librdkafka, offsets that are committed already are included, so that `on_commit` gets the final
         offsets of the assignment.
+
+        Args:
+            handle: The consumer's handle.
+            keys: The partitions; None for all that are assigned.
+            timeout: Seconds after which the commit has failed.
+
+        Returns:
+            The offsets that were sent.
         """
         if not self._config.auto_commit:
-            return
+            return {}
         pending = self._offsets.pending(
             lambda: self._prefetch.positions_of(handle, None, self._guard), last=True
         )
-        offsets = {key: offset for key, offset in pending.items() if key in keys}
+        offsets = {key: offset for key, offset in pending.items() if keys is None or key in keys}
         if offsets:
             # The application may have unassigned some.
-            assigned = (key for key in self._offsets.keys if key in keys)
+            assigned = (key for key in self._offsets.keys if keys is None or key in keys)
             without_offset = dict.fromkeys(assigned, Offset(OFFSET_INVALID))
             self._send(to_partitions(without_offset | offsets), offsets, timeout)
+        return offsets
 
     # --- Results ------------------------------------------------------------------------------------
 

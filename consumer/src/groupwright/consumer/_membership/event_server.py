@@ -15,7 +15,7 @@ from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, R
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures
 from groupwright.consumer._membership.committer import Committer
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
@@ -179,6 +179,7 @@ class EventServer:
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
                 self.identity = event.identity
+                self._commit_replaced(handle, event)
                 self._applier.assign(handle, event)
                 self._committer.restart()
                 self._driver.call(self._membership.applied, event.ticket)
@@ -225,7 +226,8 @@ class EventServer:
         lost = event.lost or (requested and not self._membership.identity.valid) or self._session_over
         if not lost:
             self.identity = event.identity  # a cooperative member's is that of the new generation
-        revoked = set(keys(event.partitions))
+        # An eager revocation ends partitions that were assigned by hand, too.
+        revoked = set(keys(event.partitions)) if event.cooperative else None
         self._applier.revoke(
             handle,
             dataclasses.replace(event, lost=lost),
@@ -235,29 +237,33 @@ class EventServer:
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
 
+    def _commit_replaced(self, handle: Handle, event: Assign) -> None:
+        """Commit what was consumed of partitions assigned by hand, which an eager assignment replaces.
+
+        Those that are assigned again continue there; the event's offsets were fetched before.
+        """
+        if not event.cooperative:
+            event.offsets.update(self._committer.last_commit(handle, None, self._session_timeout))
+
     # --- Leaving ------------------------------------------------------------------------------------
 
-    def leave(
-        self, handle: Handle, timeout: float, operation: GroupMembershipOperation, *, subscribed: bool
-    ) -> None:
+    def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
         """Commit, have all partitions revoked (callbacks run), and leave the group or stay in it.
 
         Args:
             handle: The consumer's handle.
             timeout: Seconds for all of that. Callbacks run however short it is.
             operation: Whether to leave the group.
-            subscribed: Whether the member has a subscription, so that its partitions will be revoked.
         """
         self.closing = True
         deadline = time.monotonic() + timeout
         self._committer.busy.end(timeout)
         if self._committer.ended:
             self._committer.finish()
-        if not subscribed:
+        if not self._applier.holds_partitions:
             # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
             # before it ends.
-            assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
-            self._committer.last_commit(handle, assigned, timeout)
+            self._committer.last_commit(handle, None, timeout)
         round_timeout = min(ROUND_TIMEOUT, timeout / 2)
         close = functools.partial(self._membership.close, operation=operation, round_timeout=round_timeout)
         self._driver.call(close)
