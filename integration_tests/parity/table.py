@@ -481,6 +481,21 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"messages t1\[0\] (EOF@3,)+3\.\.4", r"messages t1\[0\] 3\.\.4"),),
     ),
     Row(
+        name="revoked after incremental_unassign",
+        subject="a cooperative revocation of a partition that the application has unassigned itself",
+        original="`poll` raises `_INVALID_ARG`; the member reads nothing more, and `close` may hang",
+        ours="goes on: nothing is left to unassign",
+        reason="the member holds up nobody, and other partitions are still its own",
+        scenarios=("a_cooperative_revocation_of_what_the_application_has_unassigned",),
+        pairs=(
+            (
+                r"poll raises KafkaException\(_INVALID_ARG\)",
+                r"on_assign nothing\nmessages t1\[0\] 5\.\.6(\non_assign nothing)?",
+            ),
+            ("10 messages", "12 messages"),
+        ),
+    ),
+    Row(
         name="which move",
         subject="`cooperative-sticky`: which partitions move",
         original="the first ones of a member that has too many",

@@ -85,6 +85,8 @@ class Player:
         self._raises = False
         """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._deleted: set[str] = set()
+        self._taken_out: set[tuple[int, int]] = set()
+        """Partitions that a cooperative member has unassigned itself."""
         self._client = self._member("c1", on_commit=record)
         self._second: Client | None = None
 
@@ -98,6 +100,8 @@ class Player:
             if self._paused and name in _REBALANCES:
                 self._client.attempt("resume", self._all())  # a pause over a rebalance is the table's
                 self._paused = False
+            if self._taken_out and name in _REBALANCES:
+                self._put_back()
             if name not in _QUIET:
                 self._let_auto_commit()
             getattr(self, f"_{name}")(*arguments)
@@ -402,6 +406,17 @@ class Player:
 
     def _incremental_unassign(self, partitions: tuple[tuple[int, int], ...]) -> None:
         self._client.attempt("incremental_unassign", self._partitions(partitions))
+        if self._cooperative and "c1" in self._subscribed:
+            self._taken_out.update(partitions)
+
+    def _put_back(self) -> None:
+        """Assign them again: a revocation of what is not assigned is the table's."""
+        missing = {(topic, number, -1001) for topic, number in self._taken_out}
+        self._taken_out.clear()
+        owned = self._owned(self._client)
+        left = [p for p in self._existing(tuple(sorted(missing))) if (p.topic, p.partition) not in owned]
+        if left:
+            self._client.attempt("incremental_assign", left)
 
     def _seek(self, partition: tuple[int, int], offset: int) -> None:
         self._client.attempt("seek", self._partition(*partition, offset))

@@ -422,6 +422,22 @@ def incremental_calls_while_subscribed_in_a_cooperative_group(lab: Lab) -> None:
 
 
 @scenario()
+def a_cooperative_revocation_of_what_the_application_has_unassigned(lab: Lab) -> None:
+    """A member has unassigned a partition, and the group gives that partition to another member."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = _consumer(lab, partition_assignment_strategy="cooperative-sticky")
+    consumer.subscribe([one, two], **callbacks())
+    consumer.read(10)
+    consumer.incremental_unassign(partitions(two, -1001))
+    other = lab.other_member(partition_assignment_strategy="cooperative-sticky")
+    other.subscribe([two])
+    lab.together(consumer, other, until=lambda: consumer.revoked, what="a revocation")
+    lab.produce(one, 2)
+    consumer.idle(1.0)
+    lab.note(f"{len(consumer.messages)} messages")
+
+
+@scenario()
 def by_hand_beside_a_member(lab: Lab) -> None:
     """Manual assignments are read whatever the group does; an active group rejects their commits."""
     topic = lab.topic(2, messages=5)
