@@ -342,6 +342,23 @@ def what_was_read_by_hand_is_committed_when_a_member_closes(lab: Lab) -> None:
 
 
 @scenario()
+def what_was_read_by_hand_is_committed_when_a_cooperative_member_closes(lab: Lab) -> None:
+    """It has added a partition that the group did not assign to it."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = lab.consumer(
+        auto_commit_interval_ms=60_000,
+        partition_assignment_strategy="cooperative-sticky",
+        on_commit=record,
+    )
+    consumer.subscribe([one], **callbacks())
+    consumer.read(5)
+    consumer.incremental_assign(partitions(two, 1))
+    consumer.read(4)
+    consumer.close()
+    lab.note(f"stored {lab.stored(one)} {lab.stored(two)}")
+
+
+@scenario()
 def an_eager_revocation_ends_what_was_assigned_by_hand(lab: Lab) -> None:
     """A second member joins, and the first reads its share alone from then on."""
     one, two = lab.topic(2, messages=5), lab.topic(messages=5)

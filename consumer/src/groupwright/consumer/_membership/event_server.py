@@ -226,8 +226,9 @@ class EventServer:
         lost = event.lost or (requested and not self._membership.identity.valid) or self._session_over
         if not lost:
             self.identity = event.identity  # a cooperative member's is that of the new generation
-        # An eager revocation ends partitions that were assigned by hand, too.
-        revoked = set(keys(event.partitions)) if event.cooperative else None
+        # An eager revocation, and a close, end partitions that were assigned by hand, too.
+        some = event.cooperative and not self.closing
+        revoked = set(keys(event.partitions)) if some else None
         self._applier.revoke(
             handle,
             dataclasses.replace(event, lost=lost),
