@@ -2,8 +2,8 @@
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker, and so do those on Spark: starting a second one takes longer than all of these
-tests. The parity suite runs first, since it compares the duration of calls; only the tests in containers,
-which mostly wait, run beside it.
+tests. These two groups take longest, so they start first. The parity suite starts with them, and nothing else
+runs beside it, since it compares the duration of calls.
 """
 
 import pytest
@@ -11,9 +11,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-_FIRST = "parity"
-_BESIDE = "containers"
+_PARITY = "parity"
 _SPARK = "spark"
+_CONTAINERS = "containers"
+_LONGEST = (_PARITY, _SPARK, _CONTAINERS)
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -30,31 +31,29 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return _SPARK
         if part == "integration_tests" and rest.startswith("parity/"):
-            return _FIRST
+            return _PARITY
         if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
-            return _BESIDE
+            return _CONTAINERS
         return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        # The groups that take longest start before groups of more tests.
-        preferred = (_FIRST, _BESIDE) if self._runs_first() else (_FIRST, _SPARK, _BESIDE)
-        group = next((each for each in preferred if each in self.workqueue), None)
+        group = next((each for each in _LONGEST if each in self.workqueue), None)
         if group is not None:
             self.workqueue.move_to_end(group, last=False)
-        elif self._runs_first():
+        elif self._parity_runs():
             return  # the worker idles until `mark_test_complete`
         super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Record a test's end, and start the idle workers after the group that runs first."""
-        ran_first = self._runs_first()
+        parity_ran = self._parity_runs()
         super().mark_test_complete(node, item_index, duration)
-        if ran_first and not self._runs_first():
+        if parity_ran and not self._parity_runs():
             for idle in self.nodes:
                 self._reschedule(idle)
 
-    def _runs_first(self) -> bool:
-        units = [assigned[_FIRST] for assigned in self.assigned_work.values() if _FIRST in assigned]
+    def _parity_runs(self) -> bool:
+        units = [assigned[_PARITY] for assigned in self.assigned_work.values() if _PARITY in assigned]
         return any(list(unit.values()).count(False) > _REFILLED_AT for unit in units)
 
 
