@@ -108,14 +108,11 @@ class World(RuleBasedStateMachine):
     def commit(self) -> None:
         identity = self.member.commit_identity()
         if isinstance(identity, MemberIdentity):
-            if self.member.state is State.STABLE or (
-                self.member.facts.leaving and self.member.facts.has_joined
-            ):
+            if identity.valid:
                 assert identity == self.member.identity
-                assert identity.valid
             else:
-                assert identity == MemberIdentity()
-                assert self.member.subscription is None or not self.member.facts.has_joined
+                assert identity == MemberIdentity(self.member.facts.last_generation)
+                assert self.member.subscription is None or identity == MemberIdentity()
             self.commits.append(identity)
             self.feed(self.member.want_coordinator)
 

@@ -141,8 +141,8 @@ MENDED = (
     Mutation(
         "a member that was in no generation yet may not commit",
         f"{CONSUMER}/_protocol/membership_state.py",
-        "",
-        "MembershipState.has_joined = property(lambda self: True, lambda self, value: None)\n",
+        "        if self.state is State.UNJOINED and self.last_generation < 0:\n",
+        "        if False:\n",
         f"{_TESTS}/test_membership_staying.py::test_who_commits_in_which_state",
         "a_commit_before_the_first_join",
     ),

@@ -428,6 +428,20 @@ def a_commit_by_hand_after_unsubscribe_of_a_cooperative_member(lab: Lab) -> None
 
 
 @scenario()
+def a_commit_of_what_does_not_exist_after_unsubscribe(lab: Lab) -> None:
+    """The broker looks first whether the partition exists, and then who commits."""
+    topic = lab.topic(messages=5)
+    consumer = _subscribed(lab, topic)
+    consumer.read(5)
+    consumer.unsubscribe()
+    consumer.until_assigned(0)
+    lab.wait(lambda: not lab.members(), "the member has left")
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 1, 3)], asynchronous=False)
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+    consumer.close()
+
+
+@scenario()
 def a_commit_after_unsubscribe_of_one_that_never_joined(lab: Lab) -> None:
     """It belongs to no generation, and commits as before it subscribed."""
     topic = lab.topic(messages=5)

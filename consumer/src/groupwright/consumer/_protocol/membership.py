@@ -195,9 +195,6 @@ class Membership:
 
     def unsubscribe(self, now: float) -> list[act.Action]:
         """Revoke all partitions and leave the group."""
-        facts = self.facts
-        # As in librdkafka, a member that has never joined may still commit without a generation.
-        facts.departed = bool(facts.identity.member_id or facts.owned) or facts.departed
         self._start_leaving(Cause.UNSUBSCRIBE, ROUND_TIMEOUT, now)
         return self._advance(now)
 
@@ -268,7 +265,7 @@ class Membership:
 
         It commits without a generation.
         """
-        self.facts.departed = False
+        self.facts.last_generation = -1
         return self._advance(now)
 
     def want_coordinator(self, now: float) -> list[act.Action]:
@@ -737,7 +734,7 @@ class Membership:
     def _enter_generation(self, response: JoinGroupResponse, now: float) -> None:
         facts = self.facts
         facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
-        facts.has_joined = True
+        facts.last_generation = response.generation
         facts.move(Cause.GENERATION_JOINED)
         self._backoff.reset()
         # The wait for other members does not count towards max.poll.interval.ms.

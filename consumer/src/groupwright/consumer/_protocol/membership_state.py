@@ -312,10 +312,8 @@ class MembershipState:
         timeline: The rebalance under way.
         awaits_poll: Whether the member stays out of the group until the application polls, and so receives
             the error.
-        has_joined: Whether the member was in any generation. Before that, it commits without member id and
-            generation.
-        departed: Whether the member has left, and the application has called no `assign` since. Its commits
-            are rejected, because other members may own the partitions.
+        last_generation: The last generation that the member was in; -1 if there is none, or the application
+            has called `assign` since the member left. The member then commits without a generation.
         operation: Whether `close` leaves the group (KIP-1092).
         leave_at: When a member that leaves abandons the round under way.
         fenced: Number of times that another member took this one's ``group.instance.id``. A fenced member
@@ -356,8 +354,7 @@ class MembershipState:
     rejoin_reason: str | None = None
     timeline: Timeline | None = None
     awaits_poll: bool = False
-    has_joined: bool = False
-    departed: bool = False
+    last_generation: int = -1
     operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
     leave_at: float = 0.0
     fenced: int = 0
@@ -496,9 +493,11 @@ class MembershipState:
             # Also after an abandoned JoinGroup: the coordinator accepts this generation until the next one
             # begins.
             return self.identity
-        if self.subscription is None and not self.leaving and not self.departed:
-            return MemberIdentity()  # partitions assigned by hand: a commit outside any generation
-        if self.state is State.UNJOINED and not self.has_joined:
+        if self.subscription is None and not self.leaving:
+            # As in librdkafka, after leaving this is the former generation, which the coordinator rejects
+            # without a member id: other members may own the partitions.
+            return MemberIdentity(self.last_generation)
+        if self.state is State.UNJOINED and self.last_generation < 0:
             return MemberIdentity()  # as librdkafka; the coordinator accepts it if the group has no members
         if self.state is State.UNJOINED and not self.keeps_partitions:
             return ErrorCode.UNKNOWN_MEMBER_ID
