@@ -380,6 +380,22 @@ def partitions_assigned_again_go_on_at_the_commit_under_way(lab: Lab) -> None:
 
 
 @scenario()
+def partitions_assigned_again_after_a_rejected_commit(lab: Lab) -> None:
+    """They begin at what is committed: a group with members takes no commit by hand."""
+    topic = lab.topic(messages=20)
+    other = lab.other_member()
+    other.subscribe([topic])
+    other.read(20)
+    consumer = lab.consumer(enable_auto_commit=False, on_commit=record)
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(10)
+    consumer.commit(offsets=partitions(topic, 7))
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.read(20)
+    consumer.close()
+
+
+@scenario()
 def automatic_commits_go_on_while_the_application_is_busy(lab: Lab) -> None:
     """Commits succeed while the consumer is a member, even without polling."""
     topic = lab.topic(messages=10)

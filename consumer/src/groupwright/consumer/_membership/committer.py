@@ -34,6 +34,9 @@ from groupwright.consumer.errors import CommitError
 
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 
+_UNDER_WAY = 1.0
+"""Longest time in seconds for which an assignment waits for a commit of its partitions that is under way."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommitEnded:
@@ -195,11 +198,16 @@ class Committer:
             raise CommitError(code, detail)
 
     def with_pending_offsets(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions; those without an offset get that of a commit in flight, if there is one.
+        """Return the partitions, once the commits of those without an offset have ended.
 
         Otherwise librdkafka could fetch the committed offset before that commit succeeds, and messages would
-        be delivered twice.
+        be delivered twice. A partition whose commit does not end in time starts at the offset of that commit.
         """
+        unset = {(p.topic, p.partition) for p in partitions if p.offset in _UNSET}
+        with self._lock:
+            is_under_way = not unset.isdisjoint(self._newest)
+        if is_under_way:
+            self.wait(_UNDER_WAY)  # a commit that is rejected changes no start
         with self._lock:
             newest = {key: offset for key, (offset, _) in self._newest.items()}
         found = []
