@@ -22,9 +22,23 @@ def test_on_commit_has_a_timeline_of_its_own_and_cuts_no_block() -> None:
     assert texts(trace, "c1 on_commit") == ["on_commit None [t1[0]@1]"]
 
 
-def test_of_commits_at_a_short_interval_those_that_failed_are_kept() -> None:
+def test_a_commit_of_an_unknown_partition_comes_last_since_it_is_retried() -> None:
     trace = Trace()
-    for error in ("None", "_NO_OFFSET", "None"):
+    for line in ("UNKNOWN_TOPIC_OR_PART [t1[7]@1]", "None [t1[0]@2]", "None [t1[0]@1]"):
+        trace.add("c1", f"on_commit {line}")
+
+    tidy(trace, often=False, cooperative=False)
+
+    assert texts(trace, "c1 on_commit") == [
+        "on_commit None [t1[0]@2]",
+        "on_commit None [t1[0]@1]",
+        "on_commit UNKNOWN_TOPIC_OR_PART [t1[7]@1]",
+    ]
+
+
+def test_of_commits_at_a_short_interval_those_that_failed_are_kept_once() -> None:
+    trace = Trace()
+    for error in ("None", "_NO_OFFSET", "None", "_NO_OFFSET"):
         trace.add("c1", f"on_commit {error} [t1[0]@1]")
 
     tidy(trace, often=True, cooperative=False)
