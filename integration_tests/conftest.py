@@ -27,7 +27,7 @@ def kafka(request: pytest.FixtureRequest) -> Kafka:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[KafkaContainers]:
-    """Three nodes in containers, for tests that need more than one node and stop none; their data is in memory."""
+    """Three nodes in containers, for tests that need more than one node and stop none, in memory."""
     with clusters.started(KafkaContainers(disk="1g")) as kafka:
         yield kafka
 

@@ -2,10 +2,10 @@
 
 The end of an asynchronous commit is not deterministic, so `on_commit` has a separate timeline, independent of
 the consumer's other calls. A commit of an unknown partition is retried, by librdkafka for 0.3 s and by ours
-for 0.2 s, and commits that are made meanwhile end first; so it comes last here. The number of automatic commits
-at a short interval is not deterministic either, nor are the number of repeated errors, and the number of rounds
-of a cooperative rebalance that change nothing for a member. Scenarios check the order where applications may
-rely on it.
+for 0.2 s, and commits that are made meanwhile end first; so it comes last here. The number of automatic
+commits at a short interval is not deterministic either, nor are the number of repeated errors, and the number
+of rounds of a cooperative rebalance that change nothing for a member. Scenarios check the order where
+applications may rely on it.
 
 librdkafka pauses all partitions for a cooperative callback. It returns the ends of those that stay assigned
 again within `fetch.wait.max.ms`; whether that is before the program's next step is not deterministic. Ours
