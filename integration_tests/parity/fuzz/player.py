@@ -172,6 +172,9 @@ class Player:
                 poll()
         except (KafkaException, RuntimeError, ValueError):
             time.sleep(0.05)
+        self._poll_second()
+
+    def _poll_second(self) -> None:
         if self._second is not None:
             try:
                 self._second.poll(0.0)
@@ -371,7 +374,15 @@ class Player:
         raise ValueError("on_assign fails")
 
     def _on_assign_slow(self, *_: object) -> None:
-        time.sleep(_MAX_POLL_INTERVAL + 1.5)  # a callback may take longer than max.poll.interval.ms
+        """Take longer than max.poll.interval.ms, while the second member polls as in a process of its own.
+
+        Without these polls it would exceed its interval too, but only if its assignment came before this
+        member's, which is chance.
+        """
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL + 1.5
+        while time.monotonic() < deadline:
+            self._poll_second()
+            time.sleep(0.02)
 
     def _on_revoke_commits(self, client: Client, _: object) -> None:
         client.attempt("commit", asynchronous=False)
