@@ -307,6 +307,15 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"messages t1\[0\] 1\.\.4", r"messages t1\[0\] 0\.\.4"),),
     ),
     Row(
+        name="slow callback in poll(0)",
+        subject="a slow callback in a `poll` with a timeout of 0",
+        original="its time counts towards `max.poll.interval.ms`, unlike in a `poll` that waits",
+        ours="its time does not count in either",
+        reason="a shorter timeout of `poll` must not remove a member from its group",
+        scenarios=("an_on_commit_beyond_the_poll_interval_in_polls_that_do_not_wait",),
+        pairs=((r"error _MAX_POLL_EXCEEDED\non_lost t1\[0\]\non_assign t1\[0\]", ""),),
+    ),
+    Row(
         name="cancelled poll",
         subject="`AIOConsumer.poll` that is cancelled, by `asyncio.wait_for` for example",
         original="loses the message that its thread takes afterwards",

@@ -149,6 +149,100 @@ def an_on_assign_beyond_the_poll_interval(lab: Lab) -> None:
     consumer.close()
 
 
+def _two_members_of_one_thread(lab: Lab) -> tuple[Client, Client]:
+    """Return two members whose next polls assign a partition each; the first one's on_assign is slow."""
+    topic = lab.topic(2)
+    interval = int(_INTERVAL * 1000)
+    slow, other = (lab.consumer(client_id=name, max_poll_interval_ms=interval) for name in ("a", "b"))
+
+    def on_assign(_: Client, found: list[TopicPartition]) -> None:
+        if len(found) == 1 and not other.errors:
+            _process(_INTERVAL + 1.5)
+
+    slow.subscribe([topic], **{**callbacks(), "on_assign": on_assign})
+    slow.until_assigned(2)
+    other.subscribe([topic], **callbacks())
+    slow.until(lambda: slow.revoked, "revoked", pause=0.01)
+    lab.wait(lambda: lab.group_is_stable() and lab.members() == 2, "both have joined")
+    return slow, other
+
+
+def _until_one_each(lab: Lab, one: Client, other: Client) -> None:
+    both = one, other
+    lab.together(*both, until=lambda: [len(c.raw.assignment()) for c in both] == [1, 1], what="one each")
+
+
+@scenario(seconds=60)
+def a_slow_on_assign_before_another_member_of_the_thread_is_assigned(lab: Lab) -> None:
+    """max.poll.interval.ms begins with the first assignment: the other member stays."""
+    slow, other = _two_members_of_one_thread(lab)
+    slow.until(slow.raw.assignment, "assigned")
+    _until_one_each(lab, slow, other)
+    slow.idle(1.0)
+    slow.close()
+    other.close()
+
+
+@scenario(seconds=60)
+def a_slow_on_assign_after_another_member_of_the_thread_was_assigned(lab: Lab) -> None:
+    """The other member exceeds max.poll.interval.ms, and the slow one gets its partition."""
+    slow, other = _two_members_of_one_thread(lab)
+    other.until_assigned(1)
+    slow.until(lambda: len(slow.raw.assignment()) == 2, "the other has left")
+    _until_one_each(lab, slow, other)
+    slow.close()
+    other.close()
+
+
+@scenario(seconds=60)
+def a_member_that_joins_during_an_on_assign_beyond_the_poll_interval(lab: Lab) -> None:
+    """The coordinator waits for the slow member for max.poll.interval.ms, and then removes it."""
+    topic = lab.topic(2)
+    interval = int(_INTERVAL * 1000)
+    slow, other = (lab.consumer(client_id=name, max_poll_interval_ms=interval) for name in ("a", "b"))
+
+    def on_assign(_: Client, __: list[TopicPartition]) -> None:
+        if "b" not in joined:
+            joined.append("b")
+            other.subscribe([topic], **callbacks())
+            other.until_assigned(2)
+            _process(0.7)  # longer than a heartbeat's interval: the slow member learns of its removal
+
+    joined: list[str] = []
+    slow.subscribe([topic], **{**callbacks(), "on_assign": on_assign})
+    slow.until(lambda: slow.revoked, "lost")
+    _until_one_each(lab, slow, other)
+    slow.close()
+    other.close()
+
+
+@scenario(seconds=60)
+def an_on_commit_beyond_the_poll_interval(lab: Lab) -> None:
+    """In a poll that waits, the time of a callback does not count towards max.poll.interval.ms."""
+    _commit_with_a_slow_on_commit(lab, 0.1)
+
+
+@scenario(seconds=60)
+def an_on_commit_beyond_the_poll_interval_in_polls_that_do_not_wait(lab: Lab) -> None:
+    """The same with a timeout of 0, where librdkafka counts it."""
+    _commit_with_a_slow_on_commit(lab, 0.0)
+
+
+def _commit_with_a_slow_on_commit(lab: Lab, timeout: float) -> None:
+    topic = lab.topic(messages=4)
+    done = threading.Event()
+
+    def on_commit(*_: object) -> None:
+        _process(_INTERVAL + 1.5)
+        done.set()
+
+    consumer = _consumer(lab, topic, 4, enable_auto_commit=False, on_commit=on_commit)
+    consumer.commit()
+    lab.wait(lambda: consumer.poll(timeout) is None and done.is_set(), "on_commit has returned")
+    consumer.idle(2.0)
+    consumer.close()
+
+
 @scenario(seconds=60)
 def the_first_poll_after_max_poll_interval(lab: Lab) -> None:
     """The first poll may come later than max.poll.interval.ms after subscribe, as while loading state."""
