@@ -84,6 +84,8 @@ class Player:
         """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll."""
         self._raises = False
         """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
+        self._left = False
+        """Whether the consumer has left the group: what it then commits by hand is the table's."""
         self._deleted: set[str] = set()
         self._taken_out: set[tuple[int, int]] = set()
         """Partitions that a cooperative member has unassigned itself."""
@@ -325,10 +327,14 @@ class Player:
                     "unassign"
                 )  # a cooperative member that keeps what it has by hand is the table's
         self._raises = kind == "raises"
+        keeps = self._cooperative and bool(self._owned(self._client))
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
+        self._left = False
         self._hopeless = False
-        if pause == "settle":
+        if keeps:
+            self._settle()  # which messages of kept partitions come before the assignment is chance
+        elif pause == "settle":
             self._settle(count=1)
         else:
             self._await_membership()
@@ -401,10 +407,12 @@ class Player:
         if "group_instance_id" in self._program.settings:
             return  # whether a static member leaves is the table's
         self._client.attempt("unsubscribe")
-        self._subscribed.pop("c1", None)
+        self._left |= self._subscribed.pop("c1", None) is not None
         self._settle()
 
     def _assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
+        if self._left and self._program.settings["enable_auto_commit"]:
+            return
         self._client.attempt("assign", self._existing(partitions))
         self._settle(count=1)
 
@@ -412,6 +420,8 @@ class Player:
         self._client.attempt("unassign")
 
     def _incremental_assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
+        if self._left and self._program.settings["enable_auto_commit"]:
+            return
         self._client.attempt("incremental_assign", self._existing(partitions))
         self._settle(count=1)
 
@@ -440,17 +450,25 @@ class Player:
         self._client.attempt("resume", self._partitions(partitions))
 
     def _commit(self, way: str) -> None:
+        if self._commits_by_hand_after_leaving:
+            return
         self._client.attempt("commit", asynchronous=way == "async")
         self._hear_of_commits(way)
 
+    @property
+    def _commits_by_hand_after_leaving(self) -> bool:
+        return self._left and bool(self._owned(self._client))
+
     def _commit_offsets(self, partition: tuple[int, int], offset: int, way: str) -> None:
+        if self._commits_by_hand_after_leaving:
+            return
         self._client.attempt(
             "commit", offsets=[self._partition(*partition, offset)], asynchronous=way == "async"
         )
         self._hear_of_commits(way)
 
     def _commit_last(self, way: str) -> None:
-        if self._client.messages:
+        if self._client.messages and not self._commits_by_hand_after_leaving:
             self._client.attempt("commit", message=self._last(), asynchronous=way == "async")
             self._hear_of_commits(way)
 
@@ -493,7 +511,8 @@ class Player:
         self._subscribed.pop("c1", None)
 
     def _commit_and_close(self) -> None:
-        self._client.attempt("commit")
+        if not self._commits_by_hand_after_leaving:
+            self._client.attempt("commit")
         self._close()
 
     def _from_thread(self, step: tuple[Any, ...]) -> None:
