@@ -322,10 +322,10 @@ class Player:
             return  # a subscription of which no topic exists is the table's
         if "c1" not in self._subscribed and self._owned(self._client):
             self._settle()  # by hand; whether its messages come before the assignment is chance
-            if self._cooperative:
-                self._client.attempt(
-                    "unassign"
-                )  # a cooperative member that keeps what it has by hand is the table's
+            if self._cooperative or kind in {"none", "slow"}:
+                # A cooperative member that keeps what it has by hand is the table's. An eager one may be assigned
+                # the same again; then its positions say that all is read, until the assignment is taken.
+                self._client.attempt("unassign")
         self._raises = kind == "raises"
         keeps = self._cooperative and bool(self._owned(self._client))
         self._client.attempt("subscribe", names, **self._callbacks(kind))
