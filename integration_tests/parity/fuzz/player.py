@@ -326,6 +326,9 @@ class Player:
                 # A cooperative member that keeps what it has by hand is the table's. An eager one may be assigned
                 # the same again; then its positions say that all is read, until the assignment is taken.
                 self._client.attempt("unassign")
+                left = [TopicPartition(*key) for key in sorted(self._owned(self._client))]
+                if left:  # from its first assignment on, a cooperative member unassigns incrementally
+                    self._client.attempt("incremental_unassign", left)
         self._raises = kind == "raises"
         keeps = self._cooperative and bool(self._owned(self._client))
         self._client.attempt("subscribe", names, **self._callbacks(kind))
