@@ -130,8 +130,8 @@ MUTATIONS = (
     Mutation(
         "a pause ends with the assignment",
         f"{CONSUMER}/_membership/assignment_applier.py",
-        "self._prefetch.drop(revoked)",
-        "self._prefetch.drop(revoked); self._call_native(self.resume, handle, _partitions(revoked))",
+        "self._prefetch.drop(dropped)",
+        "self._prefetch.drop(dropped); self._call_native(self.resume, handle, _partitions(revoked))",
         "consumer/tests/test_assignment_applier.py::test_a_pause_of_the_application_outlives_a_revocation",
     ),
     Mutation(
