@@ -311,7 +311,7 @@ class Player:
 
     def _stall(self) -> None:
         self._settle()
-        time.sleep(_MAX_POLL_INTERVAL + 1.5)  # the application is busy for longer than max.poll.interval.ms
+        self._be_busy()
         self._settle()
 
     # --- Calls --------------------------------------------------------------------------------------
@@ -383,12 +383,17 @@ class Player:
         raise ValueError("on_assign fails")
 
     def _on_assign_slow(self, *_: object) -> None:
+        self._be_busy()
+
+    def _be_busy(self) -> None:
         """Take longer than max.poll.interval.ms, while the second member polls as in a process of its own.
 
-        Without these polls it would exceed its interval too, but only if its assignment came before this
-        member's, which is chance.
+        Without these polls it would exceed its interval too, if its assignment came before the first member's. That
+        is chance, and so is whether two members that both left join again in one generation.
         """
-        deadline = time.monotonic() + _MAX_POLL_INTERVAL + 1.5
+        second = self._second is not None
+        # With a heartbeat and a rebalance, after which the second member has what the first one left.
+        deadline = time.monotonic() + _MAX_POLL_INTERVAL + (2.5 if second else 1.5)
         while time.monotonic() < deadline:
             self._poll_second()
             time.sleep(0.02)
