@@ -6,6 +6,7 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
+from groupwright.pipeline._tables.empty import empty_frame
 from groupwright.pipeline._tables.protocol import Batch
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
@@ -41,7 +42,7 @@ class DeltaTables:
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
         """See `Tables.read`."""
         if not self._exists(table):
-            return self._spark.createDataFrame([], table.schema)
+            return empty_frame(self._spark, table)
         return _between(self._spark.read.format("delta").load(self._path(table)), since, until).select(
             *table.columns
         )
@@ -99,7 +100,7 @@ class IcebergTables:
 
     def _create(self, table: Table) -> None:
         if not self._spark.catalog.tableExists(self._name(table)):
-            empty = self._spark.createDataFrame([], table.schema)
+            empty = empty_frame(self._spark, table)
             empty.writeTo(self._name(table)).using("iceberg").partitionedBy(F.col(PARTITION_COLUMN)).create()
 
     def _name(self, table: Table) -> str:

@@ -18,6 +18,7 @@ from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 
+from groupwright.pipeline._tables.empty import empty_frame
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.protocol import Batch
 from groupwright.pipeline.errors import TablesError
@@ -103,7 +104,7 @@ class ParquetTables:
             for path in paths
         ]
         if not paths:
-            return self._spark.createDataFrame([], table.schema)
+            return empty_frame(self._spark, table)
         reader = self._spark.read.schema(table.schema).option("basePath", folder.path)
         return reader.parquet(*paths).select(*table.columns)
 
