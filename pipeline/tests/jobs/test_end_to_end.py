@@ -3,7 +3,7 @@
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,6 @@ pytestmark = pytest.mark.kafka
 EVENTS = "groupwright.rebalances"
 BROKEN = b"\x00\x01\x00\x20x"
 """A key of version 1 whose group id goes beyond its end."""
-FAST = (
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-    "spark.master=local[2]",
-    "end_offsets_seconds=0",
-)
 
 
 def rows(table: DataFrame) -> list[str]:
@@ -61,7 +56,12 @@ def orders(kafka: LocalKafka) -> None:
 
 @pytest.mark.usefixtures("orders")
 def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
-    kafka: LocalKafka, groups: Any, start_job: Callable[..., Any], spark: SparkSession, tmp_path: Path
+    kafka: LocalKafka,
+    groups: Any,
+    start_job: Callable[..., Any],
+    spark: SparkSession,
+    small_spark: Mapping[str, str],
+    tmp_path: Path,
 ) -> None:
     feeding = threading.Event()
 
@@ -80,7 +80,8 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     # Last, as the coordinator itself gives a partition up that has such a record.
     groups.produce_raw("__consumer_offsets", BROKEN, b"\x00\x03", 0)
 
-    where = (f"bootstrap_servers={kafka.bootstrap_servers}", *FAST)
+    small = (f"{key}={value}" for key, value in small_spark.items())
+    where = (f"bootstrap_servers={kafka.bootstrap_servers}", "end_offsets_seconds=0", *small)
     streamed, batched = tmp_path / "streamed", tmp_path / "batched"
     killed = start_job(
         "stream", f"tables={streamed}", "max_offsets_per_trigger=100", "trigger_seconds=0", *where

@@ -7,7 +7,7 @@ groupwright, and an executor that the command had not told which Python to take 
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ LOOPBACK = "127.0.0.1"
 SCRIPTS = Path(sys.executable).parent
 PARTITIONS = 4
 END = "2026-11-21T00:00:00Z"
-QUICK = "-XX:TieredStopAtLevel=1"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 IVY = """
 <ivysettings>
   <settings defaultResolver="cache"/>
@@ -38,19 +38,21 @@ IVY = """
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, small_spark: Mapping[str, str]) -> dict[str, str]:
     """The environment of every machine: Java, addresses, a Maven repository, and small sizes."""
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "ivysettings.xml").write_text(IVY.format(maven_cache().as_uri()))
-    (conf / "spark-defaults.conf").write_text(
-        f"spark.jars.ivySettings {conf / 'ivysettings.xml'}\n"
-        f"spark.jars.ivy {tmp_path / 'ivy'}\n"
-        f"spark.driver.extraJavaOptions {QUICK}\n"
-        f"spark.executor.extraJavaOptions {QUICK}\n"
-        "spark.sql.shuffle.partitions 1\n"
-        "spark.ui.enabled false\n"
-    )
+    settings = {
+        **{key: value for key, value in small_spark.items() if key != "spark.master"},
+        "spark.jars.ivySettings": conf / "ivysettings.xml",
+        "spark.jars.ivy": tmp_path / "ivy",
+        "spark.executor.extraJavaOptions": QUICK,
+        "spark.sql.shuffle.partitions": 1,
+        "spark.ui.enabled": "false",
+    }
+    lines = "".join(f"{key} {value}\n" for key, value in settings.items())
+    (conf / "spark-defaults.conf").write_text(lines)
     return {
         **{name: value for name, value in os.environ.items() if "SPARK" not in name},
         "JAVA_HOME": str(find_java().executable.resolve().parents[1]),

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline.what_if import WHAT_IF
@@ -25,8 +27,7 @@ def frames(
     def make(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, DataFrame]:
         return {
             name: spark.createDataFrame(
-                [[row.get(column) for column in known[name].schema.names] for row in of_table],
-                known[name].schema,
+                pa.Table.from_pylist(list(of_table), to_arrow_schema(known[name].schema)), known[name].schema
             )
             for name, of_table in rows.items()
         }

@@ -1,5 +1,6 @@
 """Run by `test_lakehouse.py` on a separate Spark with Delta's and Iceberg's jars: tests of `Tables`."""
 
+import json
 import sys
 from datetime import UTC, date, datetime
 
@@ -36,10 +37,11 @@ def check(spark: SparkSession, tables: Tables) -> None:
     assert offsets(tables.read(END_OFFSETS)) == [3, 7]
 
 
-def main(folder: str, jars: str) -> None:
+def main(folder: str, jars: str, settings: str) -> None:
     spark = local_session(
         "lakes",
         settings={
+            **json.loads(settings),
             "spark.jars": jars,
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -48,7 +50,8 @@ def main(folder: str, jars: str) -> None:
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": f"{folder}/iceberg",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            # Delta reads its own log by queries of 50 tasks unless told otherwise.
+            "spark.databricks.delta.snapshotPartitions": "1",
         },
     )
     check(spark, open_tables(spark, f"{folder}/delta", "delta"))

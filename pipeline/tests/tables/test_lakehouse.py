@@ -1,7 +1,9 @@
 """Delta and Iceberg keep the promises that Parquet keeps."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,14 @@ _THEIRS = ("delta-", "iceberg-")
 
 
 @pytest.mark.kafka
-def test_delta_and_iceberg_add_once_and_replace_dates_whole(tmp_path: Path) -> None:
+def test_delta_and_iceberg_add_once_and_replace_dates_whole(
+    tmp_path: Path, small_spark: Mapping[str, str]
+) -> None:
     """On a Spark of its own: its extensions are settled when its JVM starts."""
     jars = [jar for jar in resolve_jars(DELTA, ICEBERG) if jar.name.startswith(_THEIRS)]
     program = Path(__file__).with_name("lakehouse_program.py")
     done = subprocess.run(
-        [sys.executable, program, tmp_path, ",".join(map(str, jars))],
+        [sys.executable, program, tmp_path, ",".join(map(str, jars)), json.dumps(dict(small_spark))],
         capture_output=True,
         text=True,
         timeout=240,

@@ -3,8 +3,10 @@
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import Batch, TablesError, open_tables
 from groupwright.pipeline._tables.parquet import GRACE_SECONDS, ParquetTables
@@ -15,9 +17,12 @@ FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 
 def rows(spark: SparkSession, *offsets: int, day: date = FIRST) -> DataFrame:
     time = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return spark.createDataFrame(
-        [("orders", 0, offset, time, None, day) for offset in offsets], END_OFFSETS.schema
-    ).coalesce(1)
+    made = [
+        {"topic": "orders", "partition": 0, "end_offset": offset, "time": time, "date": day}
+        for offset in offsets
+    ]
+    table = pa.Table.from_pylist(made, to_arrow_schema(END_OFFSETS.schema))
+    return spark.createDataFrame(table, END_OFFSETS.schema).coalesce(1)
 
 
 def offsets(table: DataFrame) -> list[int]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._decoding import DECODED
@@ -22,18 +23,15 @@ def at(seconds: float) -> datetime:
 
 def rows_of(spark: SparkSession, table: Table, *rows: dict[str, Any]) -> DataFrame:
     """The table with these rows; what they leave out is null."""
-    full = [tuple({"date": START.date(), **row}.get(name) for name in table.columns) for row in rows]
-    return spark.createDataFrame(full, table.schema)
+    dated = [{"date": START.date(), **row} for row in rows]
+    made = pa.Table.from_pylist(dated, to_arrow_schema(table.schema))
+    return spark.createDataFrame(made, table.schema)
 
 
 def decoded(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
-    schema = from_arrow_schema(DECODED)
     where = {"log_partition": 0, "log_time": START, "tombstone": False, "group_id": "billing"}
-    full = [
-        tuple({**where, "log_offset": number, **row}.get(name) for name in schema.names)
-        for number, row in enumerate(rows)
-    ]
-    return spark.createDataFrame(full, schema)
+    full = [{**where, "log_offset": number, **row} for number, row in enumerate(rows)]
+    return spark.createDataFrame(pa.Table.from_pylist(full, DECODED), from_arrow_schema(DECODED))
 
 
 def test_each_kind_of_record_goes_to_its_tables(spark: SparkSession) -> None:

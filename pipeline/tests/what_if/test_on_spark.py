@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.assignors import AssignorError, InvalidInputError
 from groupwright.pipeline import schemas
@@ -42,8 +44,8 @@ def tables(spark: SparkSession) -> Any:
     record("sink", 1, 99, {"worker-1": [0]}, protocol_type="connect")
 
     def frame(rows: Any, table: Any) -> Any:
-        columns = table.columns
-        return spark.createDataFrame([[row.get(column) for column in columns] for row in rows], table.schema)
+        made = pa.Table.from_pylist(rows, to_arrow_schema(table.schema))
+        return spark.createDataFrame(made, table.schema)
 
     return frame(generations, schemas.GROUP_GENERATIONS), frame(members, schemas.GROUP_MEMBERS)
 
