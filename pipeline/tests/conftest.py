@@ -1,15 +1,13 @@
 """What the pipeline's tests share: one small local Spark."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.testing import find_java
-
-_LOOPBACK = "127.0.0.1"
+from groupwright.cli.pipeline_spark import local_spark
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +18,7 @@ def small_spark() -> Mapping[str, str]:
     """
     return {
         "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
         "-XX:+UseSerialGC",
         "spark.sql.adaptive.enabled": "false",
@@ -31,26 +30,9 @@ def small_spark() -> Mapping[str, str]:
 
 @pytest.fixture(scope="session")
 def spark(small_spark: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Spark in this process: two cores, bound to loopback, in UTC, without its web pages."""
-    java = find_java().executable.resolve()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("JAVA_HOME", str(java.parents[1]))
-        environment.setenv("SPARK_LOCAL_IP", _LOOPBACK)
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        environment.setenv("TZ", os.environ.get("TZ", "UTC"))
-        builder = (
-            SparkSession.builder.appName("groupwright tests")
-            .config("spark.driver.bindAddress", _LOOPBACK)
-            .config("spark.driver.host", _LOOPBACK)
-            .config("spark.driver.memory", "1g")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.warehouse.dir", os.devnull)
-        )
-        for key, value in small_spark.items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
-        yield session
-        session.stop()
+    """Spark in this process, as the command starts it."""
+    with patch.dict(os.environ, {"TZ": os.environ.get("TZ", "UTC")}):  # restores what Spark's start sets
+        for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+            os.environ.pop(name, None)
+        with local_spark("tests", {**small_spark, "spark.sql.warehouse.dir": os.devnull}) as session:
+            yield session

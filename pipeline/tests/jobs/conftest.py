@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from groupwright.cli import pipeline
 from groupwright.instrumentation import create_instrumented, to_kafka
 from groupwright.testing import LocalKafka
 
@@ -158,6 +161,21 @@ def start_program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
     yield start
     for program in programs:
         program.kill()
+
+
+@pytest.fixture
+def run_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """The command in this process, on the Spark of the tests: starting another takes longer than the job."""
+    monkeypatch.setattr(pipeline, "local_spark", lambda *_: contextlib.nullcontext(spark))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def run(*arguments: str) -> None:
+        done = CliRunner().invoke(pipeline.app, arguments)
+        assert done.exit_code == 0, done.output
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
