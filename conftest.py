@@ -1,9 +1,9 @@
 """Schedule of the tests for pytest-xdist (`make test JOBS=4`).
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
-in containers share one worker, and so do those on Spark: starting a second one takes longer than all of these
-tests. These two groups take longest, so they start first. The parity suite starts with them, and nothing else
-runs beside it, since it compares the duration of calls.
+in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
+Kafka, and all others, which take equally long. The parity suite runs first, since it compares the duration of
+calls; only the tests in containers, which mostly wait, and one of the groups on Spark run beside it.
 """
 
 import pytest
@@ -13,8 +13,11 @@ from xdist.workermanage import WorkerController
 
 _PARITY = "parity"
 _SPARK = "spark"
+_SPARK_JOBS = "spark jobs"
+_JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "standalone"))
+"""The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
-_LONGEST = (_PARITY, _SPARK, _CONTAINERS)
+_FIRST = (_PARITY, _SPARK, _CONTAINERS)
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -28,6 +31,8 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _split_scope(self, nodeid: str) -> str:
         part, _, rest = nodeid.partition("/")
+        if part == "pipeline" and rest.startswith(_JOBS):
+            return _SPARK_JOBS
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return _SPARK
         if part == "integration_tests" and rest.startswith("parity/"):
@@ -37,7 +42,9 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
         return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        group = next((each for each in _LONGEST if each in self.workqueue), None)
+        # The groups that take longest start before groups of more tests.
+        preferred = _FIRST if self._parity_runs() else (*_FIRST, _SPARK_JOBS)
+        group = next((each for each in preferred if each in self.workqueue), None)
         if group is not None:
             self.workqueue.move_to_end(group, last=False)
         elif self._parity_runs():
