@@ -6,7 +6,7 @@ ARGS   ?=
 JOBS   ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on 
 
 test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose, JOBS=1 for one at a time)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+
+test-fast: $(VENV)/.dev ## Run the tests that need neither Kafka nor Spark (ARGS as for test)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not kafka and not spark" $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)

@@ -10,6 +10,13 @@ from pyspark.sql import SparkSession
 from groupwright.cli.pipeline_spark import local_spark
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need Spark, so that `make test-fast` leaves them out."""
+    for item in items:
+        if not {"spark", "small_spark"}.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def small_spark() -> Mapping[str, str]:
     """Settings of every Spark of the tests: on a few rows, compiling a query takes longer than running it.
