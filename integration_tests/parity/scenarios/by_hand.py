@@ -318,8 +318,9 @@ def what_was_read_by_hand_is_committed_when_the_group_assigns(lab: Lab) -> None:
     )
     consumer.assign(partitions(topic, 2))
     consumer.read(3)
-    consumer.subscribe([topic], **callbacks())
-    consumer.until(lambda: lab.group_is_stable() and lab.members() == 1, "a member")
+    assigned: list[int] = []
+    consumer.subscribe([topic], on_assign=lambda _, found: assigned.append(len(found)), on_revoke=record)
+    consumer.until(lambda: assigned, "assigned")
     lab.produce(topic, 2)
     consumer.read(2)
     lab.note(f"stored {lab.stored(topic)}")
