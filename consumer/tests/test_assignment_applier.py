@@ -5,8 +5,9 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -397,6 +398,38 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
 
     assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
     assert stage.consumer._member.take_error() is None
+
+
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+@pytest.mark.parametrize("interrupted", ["set_start_offsets", "dropped"])
+def test_an_event_that_ctrl_c_interrupts_after_its_callback_calls_it_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, interrupted: str, *, cooperative: bool
+) -> None:
+    """The signal's handler raises after librdkafka has assigned or unassigned; the event is served again."""
+    stage.applier.on_assign, stage.applier.on_revoke = stage.notify("assign"), stage.notify("revoke")
+    gain = Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None, cooperative)
+    loss = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
+    offsets = stage.applier._offsets
+    uninterrupted = getattr(offsets, interrupted)
+
+    def interrupt(*_: object) -> None:
+        monkeypatch.setattr(offsets, interrupted, uninterrupted)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(offsets, interrupted, interrupt)
+    assigned = []
+    with polled(stage.consumer):
+        for serve in (
+            partial(stage.applier.assign, stage.consumer, gain),
+            partial(stage.applier.revoke, stage.consumer, loss),
+        ):
+            with suppress(KeyboardInterrupt):
+                serve()
+            serve()
+            assigned.append(list(stage.assigned()))
+
+    assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
+    assert assigned == [[("t", 0)], []]
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ ROWS: tuple[Row, ...] = (
             ("hangs", ""),
             ("", r"commit\(offsets=(?s:.*)"),
             ("", r"(un)?subscribe(?s:.*)"),
-            ("", r"close\(\) = None"),
+            ("", r"(messages t1\[\d\] .*\n)?close\(\) = None"),
         ),
     ),
     Row(

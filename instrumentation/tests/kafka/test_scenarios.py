@@ -469,7 +469,8 @@ def test_a_second_static_member_of_the_same_name_fences_the_first(
 def restart(run: "ScenarioRun") -> Outcome:
     topic = run.topic(partitions=4)
     session = {} if run.client.broker_assigned else {"session.timeout.ms": 45_000}
-    member = run.member(topic, "patient", **session)
+    # librdkafka may connect while the broker starts, and then waits as long for an answer.
+    member = run.member(topic, "patient", **session, **{"socket.timeout.ms": 10_000})
     member.join(topic)
     run.until(lambda: member.owned == 4 and member.rebalances() == 1, member)
     run.together(run.kafka.restart)

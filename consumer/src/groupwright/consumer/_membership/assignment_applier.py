@@ -111,11 +111,13 @@ class AssignmentApplier:
         self._new_topics: list[TopicPartition] = []
         """Partitions of topics that librdkafka does not know yet."""
         self._applied = False
-        self._done = 0
-        """Ticket of the last applied event.
+        self._called = self._done = 0
+        """Ticket of the last event whose callback has returned, and of the last one that was applied.
 
-        If KeyboardInterrupt ended a poll, the same event is served again.
+        If KeyboardInterrupt ended a poll between the two, the same event is served again.
         """
+        self._callback_seconds = 0.0
+        """Duration of the last callback."""
 
     # --- Events -------------------------------------------------------------------------------------
 
@@ -123,18 +125,19 @@ class AssignmentApplier:
         """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none."""
         if event.ticket == self._done:
             return
-        self.cooperative = event.cooperative
-        self._starts = event.offsets
         gained = keys(event.gained)
-        self._owned.update(gained)
-        self._offsets.assigned(gained, event.offsets)
-        seconds = self._call(self.on_assign, handle, gained)
+        if event.ticket != self._called:
+            self.cooperative = event.cooperative
+            self._starts = event.offsets
+            self._owned.update(gained)
+            self._offsets.assigned(gained, event.offsets)
+            self._call(self.on_assign, handle, gained, event.ticket)
         if not self._applied and event.cooperative:
             self._call_native(self.incremental_assign, handle, self._unassigned(handle, gained))
         elif not self._applied:
             self._call_native(self.assign_in_callback, handle, _partitions(gained))
         self._done = event.ticket
-        self.listeners.notify("partitions_assigned", event.gained, seconds)
+        self.listeners.notify("partitions_assigned", event.gained, self._callback_seconds)
         timeline, now = event.timeline, self._clock()
         if timeline is not None:
             timeline.end(Phase.ASSIGN, now)
@@ -201,9 +204,10 @@ class AssignmentApplier:
         if event.ticket == self._done:
             return
         revoked = keys(event.partitions)
-        # As in librdkafka: without on_lost, on_revoke is called with lost partitions too.
-        callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
-        seconds = self._call(callback, handle, revoked)
+        if event.ticket != self._called:
+            # As in librdkafka: without on_lost, on_revoke is called with lost partitions too.
+            callback = (self.on_lost or self.on_revoke) if event.lost else self.on_revoke
+            self._call(callback, handle, revoked, event.ticket)
         if commit is not None and not event.lost:
             commit(handle)
         assigned = self._assigned(handle)
@@ -218,7 +222,9 @@ class AssignmentApplier:
         self.forget(dropped)
         self._done = event.ticket
         self.listeners.notify(
-            "partitions_lost" if event.lost else "partitions_revoked", event.partitions, seconds
+            "partitions_lost" if event.lost else "partitions_revoked",
+            event.partitions,
+            self._callback_seconds,
         )
 
     def failed(self, timeline: Timeline | None, error: str) -> None:
@@ -337,20 +343,21 @@ class AssignmentApplier:
         callback: RebalanceCallback | None,
         handle: Handle,
         partitions: list[TopicPartitionKey],
-    ) -> float:
-        """Call a callback of the application; return the seconds it took."""
+        ticket: int,
+    ) -> None:
+        """Call a callback of the application for the event with this ticket."""
         self._applied = False
-        if callback is None:
-            return 0.0
         started = self._clock()
         self._in_callback = True
         try:
-            callback(handle, _partitions(partitions))
+            if callback is not None:
+                callback(handle, _partitions(partitions))
         except BaseException as error:  # noqa: BLE001 - Ctrl-C too waits until the rebalance is applied
             self._failures.record(error)
         finally:
             self._in_callback = False
-        return self._clock() - started
+            self._called = ticket
+        self._callback_seconds = self._clock() - started
 
     def _call_native(
         self,
