@@ -4,13 +4,14 @@ import logging
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from soak import growth
 from soak.__main__ import ASSIGNORS, served
 from soak.conductor import Plan, run
-from soak.report import describe
+from soak.report import describe, show
 
 pytestmark = pytest.mark.kafka
 
@@ -21,6 +22,7 @@ _SEED = 75
 @pytest.mark.timeout(420)
 def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
     result = run(Plan(_SEED, 120, tuple(served(ASSIGNORS))), tmp_path)
+    show(result, Console())  # pytest prints it if the test fails
 
     violations = [f"{violation.rule} {describe(violation)}" for violation in result.verdict.violations]
     assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
