@@ -456,10 +456,10 @@ def a_commit_after_unsubscribe_of_one_that_never_joined(lab: Lab) -> None:
 def a_commit_during_a_join(lab: Lab) -> None:
     """While JoinGroup waits for another member."""
     topic = lab.topic(2, messages=5)
-    consumer = lab.consumer(partition_assignment_strategy="range", enable_auto_commit=False)
+    consumer = lab.consumer(client_id="a", partition_assignment_strategy="range", enable_auto_commit=False)
     consumer.subscribe([topic], **callbacks())
     consumer.read(10)
-    other = lab.other_member(partition_assignment_strategy="range")
+    other = lab.other_member(client_id="b", partition_assignment_strategy="range")
     other.subscribe([topic])
     lab.together(
         consumer,
@@ -467,7 +467,7 @@ def a_commit_during_a_join(lab: Lab) -> None:
         until=lambda: [len(each.raw.assignment()) for each in (consumer, other)] == [1, 1],
         what="one and one",
     )
-    third = lab.other_member(partition_assignment_strategy="range")
+    third = lab.other_member(client_id="c", partition_assignment_strategy="range")
     third.subscribe([topic])
     before = len(consumer.revoked)
 
