@@ -20,8 +20,8 @@ demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on 
 test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose, JOBS=1 for one at a time)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 
-test-fast: $(VENV)/.dev ## Run the tests that need neither Kafka nor Spark (ARGS as for test)
-	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not kafka and not spark" $(ARGS)
+test-fast: $(VENV)/.dev ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not (kafka or spark or slow)" $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)

@@ -238,6 +238,7 @@ LARGER = Subscription(
 INPUTS = [*WRITTEN.values(), encode_subscription(LARGER)]
 
 
+@pytest.mark.slow
 def test_100_000_damaged_inputs_are_malformed_or_read_and_never_anything_else(
     seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
 ) -> None:
@@ -265,6 +266,7 @@ def test_100_000_damaged_inputs_are_malformed_or_read_and_never_anything_else(
     assert refused > 50_000
 
 
+@pytest.mark.slow
 def test_a_length_that_lies_is_not_allocated(
     seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
 ) -> None:

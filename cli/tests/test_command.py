@@ -89,6 +89,7 @@ def one_sentence(result: "subprocess.CompletedProcess[str]") -> str:
     return result.stderr
 
 
+@pytest.mark.slow
 def test_a_cluster_that_cannot_be_reached_is_named_with_the_reason(groupwright: Run) -> None:
     sentence = one_sentence(groupwright("demo", "--bootstrap-servers", "127.0.0.1:1"))
     assert "no Kafka answers at 127.0.0.1:1 within 10 s" in sentence

@@ -20,6 +20,8 @@ from groupwright.assignors import (
 )
 from groupwright.testing.assignors import FaultyAssignorError, check, large_group, random_groups
 
+pytestmark = pytest.mark.slow
+
 
 class Dealer(Assignor):
     """A correct assignor, from which faulty ones derive: it deals partitions to the subscribers in turn."""

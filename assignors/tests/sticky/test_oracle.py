@@ -15,6 +15,8 @@ from groupwright.assignors import Group, Member, PartitionsByTopic, StickyAssign
 if TYPE_CHECKING:
     from assignors.tests.sticky.conftest import CooperativeGroup, Reference
 
+pytestmark = pytest.mark.slow
+
 Seeded = Callable[[int], random.Random]
 
 

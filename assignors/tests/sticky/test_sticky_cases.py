@@ -485,6 +485,7 @@ def test_what_a_leaver_had_goes_to_those_that_have_none_of_the_topic(run: Run) -
     assert max(sizes) == 1
 
 
+@pytest.mark.slow
 def test_the_order_in_which_things_are_told_does_not_matter(
     run: Run,
     seeded: Callable[[int], random.Random],
@@ -605,6 +606,7 @@ def test_a_quarter_of_two_hundred_members_leaves(
     ],
 )
 @pytest.mark.timeout(30)
+@pytest.mark.slow
 def test_large_groups_take_seconds_at_most(
     run: Run, reference: "type[Reference]", subscriptions: Sequence[tuple[int, int]]
 ) -> None:

@@ -105,6 +105,7 @@ def test_cooperative_sticky_reads_what_it_can(data: bytes | None, generation: in
     assert decode_generation(data) == generation
 
 
+@pytest.mark.slow
 def test_damaged_user_data_says_something_else_or_nothing_and_harms_nobody(
     seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
 ) -> None:

@@ -14,6 +14,9 @@ import pytest
 
 from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 
+pytestmark = pytest.mark.slow
+
+
 _BATCHES, _DAMAGED = 50, 2000
 _LONGEST = 1500
 _HOSTILE = [
