@@ -124,11 +124,13 @@ def test_that_test_finds_a_lock_that_is_not_atomic() -> None:
 def test_a_reason_to_wake_the_polling_thread_is_never_missed() -> None:
     guard = AccessGuard()
     due = False
+    threads: list[threading.Thread] = []
 
     def publish() -> None:
         nonlocal due
         due = True
-        threading.Thread(target=guard.wake).start()  # it waits while the interrupted thread has the mutex
+        threads.append(threading.Thread(target=guard.wake))
+        threads[-1].start()  # it waits while the interrupted thread has the mutex
 
     def open_fast_path() -> None:
         nonlocal due
@@ -136,9 +138,8 @@ def test_a_reason_to_wake_the_polling_thread_is_never_missed() -> None:
         guard.open_fast_path(math.inf, lambda: due)
 
     for _ in at_each_bytecode(open_fast_path, publish):
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread():
-                thread.join(PATIENCE)
+        while threads:
+            threads.pop().join(PATIENCE)
         assert guard.fast_path_until == (0.0 if due else math.inf)
 
 
