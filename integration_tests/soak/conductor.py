@@ -339,10 +339,14 @@ class _Run:
         return wait_until(calm, _DRAIN_SECONDS)
 
     def _is_settled(self, group: str) -> bool:
-        """Return whether partitions have one owner each, and all but interrupted messages are consumed."""
+        """Return whether all members have joined, partitions have one owner each, and nothing is unread.
+
+        A member that has not joined yet brings another rebalance. Interrupted polls may lose messages.
+        """
         tally = self._fleet.tally
-        members = (worker.role.name for worker in self._fleet.alive(group))
-        return tally.unconsumed(group) <= tally.interruptions[group] and not tally.unsettled(members)
+        members = {worker.role.name for worker in self._fleet.alive(group)}
+        consumed = tally.unconsumed(group) <= tally.interruptions[group]
+        return consumed and members <= tally.joined and not tally.unsettled(members)
 
     def _look(self, phase: str, *, at_once: bool = False) -> None:
         time = now()

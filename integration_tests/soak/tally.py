@@ -34,6 +34,8 @@ class Tally:
         """By member."""
         self.rebalances: defaultdict[str, set[int]] = defaultdict(set)
         """The generations that any member has reported, by group."""
+        self.joined: set[str] = set()
+        """Members that have reported a generation."""
         self.interruptions: defaultdict[str, int] = defaultdict(int)
         """By group; each may have lost one message."""
         self._readers: dict[str, tuple[str, HistoryReader]] = {}
@@ -90,5 +92,6 @@ class Tally:
                 self.owned[name].difference_update(partitions)
             case Rebalanced(generation=generation):
                 self.rebalances[group].add(generation)
+                self.joined.add(name)
             case _:
                 pass

@@ -88,6 +88,7 @@ def join_and_leave(run: "ScenarioRun") -> JoinAndLeave:
     second.join(topic)
     run.until(lambda: first.owned == second.owned == 2, first, second)
     run.until(lambda: first.rebalances() == 2 and second.rebalances() >= 1, first, second)
+    run.until(lambda: all(seen(each, topic).partitions[-1] == 2 for each in (first, second)), first, second)
     shared, other = seen(first, topic), seen(second, topic)
 
     second.close()
