@@ -49,6 +49,8 @@ _CHANGES = {
     "commit_and_close",
 }
 """Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
+_COMMITS = {"commit", "commit_offsets", "commit_last"}
+_ASSIGNS = {"assign", "incremental_assign"}
 _REBALANCES = {
     "subscribe",
     "unsubscribe",
@@ -85,7 +87,7 @@ class Player:
         self._raises = False
         """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._left = False
-        """Whether the consumer has left the group: what it then commits by hand is the table's."""
+        """Whether the consumer has left the group, and has not subscribed again."""
         self._deleted: set[str] = set()
         self._taken_out: set[tuple[int, int]] = set()
         """Partitions that a cooperative member has unassigned itself."""
@@ -106,7 +108,7 @@ class Player:
                 self._put_back()
             if name not in _QUIET:
                 self._let_auto_commit()
-            getattr(self, f"_{name}")(*arguments)
+            self._take(name, *arguments)
         if self._unpolled:
             self._settle(count=1)
         self._let_auto_commit()
@@ -115,6 +117,17 @@ class Player:
         if not self._client.closed:
             self._client.attempt("close")
         tidy(self._lab.trace, often=self._interval > 0, cooperative=self._cooperative)
+
+    def _take(self, name: str, *arguments: Any) -> None:
+        """Take a step, unless a row of the table says that both do it differently."""
+        if not self._commits_after_leaving(name):
+            getattr(self, f"_{name}")(*arguments)
+
+    def _commits_after_leaving(self, name: str) -> bool:
+        """Return whether a step commits partitions by hand, or has them committed, after leaving the group."""
+        if name in _COMMITS:
+            return self._left and bool(self._owned(self._client))
+        return self._left and name in _ASSIGNS and self._program.settings["enable_auto_commit"]
 
     def _member(self, name: str, **settings: Any) -> Client:
         own = dict(self._program.settings)
@@ -419,8 +432,6 @@ class Player:
         self._settle()
 
     def _assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
-        if self._left and self._program.settings["enable_auto_commit"]:
-            return
         self._client.attempt("assign", self._existing(partitions))
         self._settle(count=1)
 
@@ -428,8 +439,6 @@ class Player:
         self._client.attempt("unassign")
 
     def _incremental_assign(self, partitions: tuple[tuple[int, int, int], ...]) -> None:
-        if self._left and self._program.settings["enable_auto_commit"]:
-            return
         self._client.attempt("incremental_assign", self._existing(partitions))
         self._settle(count=1)
 
@@ -458,25 +467,17 @@ class Player:
         self._client.attempt("resume", self._partitions(partitions))
 
     def _commit(self, way: str) -> None:
-        if self._commits_by_hand_after_leaving:
-            return
         self._client.attempt("commit", asynchronous=way == "async")
         self._hear_of_commits(way)
 
-    @property
-    def _commits_by_hand_after_leaving(self) -> bool:
-        return self._left and bool(self._owned(self._client))
-
     def _commit_offsets(self, partition: tuple[int, int], offset: int, way: str) -> None:
-        if self._commits_by_hand_after_leaving:
-            return
         self._client.attempt(
             "commit", offsets=[self._partition(*partition, offset)], asynchronous=way == "async"
         )
         self._hear_of_commits(way)
 
     def _commit_last(self, way: str) -> None:
-        if self._client.messages and not self._commits_by_hand_after_leaving:
+        if self._client.messages:
             self._client.attempt("commit", message=self._last(), asynchronous=way == "async")
             self._hear_of_commits(way)
 
@@ -519,13 +520,13 @@ class Player:
         self._subscribed.pop("c1", None)
 
     def _commit_and_close(self) -> None:
-        if not self._commits_by_hand_after_leaving:
+        if not self._commits_after_leaving("commit"):
             self._client.attempt("commit")
         self._close()
 
     def _from_thread(self, step: tuple[Any, ...]) -> None:
         name, *arguments = step
-        thread = self._lab.spawn("worker", lambda: getattr(self, f"_{name}")(*arguments))
+        thread = self._lab.spawn("worker", lambda: self._take(name, *arguments))
         thread.join(_PATIENCE)
 
     # --- The world ----------------------------------------------------------------------------------

@@ -330,30 +330,23 @@ def what_was_read_by_hand_is_committed_when_the_group_assigns(lab: Lab) -> None:
 @scenario()
 def what_was_read_by_hand_is_committed_when_a_member_closes(lab: Lab) -> None:
     """A member that has assigned a partition of another topic closes."""
-    one, two = lab.topic(messages=5), lab.topic(messages=5)
-    consumer = lab.consumer(
-        auto_commit_interval_ms=60_000, partition_assignment_strategy="range", on_commit=record
-    )
-    consumer.subscribe([one], **callbacks())
-    consumer.read(5)
-    consumer.assign(partitions(two, 1))
-    consumer.read(4)
-    consumer.close()
-    lab.note(f"stored {lab.stored(one)} {lab.stored(two)}")
+    _close_after_reading_by_hand(lab, "range", "assign")
 
 
 @scenario()
 def what_was_read_by_hand_is_committed_when_a_cooperative_member_closes(lab: Lab) -> None:
     """It has added a partition that the group did not assign to it."""
+    _close_after_reading_by_hand(lab, "cooperative-sticky", "incremental_assign")
+
+
+def _close_after_reading_by_hand(lab: Lab, strategy: str, assign: str) -> None:
     one, two = lab.topic(messages=5), lab.topic(messages=5)
     consumer = lab.consumer(
-        auto_commit_interval_ms=60_000,
-        partition_assignment_strategy="cooperative-sticky",
-        on_commit=record,
+        auto_commit_interval_ms=60_000, partition_assignment_strategy=strategy, on_commit=record
     )
     consumer.subscribe([one], **callbacks())
     consumer.read(5)
-    consumer.incremental_assign(partitions(two, 1))
+    getattr(consumer, assign)(partitions(two, 1))
     consumer.read(4)
     consumer.close()
     lab.note(f"stored {lab.stored(one)} {lab.stored(two)}")
