@@ -287,12 +287,12 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the look for a port and the broker's use of it lie two seconds, and other programs."""
-    find = ports.free_port
+    choose = ports.ReservedPorts.choose
     with socket.create_server((ports.HOST, 0)) as thief:
         stolen = thief.getsockname()[1]
-        offers = iter([stolen, find()])  # the broker's port, and its controller's
+        offers = iter([stolen])
         monkeypatch.setattr(
-            ports, "free_port", lambda *, besides=(): next(offers, None) or find(besides=besides)
+            ports.ReservedPorts, "choose", lambda reserved: next(offers, None) or choose(reserved)
         )
 
         with LocalKafka() as kafka:

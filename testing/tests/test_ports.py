@@ -1,18 +1,28 @@
 """Ports that a broker can have, and the clear word when it cannot."""
 
 import socket
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from groupwright.testing import LocalKafkaError
+from groupwright.testing import LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
+
+linux_alone = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing holds a port")
 
 
 @pytest.fixture
 def taken() -> Iterator[int]:
     with socket.create_server((ports.HOST, 0)) as server:
         yield server.getsockname()[1]
+
+
+@pytest.fixture
+def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = next(port for port in iter(ports.free_port, None) if ports.is_free(port + 1))
+    monkeypatch.setattr(ports, "_CANDIDATES", range(first, first + 2))
+    monkeypatch.setattr(ports, "_TRIES", 2)
 
 
 def test_a_free_port_can_be_listened_on_and_is_no_port_of_outgoing_connections() -> None:
@@ -23,17 +33,50 @@ def test_a_free_port_can_be_listened_on_and_is_no_port_of_outgoing_connections()
         assert 20_000 <= port < 30_000
 
 
-def test_two_ports_of_one_node_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_CANDIDATES", range(20_100, 20_102))
-    monkeypatch.setattr(ports, "_TRIES", 2)
-    monkeypatch.setattr(ports, "is_free", lambda _: True)
+@linux_alone
+@pytest.mark.usefixtures("two_candidates")
+def test_a_port_of_one_kafka_is_chosen_by_no_other_before_or_after_its_broker_listens() -> None:
+    """Of two brokers that started at once on one port, each was taken for the other: topics went astray."""
+    mine, theirs = ports.ReservedPorts(), ports.ReservedPorts()
+    first = mine.choose()
+    with socket.create_server((ports.HOST, first)):  # as Java's, it sets SO_REUSEADDR
+        assert theirs.choose() != first
+    with pytest.raises(LocalKafkaError, match="No free port"):
+        theirs.choose()
+    with pytest.raises(LocalKafkaError, match="No free port"):
+        ports.free_port()
 
-    assert {ports.free_port(besides={20_100}) for _ in range(20)} == {20_101}
+    mine.release()
+    assert theirs.choose() == first
+    theirs.release()
+    assert ports.free_port() in ports._CANDIDATES
+
+
+@linux_alone
+@pytest.mark.kafka
+def test_a_stopped_broker_keeps_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalKafka() as kafka:
+        kafka.stop()
+        port = int(kafka.bootstrap_servers.rpartition(":")[2])
+        with monkeypatch.context() as patched:
+            patched.setattr(ports, "_CANDIDATES", range(port, port + 1))
+            patched.setattr(ports, "_TRIES", 1)
+            with pytest.raises(LocalKafkaError, match="No free port"):
+                ports.free_port()
+        kafka.start()
+        assert kafka.admin().list_topics(timeout=10).brokers.keys() == {1}
+
+
+@pytest.mark.usefixtures("two_candidates")
+def test_two_ports_of_one_kafka_differ() -> None:
+    reserved = ports.ReservedPorts()
+    assert {reserved.choose(), reserved.choose()} == set(ports._CANDIDATES)
+    reserved.release()
 
 
 def test_a_taken_port_is_refused_by_its_number(taken: int) -> None:
     with pytest.raises(LocalKafkaError, match=f"Port {taken} on 127.0.0.1 cannot be listened on"):
-        ports.require_free(taken)
+        ports.ReservedPorts().require(taken)
 
 
 def test_without_a_free_port_the_search_ends_with_an_error(

@@ -102,9 +102,8 @@ class KafkaContainers(Kafka):
         self._disk = disk
         self._startup_timeout = startup_timeout
         self._heap = heap
-        self._ports: dict[int, int] = {}
+        self._client_ports: dict[int, int] = {}
         self._containers: dict[int, DockerContainer] = {}
-        self._cleanup = contextlib.ExitStack()
         weakref.finalize(self, _close_for, os.getpid(), self._cleanup)
 
     # --- State
@@ -124,10 +123,10 @@ class KafkaContainers(Kafka):
         Raises:
             KafkaContainersError: There is no such node, or the cluster has not been started.
         """
-        if not self._ports:
+        if not self._client_ports:
             raise KafkaContainersError("The cluster has not been started, or is closed")
         self._container(node)
-        return f"{ports.HOST}:{self._ports[node]}"
+        return f"{ports.HOST}:{self._client_ports[node]}"
 
     def running(self, node: int) -> bool:
         """Return whether a node's process is alive, even if paused."""
@@ -182,7 +181,7 @@ class KafkaContainers(Kafka):
     def close(self) -> None:
         """Remove the containers and their network; may be called again."""
         self._containers = {}
-        self._ports = {}
+        self._client_ports = {}
         self._admin = None
         self._cleanup.close()
         self._close_listeners()
@@ -289,6 +288,7 @@ class KafkaContainers(Kafka):
         engine.require_image(self.image)
         engine.remove_orphans()
         cluster = uuid.uuid4().hex
+        self._cleanup.callback(self._ports.release)
         self._cleanup.callback(engine.remove, cluster)
         directory = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="groupwright-kafka-"))
@@ -305,21 +305,19 @@ class KafkaContainers(Kafka):
         self, cluster: str, network: Network, hosts: Mapping[int, str], directory: Path
     ) -> dict[int, DockerContainer]:
         cluster_id = settings.new_cluster_id()
-        taken: set[int] = set()
         described = {}
         for node, host in hosts.items():
-            self._ports[node] = ports.free_port(besides=taken)
-            taken.add(self._ports[node])
+            port = self._client_ports[node] = self._ports.choose()
             described[node] = container = DockerContainer(
                 self.image,
                 labels=engine.labels(cluster),
                 network=network,
                 networking_config=engine.place(network, host),
             )
-            opened = self._prepare_listeners(node, directory, taken)
-            published = {settings.CLIENTS: self._ports[node], **{each.port: each.port for each in opened}}
-            container.ports = {f"{inside}/tcp": (ports.HOST, port) for inside, port in published.items()}  # type: ignore[misc]
-            stated = settings.cluster_node(node, hosts=hosts, port=self._ports[node], overrides=self._config)
+            opened = self._prepare_listeners(node, directory)
+            published = {settings.CLIENTS: port, **{each.port: each.port for each in opened}}
+            container.ports = {f"{inside}/tcp": (ports.HOST, at) for inside, at in published.items()}  # type: ignore[misc]
+            stated = settings.cluster_node(node, hosts=hosts, port=port, overrides=self._config)
             stated = settings.with_listeners(stated, opened)
             if self._secured is not None:
                 stated |= self._secured.settings(_CERTIFICATES)

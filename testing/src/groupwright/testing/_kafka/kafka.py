@@ -46,6 +46,9 @@ class Kafka(ABC):
         self._links: dict[int, Link] = {}
         self._secured = _secured(security)
         self._admin: AdminClient | None = None
+        self._ports = ports.ReservedPorts()
+        self._cleanup = contextlib.ExitStack()
+        """Ends what is left of it when it is closed, garbage-collected, or the interpreter exits."""
 
     # --- Where clients connect
 
@@ -192,25 +195,23 @@ class Kafka(ABC):
         """Return the configuration of this package's own clients."""
         return {**QUIET, "bootstrap.servers": bootstrap_servers}
 
-    def _prepare_listeners(self, node: int, directory: Path, taken: set[int]) -> list[settings.OpenListener]:
+    def _prepare_listeners(self, node: int, directory: Path) -> list[settings.OpenListener]:
         """Return a node's listeners besides the plain one; they keep their ports while these are free.
 
         Args:
             node: The node.
             directory: Folder for certificates, if they do not exist yet.
-            taken: Ports that must not be used; the chosen ports are added.
         """
         opened: list[settings.OpenListener] = []
         if self._secured is not None:
             self._secured.prepare(directory)
-            taken |= self._secured.choose_ports(node, taken)
+            self._secured.choose_ports(node, self._ports)
             opened += self._secured.opened(node)
         if self._proxied:
             self._proxy = self._proxy or Proxy()
             if node not in self._links:
-                self._links[node] = self._proxy.open(ports.free_port(besides=taken))
+                self._links[node] = self._proxy.open(self._ports.choose())
             link = self._links[node]
-            taken.add(link.target_port)
             opened.append(settings.OpenListener("PROXIED", link.target_port, advertised_port=link.port))
         return opened
 

@@ -94,6 +94,7 @@ class LocalKafka(Kafka):
         self._config = dict(config or {})
         self._client_config = dict(client_config or {})
         self._port = port or None
+        self._controller_port: int | None = None
         self._data_dir = Path(data_dir).absolute() if data_dir else None
         self._startup_timeout = startup_timeout
         self._heap = heap
@@ -101,8 +102,6 @@ class LocalKafka(Kafka):
         self._on_download = on_download
         self._directory: Path | None = None
         self._process: GuardedProcess | None = None
-        # Ends the process when this object is garbage-collected or the interpreter exits, at the latest.
-        self._cleanup = contextlib.ExitStack()
         self._owner = os.getpid()
         weakref.finalize(self, _close_for, self._owner, self._cleanup)
 
@@ -269,12 +268,16 @@ class LocalKafka(Kafka):
         ]
 
     def _start(self, command: list[str], deadline: float) -> None:
+        self._cleanup.callback(self._ports.release)
         for attempts_left in reversed(range(_START_ATTEMPTS)):
-            port = ports.require_free(self._port) if self._port else ports.free_port()
+            if self._port:
+                self._ports.require(self._port)
+            port = self._port or self._ports.choose()
             try:
                 self._launch(command, port, deadline)
             except _PortStolenError:
                 self.kill()
+                self._controller_port = None
                 if not attempts_left:
                     raise
             else:
@@ -283,16 +286,14 @@ class LocalKafka(Kafka):
 
     def _launch(self, command: list[str], port: int, deadline: float) -> None:
         directory = self._open_directory()
-        controller_port = ports.free_port(besides={port})
+        self._controller_port = self._controller_port or self._ports.choose()
         node = settings.single_node(
             port=port,
-            controller_port=controller_port,
+            controller_port=self._controller_port,
             log_dir=directory / "data",
             overrides=self._config,
         )
-        opened = self._prepare_listeners(
-            settings.NODE_ID, directory / "certificates", {port, controller_port}
-        )
+        opened = self._prepare_listeners(settings.NODE_ID, directory / "certificates")
         if opened:
             node = settings.with_listeners(node, opened, bound_to=ports.HOST)
             node.setdefault("inter.broker.listener.name", "PLAINTEXT")

@@ -1,9 +1,9 @@
-"""TCP ports on loopback for a broker."""
+"""TCP ports on loopback for brokers."""
 
 import os
 import random
 import socket
-from collections.abc import Collection
+import sys
 
 from groupwright.testing.errors import LocalKafkaError
 
@@ -15,11 +15,72 @@ _CANDIDATES = range(20_000, 30_000)
 _TRIES = 200
 
 
+class ReservedPorts:
+    """Ports of one Kafka, which no other one chooses until they are released.
+
+    A JVM needs seconds from its start to its listeners, and a stopped broker leaves its port for as long.
+    Two test processes that chose the same port in such a time would each take the other's broker for theirs.
+
+    On Linux a socket that is bound, and does not listen, holds the port: a server may listen on it beside
+    that socket if both set SO_REUSEADDR, as Java's and the container engine's do. Elsewhere nothing holds it.
+    """
+
+    def __init__(self) -> None:
+        """Reserve nothing yet."""
+        self._held: dict[int, int] = {}  # file descriptors, which need no end in a forked child
+
+    def choose(self) -> int:
+        """Reserve a port that nobody listens on, and nobody has reserved.
+
+        Raises:
+            LocalKafkaError: No free port was found.
+        """
+        for port in random.sample(_CANDIDATES, _TRIES):
+            if port not in self._held and self._hold(port, exclusively=True):
+                return port
+        raise LocalKafkaError(
+            f"No free port on {HOST} among {_TRIES} of {_CANDIDATES.start} to {_CANDIDATES.stop - 1}"
+        )
+
+    def require(self, port: int) -> None:
+        """Reserve a port.
+
+        Raises:
+            LocalKafkaError: The port is taken, or this user may not listen on it.
+        """
+        if not is_free(port):
+            raise LocalKafkaError(
+                f"Port {port} on {HOST} cannot be listened on, most likely since another program does: end "
+                "that program, or name no port to get a free one"
+            )
+        if port not in self._held:
+            self._hold(port, exclusively=False)
+
+    def release(self) -> None:
+        """Release all ports; may be called again."""
+        held, self._held = self._held, {}
+        if sys.platform == "linux":
+            for descriptor in held.values():
+                os.close(descriptor)
+
+    def _hold(self, port: int, *, exclusively: bool) -> bool:
+        """Reserve a port; return whether it was possible, which `exclusively` it is where nobody else has."""
+        with socket.socket() as holder:
+            try:
+                if not exclusively:
+                    _allow_reuse(holder)
+                holder.bind((HOST, port))
+            except OSError:
+                return False
+            _allow_reuse(holder)
+            self._held[port] = holder.detach() if sys.platform == "linux" else 0
+        return True
+
+
 def is_free(port: int) -> bool:
     """Return whether a server could listen on the port of the loopback address now."""
     with socket.socket() as probe:
-        if os.name == "posix":  # as Java's server sockets do; elsewhere the option means another thing
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _allow_reuse(probe)
         try:
             probe.bind((HOST, port))
             probe.listen()
@@ -28,32 +89,19 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port(*, besides: Collection[int] = ()) -> int:
+def free_port() -> int:
     """Return a port that nothing listens on; another process may take it before it is used.
-
-    Args:
-        besides: Ports to exclude.
 
     Raises:
         LocalKafkaError: No free port was found.
     """
-    for port in random.sample(_CANDIDATES, _TRIES):
-        if port not in besides and is_free(port):
-            return port
-    raise LocalKafkaError(
-        f"No free port on {HOST} among {_TRIES} of {_CANDIDATES.start} to {_CANDIDATES.stop - 1}"
-    )
+    reserved = ReservedPorts()
+    try:
+        return reserved.choose()
+    finally:
+        reserved.release()
 
 
-def require_free(port: int) -> int:
-    """Return the port.
-
-    Raises:
-        LocalKafkaError: The port is taken, or this user may not listen on it.
-    """
-    if not is_free(port):
-        raise LocalKafkaError(
-            f"Port {port} on {HOST} cannot be listened on, most likely since another program does: end that "
-            "program, or name no port to get a free one"
-        )
-    return port
+def _allow_reuse(server: socket.socket) -> None:
+    if os.name == "posix":  # as Java's server sockets do; elsewhere the option means another thing
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,6 +1,6 @@
 """Listeners with TLS and SASL, besides the plain one."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -77,14 +77,13 @@ class SecuredListeners:
                 directory, ports.HOST, self._security.users, broker_expired=self._security.expired
             )
 
-    def choose_ports(self, node: int, taken: Collection[int]) -> set[int]:
-        """Choose and return a node's ports, none of them `taken`; earlier ones stay while they are free."""
+    def choose_ports(self, node: int, reserved: ports.ReservedPorts) -> None:
+        """Reserve a node's ports; it keeps earlier ones while they are free."""
         chosen = self._ports.setdefault(node, {})
         for listener in Listener:
             port = chosen.get(listener)
             if port is None or not ports.is_free(port):
-                chosen[listener] = ports.free_port(besides={*taken, *chosen.values()})
-        return set(chosen.values())
+                chosen[listener] = reserved.choose()
 
     @property
     def certificates(self) -> Certificates:
