@@ -562,15 +562,38 @@ class _Handler:
         return self
 
 
-@pytest.fixture
-def interrupted() -> Callable[[int, Callable[[], Any]], tuple[bool, Any]]:
-    """Call a function with a signal handler that raises at some place of the consumer's code.
+class _SecondHandler:
+    """A profile function that raises once more, at the `place`-th call or return after a `_Handler` has.
 
-    Returns whether there is such a place, and what the function has returned.
+    A trace function that raises is removed, so the second exception cannot be its own.
     """
 
-    def call(place: int, function: Callable[[], Any]) -> tuple[bool, Any]:
+    def __init__(self, first: _Handler, place: int) -> None:
+        self.raised = False
+        self._first = first
+        self._left = place
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        if self._first.raised and "groupwright/consumer/" in frame.f_code.co_filename:
+            self._left -= event in {"call", "c_return"}
+            if self._left == 0:
+                self.raised = True
+                raise HandlerError
+
+
+@pytest.fixture
+def interrupted() -> Callable[..., tuple[int, Any]]:
+    """Call a function with a signal handler that raises at some place of the consumer's code.
+
+    With `again` it raises a second time, at that place after the first. Returns how often it has raised,
+    which is 0 if there is no such place, and what the function has returned.
+    """
+
+    def call(place: int, function: Callable[[], Any], again: int = 0) -> tuple[int, Any]:
         handler, result = _Handler(place), None
+        second = _SecondHandler(handler, again)
+        if again:
+            sys.setprofile(second)
         sys.settrace(handler)
         try:
             result = function()
@@ -578,6 +601,7 @@ def interrupted() -> Callable[[int, Callable[[], Any]], tuple[bool, Any]]:
             pass
         finally:
             sys.settrace(None)
-        return handler.raised, result
+            sys.setprofile(None)
+        return handler.raised + second.raised, result
 
     return call

@@ -254,7 +254,7 @@ def test_a_message_that_an_exception_left_unrecorded_is_not_fetched_again(
     buffer.apply_pauses()
     assert offsets(taken(buffer)) == [(0, 0)]
 
-    buffer.interrupted()
+    buffer.cut_short = True
 
     assert buffer.lost(queue.positions()) == []
 

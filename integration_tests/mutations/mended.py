@@ -183,9 +183,11 @@ MENDED = (
     Mutation(
         "an exception of a signal handler loses the message that a native poll brought",
         f"{CONSUMER}/consumer.py",
-        "            except BaseException:\n                self._put_back(taken)\n                raise\n            finally:",
-        "            finally:",
-        f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost",
+        "            self._prefetch.unreturned = taken or self._prefetch.unreturned\n"
+        "            self._put_back(taken)\n"
+        "            raise\n\n",
+        "            raise\n\n",
+        f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-whole-]",
     ),
     Mutation(
         "an offset of a topic that the consumer never had cannot be stored for another reason",
@@ -240,7 +242,7 @@ MENDED = (
         "            # One bytecode, the call of `next`, makes the native call and keeps what it brings.\n"
         "            next(map(messages.extend, map(consume, most, timeout)))\n"
         "        except BaseException:\n"
-        "            self.interrupted()\n"
+        "            self.cut_short = True\n"
         "            raise\n",
         "        messages.extend(consume(next(iter(most)), next(iter(timeout))))\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-fast-]",
@@ -252,6 +254,13 @@ MENDED = (
         "            self._prefetch.put_back(messages)\n            self._seek_dropped()\n",
         "            self._seek_dropped()\n",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[consume-gathering-whole-]",
+    ),
+    Mutation(
+        "a second exception loses the message that the first one had put back",
+        f"{CONSUMER}/consumer.py",
+        "if self._prefetch.unreturned:",
+        "if False:",
+        f"{_TESTS}/test_interrupted_kafka.py::test_a_second_exception_loses_no_message_and_changes_no_order[poll-1]",
     ),
     Mutation(
         "a process that was stopped beyond its session hands out its batch",

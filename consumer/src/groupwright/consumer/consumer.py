@@ -225,6 +225,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 if taken and ended >= guard.fast_path_until:
                     self._put_back_if_expired(taken)
             except BaseException:
+                guard.fast_path_until = 0.0
+                self._prefetch.unreturned = taken or self._prefetch.unreturned
                 self._put_back(taken)
                 raise
             finally:
@@ -258,6 +260,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 if remaining <= _SLICE or self._guard.abandoned():
                     return None
         except BaseException:
+            self._guard.fast_path_until = 0.0
+            self._prefetch.unreturned = taken or self._prefetch.unreturned
             self._put_back(taken)
             raise
 
@@ -272,9 +276,15 @@ class Consumer(Observable, confluent_kafka.Consumer):
         return session_expired
 
     def _put_back(self, messages: list[Message]) -> None:
-        """Have the next call return these messages, because an exception or a cancellation ends this one."""
-        # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
-        if not self._config.broker_assigned:
+        """Have the next call return these messages, because an exception or a cancellation ends this one.
+
+        Another exception may interrupt this at its first call. So a caller that handles an exception first
+        closes the fast path and sets `unreturned`, both without a call; `_serve` then completes it.
+        """
+        if self._config.broker_assigned:
+            # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
+            messages.clear()
+        else:
             self._guard.wake()
             self._prefetch.put_back(messages)
             self._seek_dropped()
@@ -305,7 +315,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._report_native_errors(taken)
         except BaseException:
             if not polled:
-                self._prefetch.interrupted()
+                self._prefetch.cut_short = True
             elif polled[0] is None:
                 del polled[0]
             raise
@@ -352,6 +362,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     # Still inside, so that no other thread can close or poll before this batch is complete.
                     return self._gather(num_messages, deadline, messages)
             except BaseException:
+                guard.fast_path_until = 0.0
+                self._prefetch.unreturned = messages or self._prefetch.unreturned
                 self._put_back(messages)
                 raise
             finally:
@@ -369,6 +381,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         try:
             return self._gather(num_messages, deadline, messages)
         except BaseException:
+            self._guard.fast_path_until = 0.0
+            self._prefetch.unreturned = messages or self._prefetch.unreturned
             self._put_back(messages)
             raise
 
@@ -418,6 +432,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard.yield_exclusive()
         self._guard.check_not_closing()
         self._guard.check_not_woken()
+        if self._prefetch.unreturned:
+            self._put_back(self._prefetch.unreturned)
         message = self._member.serve(self)
         if self._prefetch.pauses_changed:
             self._prefetch.apply_pauses()

@@ -42,6 +42,8 @@ class PrefetchBuffer:
         """Partitions that the application has paused."""
         self.cut_short = False
         """Whether an exception has ended a native call, which may have dropped messages: see `lost`."""
+        self.unreturned: list[Message] = []
+        """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
         self._batch_size = batch_size
         self._batch = repeat(batch_size)
         self._held: list[Message] = []
@@ -94,14 +96,10 @@ class PrefetchBuffer:
             # One bytecode, the call of `next`, makes the native call and keeps what it brings.
             next(map(messages.extend, map(consume, most, timeout)))
         except BaseException:
-            self.interrupted()
+            self.cut_short = True
             raise
         if len(messages) > before:
             self._record_reached(messages, before)
-
-    def interrupted(self) -> None:
-        """Record that an exception has ended a native call, which may have dropped messages."""
-        self.cut_short = self._batch_size > 0
 
     def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
         """Record the start offsets of assigned partitions; logical offsets are ignored."""
@@ -113,6 +111,8 @@ class PrefetchBuffer:
 
     def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
+        if not self._batch_size:
+            return []
         with self._lock:
             self._record_buffered()
             lost = [
@@ -152,7 +152,7 @@ class PrefetchBuffer:
 
     def _record_buffered(self) -> None:
         """Record the offsets after all messages in the buffer, which an exception may have left out."""
-        for message in (*self._held, *self.waiting):
+        for message in self._buffered():
             self._record_reached((message,))
 
     def put_back(self, messages: list[Message]) -> None:
@@ -167,14 +167,28 @@ class PrefetchBuffer:
         Those that `read` returns, set back to the first prefetched message.
         """
         with self._lock:
-            found = [p if p.offset >= 0 else self._carried.get((p.topic, p.partition), p) for p in read()]
-            messages = [*self.waiting.copy(), *self._held]
+            found = [self._without_dropped(position) for position in read()]
+            messages = self._buffered()
         first: dict[TopicPartitionKey, Message] = {}
         for message in messages:
             key = _key(message)
             if key is not None and message.error() is None:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
+
+    def _without_dropped(self, position: TopicPartition) -> TopicPartition:
+        """Return a position of librdkafka, set back to what an interrupted native call may have dropped."""
+        key = (position.topic, position.partition)
+        if position.offset < 0:
+            return self._carried.get(key, position)
+        if not (self.cut_short and self._batch_size):
+            return position
+        reached = self._reached.get(key, position.offset)
+        return TopicPartition(*key, reached) if reached < position.offset else position
+
+    def _buffered(self) -> list[Message]:
+        """Return all messages that librdkafka has returned and the application has not taken."""
+        return [*self.unreturned, *self.waiting.copy(), *self._held]
 
     def positions_of(
         self, handle: Handle, partitions: list[TopicPartition] | None, guard: AccessGuard
@@ -198,7 +212,7 @@ class PrefetchBuffer:
     def first_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return each partition's first prefetched offset; for any thread, without a lock."""
         first: dict[TopicPartitionKey, int] = {}
-        for message in (*self._held, *self.waiting.copy()):
+        for message in self._buffered():
             key, offset = _key(message), message.offset()
             if key is not None and offset is not None and message.error() is None:
                 first[key] = min(offset, first.get(key, offset))
@@ -208,6 +222,7 @@ class PrefetchBuffer:
         """Drop the messages of partitions that were revoked or sought. For the polling thread."""
         gone = set(keys)
         with self._lock:
+            self.put_back(self.unreturned)
             for message in self.waiting.copy():
                 if _key(message) in gone:
                     self._remove(message)
