@@ -19,7 +19,7 @@ from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unsu
 from groupwright.consumer._protocol.subscription import read_pattern
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer.errors import ConfigurationError
-from groupwright.core.configuration import STRATEGY, parse_boolean, parse_integer, public_settings
+from groupwright.core.configuration import DEFAULTS, STRATEGY, parse_boolean, parse_integer, public_settings
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
@@ -34,6 +34,26 @@ _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET
 _DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _NEVER_MS = 2_147_483_647
 """Milliseconds that stand for "never" in kafka-python's settings."""
+_DEFAULTS: Mapping[str, object] = {
+    **DEFAULTS,
+    "allow.auto.create.topics": False,
+    "auto.offset.reset": "largest",
+    "connections.max.idle.ms": 0,
+    "enable.ssl.certificate.verification": True,
+    "receive.message.max.bytes": 100_000_000,
+    "reconnect.backoff.max.ms": 10_000,
+    "reconnect.backoff.ms": 100,
+    "retry.backoff.max.ms": 1_000,
+    "retry.backoff.ms": 100,
+    "socket.connection.setup.timeout.ms": 10_000,
+    "socket.keepalive.enable": False,
+    "socket.nagle.disable": True,
+    "socket.receive.buffer.bytes": 0,
+    "socket.send.buffer.bytes": 0,
+    "socket.timeout.ms": 60_000,
+    "topic.metadata.refresh.interval.ms": 300_000,
+}
+"""librdkafka's defaults of the properties that are read here."""
 _NATIVE_RECONNECT_BACKOFF_MAX_MS = 1_000
 """librdkafka's ``reconnect.backoff.max.ms`` if the application sets none."""
 
@@ -52,18 +72,18 @@ class _Reader:
         """Return whether the application has set the property."""
         return key in self._config
 
-    def text(self, key: str, default: str = "") -> str:
-        return str(self._config.get(key, default))
+    def text(self, key: str) -> str:
+        return str(self._value(key, ""))
 
     def choice(self, key: str, choices: Sequence[str]) -> str:
         """Return one of the choices, the first by default."""
-        value = self.text(key, choices[0]).lower()
+        value = str(self._value(key, choices[0])).lower()
         if value not in choices:
             raise ConfigurationError(f"{key} takes {', '.join(choices)}, not {value!r}")
         return value
 
-    def number(self, key: str, default: int) -> int:
-        value = self._config.get(key, default)
+    def number(self, key: str) -> int:
+        value = self._value(key)
         number = parse_integer(value)
         if number is None:
             raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
@@ -72,15 +92,18 @@ class _Reader:
             raise ConfigurationError(f"{key} takes {least} to {most}, not {number}")
         return number
 
-    def seconds(self, key: str, default: int) -> float:
-        return self.number(key, default) / 1000
+    def seconds(self, key: str) -> float:
+        return self.number(key) / 1000
 
-    def flag(self, key: str, *, default: bool) -> bool:
-        value = self._config.get(key, default)
+    def flag(self, key: str) -> bool:
+        value = self._value(key)
         flag = parse_boolean(value)
         if flag is None:
             raise ConfigurationError(f"{key} takes true or false, not {value!r}")
         return flag
+
+    def _value(self, key: str, otherwise: object = None) -> object:
+        return self._config.get(key, _DEFAULTS.get(key, otherwise))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +194,11 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
     log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
     timing = _timing(reader, log, broker_assigned=broker_assigned)
-    auto_commit_interval = reader.seconds("auto.commit.interval.ms", 5_000)
+    auto_commit_interval = reader.seconds("auto.commit.interval.ms")
     security = Security()
     if not broker_assigned:
         refuse_unsupported(config)
-        verify = reader.flag("enable.ssl.certificate.verification", default=True)
+        verify = reader.flag("enable.ssl.certificate.verification")
         security = read_security(config, verify=verify, log=log)
     assignors: Mapping[str, Assignor] = {}
     if not broker_assigned:
@@ -189,23 +212,23 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         native=written if broker_assigned else _native(written, security),
         network=NetworkConfig(
             bootstrap_servers=servers,
-            client_id=reader.text("client.id", "rdkafka"),
+            client_id=reader.text("client.id"),
             group_id=group,
             group_instance_id=reader.text("group.instance.id") or None,
             session_timeout=timing.session_timeout,
             rebalance_timeout=timing.max_poll_interval,
-            request_timeout=reader.seconds("socket.timeout.ms", 60_000),
-            allow_auto_create_topics=reader.flag("allow.auto.create.topics", default=False),
+            request_timeout=reader.seconds("socket.timeout.ms"),
+            allow_auto_create_topics=reader.flag("allow.auto.create.topics"),
             security=security,
             transport=_transport(reader),
         ),
         timing=timing,
         assignors=assignors,
         rack=reader.text("client.rack") or None,
-        auto_commit=reader.flag("enable.auto.commit", default=True) and auto_commit_interval > 0,
+        auto_commit=reader.flag("enable.auto.commit") and auto_commit_interval > 0,
         auto_commit_interval=auto_commit_interval,
-        store_by_hand=not reader.flag("enable.auto.offset.store", default=True),
-        offset_reset=reader.text("auto.offset.reset", "largest").lower(),
+        store_by_hand=not reader.flag("enable.auto.offset.store"),
+        offset_reset=reader.text("auto.offset.reset").lower(),
         on_commit=None if on_commit is _no_callback else on_commit,
         ignored_topics=_ignored_topics(reader),
         broker_assigned=broker_assigned,
@@ -246,7 +269,7 @@ def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
         native["enable.auto.commit"] = False
     # librdkafka's default of 10 s delays fetching after an outage. In a group of its own, its queries for the
     # coordinator mostly reconnect sooner; here it has none.
-    first = _Reader(with_values(config)).number("reconnect.backoff.ms", 100)
+    first = _Reader(with_values(config)).number("reconnect.backoff.ms")
     native.setdefault("reconnect.backoff.max.ms", max(first, _NATIVE_RECONNECT_BACKOFF_MAX_MS))
     if security.tokens is not None:
         native["oauth_cb"] = security.tokens.refresh
@@ -256,15 +279,15 @@ def _native(config: Mapping[str, Any], security: Security) -> dict[str, Any]:
 
 
 def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> Timing:
-    refresh = reader.seconds("topic.metadata.refresh.interval.ms", 300_000)
-    session = reader.seconds("session.timeout.ms", 45_000)
-    heartbeat = reader.seconds("heartbeat.interval.ms", 3_000)
+    refresh = reader.seconds("topic.metadata.refresh.interval.ms")
+    session = reader.seconds("session.timeout.ms")
+    heartbeat = reader.seconds("heartbeat.interval.ms")
     timing = Timing(
         session_timeout=session,
         heartbeat_interval=session / 3 if heartbeat >= session else heartbeat,
-        max_poll_interval=reader.seconds("max.poll.interval.ms", 300_000),
-        retry_backoff=reader.seconds("retry.backoff.ms", 100),
-        retry_backoff_max=reader.seconds("retry.backoff.max.ms", 1_000),
+        max_poll_interval=reader.seconds("max.poll.interval.ms"),
+        retry_backoff=reader.seconds("retry.backoff.ms"),
+        retry_backoff_max=reader.seconds("retry.backoff.max.ms"),
         metadata_refresh=math.inf if refresh < 0 else refresh,
     )
     if broker_assigned:
@@ -288,14 +311,14 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
 
 def _transport(reader: _Reader) -> dict[str, object]:
     """Return the settings of sockets and connections, by the names of `transport.Connections`."""
-    set_up = reader.number("socket.connection.setup.timeout.ms", 10_000)
+    set_up = reader.number("socket.connection.setup.timeout.ms")
     return {
         "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
         "client_dns_lookup": reader.choice("client.dns.lookup", _DNS_LOOKUPS),
-        "connections_max_idle_ms": reader.number("connections.max.idle.ms", 0) or _NEVER_MS,
-        "receive_message_max_bytes": reader.number("receive.message.max.bytes", 100_000_000),
-        "reconnect_backoff_ms": reader.number("reconnect.backoff.ms", 100),
-        "reconnect_backoff_max_ms": reader.number("reconnect.backoff.max.ms", 10_000),
+        "connections_max_idle_ms": reader.number("connections.max.idle.ms") or _NEVER_MS,
+        "receive_message_max_bytes": reader.number("receive.message.max.bytes"),
+        "reconnect_backoff_ms": reader.number("reconnect.backoff.ms"),
+        "reconnect_backoff_max_ms": reader.number("reconnect.backoff.max.ms"),
         "socket_connection_setup_timeout_ms": set_up,
         "socket_connection_setup_timeout_max_ms": set_up,
         "socket_options": _socket_options(reader),
@@ -304,11 +327,11 @@ def _transport(reader: _Reader) -> dict[str, object]:
 
 def _socket_options(reader: _Reader) -> list[tuple[int, int, int]]:
     options = [
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY, int(reader.flag("socket.nagle.disable", default=True))),
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(reader.flag("socket.keepalive.enable", default=False))),
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, int(reader.flag("socket.nagle.disable"))),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(reader.flag("socket.keepalive.enable"))),
     ]
     buffers = {"socket.send.buffer.bytes": socket.SO_SNDBUF, "socket.receive.buffer.bytes": socket.SO_RCVBUF}
     for key, option in buffers.items():
-        if size := reader.number(key, 0):
+        if size := reader.number(key):
             options.append((socket.SOL_SOCKET, option, size))
     return options
