@@ -164,9 +164,9 @@ class Lane:
         """Run both sides in parallel; our trace must equal that of one of the original's runs.
 
         Args:
-            request: The scenario or program. known: Traces of the original's earlier runs; the new one is
-            appended. Once `known` has as many traces
-                as the request allows tries, only ours is run.
+            request: The scenario or program.
+            known: Traces of the original's earlier runs; the new one is appended. Once `known` has as many
+                traces as the request allows tries, only ours is run.
         """
         known = [] if known is None else known
         if len(known) < request.tries:

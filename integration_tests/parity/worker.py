@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ import confluent_kafka.aio
 
 from groupwright.consumer import AIOConsumer, Consumer, DeserializingConsumer
 from groupwright.testing import LocalKafka
-from parity.fuzz.player import Player
+from parity.fuzz.player import ChanceError, Player
 from parity.fuzz.programs import Program
 from parity.lab import Classes, Lab, LabError
 from parity.scenarios import all_scenarios
@@ -45,20 +46,32 @@ class Worker:
         self._answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
         self._pid = os.getpid()
         self._kafka: LocalKafka | None = None
+        self._began = 0.0
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a scenario prints is no answer
 
     def run(self, request: Mapping[str, Any]) -> None:
-        """Run one scenario, and write the response."""
+        """Run one scenario or program, and write the response."""
+        self._began = time.monotonic()
+        trace = None
+        while trace is None:
+            trace = self._play(request)
+        self._answer(trace, hung=False)
+
+    def _play(self, request: Mapping[str, Any]) -> Trace | None:
+        """Run it once; return None if it is to be run again."""
         gc.collect()  # destroy clients of earlier scenarios here, not in a child forked by this one
         lab = Lab(self._classes, self._bootstrap_servers, self._secured, self._own_kafka)
-        watchdog = threading.Timer(request["seconds"], self._give_up, (lab,))
+        watchdog = threading.Timer(self._began + request["seconds"] - time.monotonic(), self._give_up, (lab,))
         watchdog.daemon = True
         watchdog.start()
+        again = False
         try:
             if "program" in request:
                 Player(lab, Program.from_json(request["program"])).play()
             else:
                 all_scenarios()[request["scenario"]].program(lab)
+        except ChanceError:
+            again = time.monotonic() - self._began < request["seconds"] / 3
         except LabError as error:
             lab.note(f"stopped: {error}")
         except BaseException as error:  # noqa: BLE001 - part of what is compared
@@ -67,7 +80,7 @@ class Worker:
             lab.note(f"{FAILED}{type(error).__name__}: {error}".replace(f"{lab.id}.", ""))
         lab.end()
         watchdog.cancel()
-        self._answer(lab.trace, hung=False)
+        return None if again else lab.trace
 
     def _own_kafka(self) -> LocalKafka:
         if self._kafka is None:

@@ -63,6 +63,10 @@ _REBALANCES = {
 }
 
 
+class ChanceError(Exception):
+    """What this run did hung on chance, so it says nothing: the program is to be played again."""
+
+
 class Player:
     """Plays one program."""
 
@@ -95,7 +99,11 @@ class Player:
         self._second: Client | None = None
 
     def play(self) -> None:
-        """Play the steps, and close."""
+        """Play the steps, and close.
+
+        Raises:
+            ChanceError: The trace is not to be compared.
+        """
         for name, *arguments in self._program.steps:
             if self._client.closed and name not in {"position", "commit", "read"}:
                 continue  # what closed consumers answer is for scenarios
@@ -359,11 +367,16 @@ class Player:
             self._await_assignment()
 
     def _await_assignment(self) -> None:
-        """Poll until something is assigned, and no longer: nothing is consumed yet."""
-        deadline = time.monotonic() + _JOINING
+        """Poll until something is assigned, and no longer: nothing is consumed yet.
+
+        On a busy machine so much time may pass within the poll that assigns that it returns a message.
+        """
+        before, deadline = len(self._client.messages), time.monotonic() + _JOINING
         while not self._owned(self._client) and time.monotonic() < deadline:
             self._poll_all(lambda: self._client.poll(0.0))
             time.sleep(0.01)
+        if len(self._client.messages) > before:
+            raise ChanceError("a message came with the assignment")
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
         if kind == "none":
