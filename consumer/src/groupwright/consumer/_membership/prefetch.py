@@ -222,7 +222,8 @@ class PrefetchBuffer:
         """Drop the messages of partitions that were revoked or sought. For the polling thread."""
         gone = set(keys)
         with self._lock:
-            self.put_back(self.unreturned)
+            if self.unreturned:
+                self.put_back(self.unreturned)
             for message in self.waiting.copy():
                 if _key(message) in gone:
                     self._remove(message)
