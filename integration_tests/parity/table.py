@@ -289,6 +289,19 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        name="another topic in a cooperative group",
+        subject="`subscribe` of a cooperative member to another topic, which librdkafka does not know yet",
+        original="the former topic is taken for deleted: half a second later `on_lost` is called",
+        ours="`on_revoke` is called at once, and what was consumed is committed",
+        reason="nothing is lost: no other member can own the partitions before they are revoked",
+        scenarios=("a_cooperative_member_subscribes_to_another_topic",),
+        pairs=(
+            (r"on_lost t1\[0\]", r"on_revoke t1\[0\]"),
+            (r"stored \[-1001\]", r"stored \[3\]"),
+            ("", r"t1\[0\]@3"),
+        ),
+    ),
+    Row(
         name="close before on_assign",
         subject="`close` before a poll has brought the assignment",
         original="calls `on_assign`, and no `on_revoke`",

@@ -86,8 +86,9 @@ class Player:
         self._subscribed: dict[str, list[str]] = {}
         """By client id: the topics of each consumer that has subscribed."""
         self._ids: dict[str, str] = {}
-        self._paused = self._hopeless = self._unpolled = False
-        """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll."""
+        self._paused = self._hopeless = self._unpolled = self._unread = False
+        """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll;
+        whether nothing was read of one that was awaited."""
         self._raises = False
         """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._left = False
@@ -112,6 +113,7 @@ class Player:
             if self._paused and name in _REBALANCES:
                 self._client.attempt("resume", self._all())  # a pause over a rebalance is the table's
                 self._paused = False
+                self._settle()
             if self._taken_out and name in _REBALANCES:
                 self._put_back()
             if name not in _QUIET:
@@ -157,7 +159,7 @@ class Player:
     def _settle(self, *, count: int = _ALL, poll: Callable[[], object] | None = None) -> None:
         """Poll until nothing more is to come; or until so many messages have, if one member reads one partition."""
         client = self._client
-        self._unpolled = False
+        self._unpolled = self._unread = False
         before, errors = len(client.messages), len(client.errors)
         began = quiet_since = looked = time.monotonic()
         seen: object = None
@@ -281,6 +283,7 @@ class Player:
             now = time.monotonic()
             stable = state is ConsumerGroupState.STABLE and self._subscribed.keys() <= members.keys()
             stable_since = (stable_since or now) if stable else None
+            self._poll_second()
             if stable_since is not None and now - stable_since > _SHORT + _PACE * self._request_time:
                 return
             time.sleep(0.05)
@@ -352,6 +355,10 @@ class Player:
                     self._client.attempt("incremental_unassign", left)
         self._raises = kind == "raises"
         keeps = self._cooperative and bool(self._owned(self._client))
+        before = self._subscribed.get("c1", [])
+        if keeps and not set(before).issuperset(names):
+            # To leave topics for one that librdkafka does not know yet is the table's.
+            names += [topic for topic in before if topic not in names and topic not in self._deleted]
         self._client.attempt("subscribe", names, **self._callbacks(kind))
         self._subscribed["c1"] = names
         self._left = False
@@ -363,7 +370,9 @@ class Player:
         else:
             self._await_membership()
             self._unpolled = True
-        if pause == "assigned":
+        if pause == "assigned" and self._program.settings["auto_offset_reset"] == "latest":
+            self._settle(count=1)  # where the end is looked up is chance while others produce
+        elif pause == "assigned":
             self._await_assignment()
 
     def _await_assignment(self) -> None:
@@ -377,6 +386,7 @@ class Player:
             time.sleep(0.01)
         if len(self._client.messages) > before:
             raise ChanceError("a message came with the assignment")
+        self._unread = True
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
         if kind == "none":
@@ -470,6 +480,8 @@ class Player:
             self._client.attempt("incremental_assign", left)
 
     def _seek(self, partition: tuple[int, int], offset: int) -> None:
+        if self._unread:
+            self._settle(count=1)  # the original's late look-up of the start may undo the seek
         self._client.attempt("seek", self._partition(*partition, offset))
 
     def _pause(self, partitions: tuple[tuple[int, int], ...]) -> None:
@@ -587,6 +599,9 @@ class Player:
         topic, count = self._topics[number], self._program.partitions[number] + 1
         self._lab.attempt("grow", lambda: self._lab.grow(topic, count))
         self._ends[topic, count - 1] = 0
+        # The original may else join once more, a second later, when it hears of the growth.
+        for client in self._clients:
+            client.raw.list_topics(topic, timeout=_REQUEST)
         self._settle_when(lambda: any((topic, count - 1) in self._owned(each) for each in self._clients))
 
     def _settle_when(self, condition: Callable[[], bool]) -> None:

@@ -4,8 +4,8 @@ The end of an asynchronous commit is not deterministic, so `on_commit` has a sep
 the consumer's other calls. A commit of an unknown partition is retried, by librdkafka for 0.3 s and by ours
 for 0.2 s, and commits that are made meanwhile end first; so it comes last here. The number of automatic
 commits at a short interval is not deterministic either, nor are the number of repeated errors, and the number
-of rounds of a cooperative rebalance that change nothing for a member. Scenarios check the order where
-applications may rely on it.
+of rounds of a cooperative rebalance that change nothing for a member. So is the order of an error of one
+partition and the messages of others. Scenarios check the order where applications may rely on it.
 
 librdkafka pauses all partitions for a cooperative callback. It returns the ends of those that stay assigned
 again within `fetch.wait.max.ms`; whether that is before the program's next step is not deterministic. Ours
@@ -46,7 +46,9 @@ def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
         if commits:
             trace.timelines[f"{name} on_commit"] = _tidy_commits(commits, often=often)
         kept = [line for line in lines if not _is_commit(line)]
-        trace.timelines[name] = _joined(_told_once(_without_rounds(kept) if cooperative else kept))
+        if cooperative:
+            kept = _without_rounds(kept)
+        trace.timelines[name] = _joined(_errors_last(_told_once(kept)))
 
 
 def _without_rounds(lines: list[Line | Block]) -> list[Line | Block]:
@@ -111,6 +113,19 @@ def _news(partition: str, offsets: list[int | str], ends: dict[str, int | str]) 
             ends[partition] = offset
         kept.append(offset)
     return kept
+
+
+def _errors_last(lines: list[Line | Block]) -> list[Line | Block]:
+    """Move errors behind the messages of other partitions that came with them."""
+    moved: list[Line | Block] = []
+    for together, group in groupby(lines, key=lambda line: isinstance(line, Block) or _is_error(line)):
+        found = list(group)
+        moved += sorted(found, key=_is_error) if together else found
+    return moved
+
+
+def _is_error(line: Line | Block) -> bool:
+    return isinstance(line, Line) and line.text.startswith("error ")
 
 
 def _joined(lines: list[Line | Block]) -> list[Line | Block]:

@@ -328,6 +328,26 @@ def what_was_read_by_hand_is_committed_when_the_group_assigns(lab: Lab) -> None:
 
 
 @scenario()
+def a_commit_of_nothing_names_what_the_group_has_assigned(lab: Lab) -> None:
+    """It replaces what was assigned by hand, which a commit without an offset named as well."""
+    topic, other = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = lab.consumer(
+        enable_auto_commit=False,
+        enable_auto_offset_store=False,
+        partition_assignment_strategy="range",
+        on_commit=record,
+    )
+    consumer.assign(partitions(other, 0))
+    consumer.read(5)
+    consumer.subscribe(
+        [topic], on_assign=record, on_revoke=lambda client, _: client.attempt("commit", asynchronous=True)
+    )
+    consumer.read(5)
+    consumer.attempt("assignment")
+    consumer.close()
+
+
+@scenario()
 def what_was_read_by_hand_is_committed_when_a_member_closes(lab: Lab) -> None:
     """A member that has assigned a partition of another topic closes."""
     _close_after_reading_by_hand(lab, "range", "assign")

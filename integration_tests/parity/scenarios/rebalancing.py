@@ -740,6 +740,20 @@ def on_revoke_unsubscribes(lab: Lab) -> None:
 
 
 @scenario()
+def a_cooperative_member_subscribes_to_another_topic(lab: Lab) -> None:
+    """It leaves the topic whose partition it has."""
+    topic, other = lab.topic(messages=3), lab.topic(messages=3)
+    consumer = lab.consumer(partition_assignment_strategy="cooperative-sticky")
+    callbacks = {"on_assign": record, "on_revoke": record, "on_lost": record}
+    consumer.subscribe([topic], **callbacks)
+    consumer.read(3)
+    consumer.subscribe([other], **callbacks)
+    consumer.read(3)
+    lab.note(f"stored {lab.stored(topic)}")
+    consumer.close()
+
+
+@scenario()
 def on_assign_subscribes_to_another_topic(lab: Lab) -> None:
     """A subscription may be changed from a callback."""
     one, two = lab.topic(), lab.topic(messages=4)

@@ -257,7 +257,11 @@ class AssignmentApplier:
         current = Native.assignment(handle)
         if current:
             Native.incremental_unassign(handle, current)
-            self._prefetch.drop((p.topic, p.partition) for p in current)
+            replaced = {(p.topic, p.partition) for p in current}
+            self._prefetch.drop(replaced)
+            replaced.difference_update((p.topic, p.partition) for p in partitions)
+            self._offsets.dropped(replaced)
+            self.forget(replaced)
         self.incremental_assign(handle, partitions)
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
