@@ -93,6 +93,8 @@ class Player:
         """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._left = False
         """Whether the consumer has left the group, and has not subscribed again."""
+        self._assigned_since = False
+        """Whether it has assigned partitions by hand since."""
         self._deleted: set[str] = set()
         self._taken_out: set[tuple[int, int]] = set()
         """Partitions that a cooperative member has unassigned itself."""
@@ -131,12 +133,13 @@ class Player:
     def _take(self, name: str, *arguments: Any) -> None:
         """Take a step, unless a row of the table says that both do it differently."""
         if not self._commits_after_leaving(name):
+            self._assigned_since = self._left and (self._assigned_since or name in _ASSIGNS)
             getattr(self, f"_{name}")(*arguments)
 
     def _commits_after_leaving(self, name: str) -> bool:
         """Return whether a step commits partitions by hand, or has them committed, after leaving the group."""
         if name in _COMMITS:
-            return self._left and bool(self._owned(self._client))
+            return self._left and (self._assigned_since or bool(self._owned(self._client)))
         return self._left and name in _ASSIGNS and self._program.settings["enable_auto_commit"]
 
     def _member(self, name: str, **settings: Any) -> Client:
