@@ -167,7 +167,7 @@ def test_the_trigger_is_reported(client: "Client", outcome_of: OutcomeOf) -> Non
 
 @dataclass(frozen=True)
 class Details:
-    """Metrics of one member that has consumed 12 of 20 messages, and of a leader of two members."""
+    """Metrics of one member that has consumed 16 of 20 messages, and of a leader of two members."""
 
     lag: float | None
     lag_max: float | None
@@ -192,13 +192,13 @@ def details(run: "ScenarioRun") -> Details:
     member.join(topic)
     taken = 0
     deadline = time.monotonic() + 60
-    while taken < 12:
+    while taken < 16:  # at least one of each partition: before that, librdkafka may not know its lag
         assert time.monotonic() < deadline
         taken += member.poll() is not None
     # Nothing more is taken, and statistics go on coming.
     member.do("pause", member.do("assignment"))
     member.do("commit", asynchronous=False)
-    run.until(lambda: member.value("lag", topic=topic) == 8, member)
+    run.until(lambda: member.value("lag", topic=topic) == 4, member)
     run.until(lambda: member.rebalances() == 1, member)
     run.until(lambda: member.value("membership_state", state="stable") == 1, member)
     # librdkafka's statistics have a round trip only if a response came since the last ones.
@@ -259,8 +259,8 @@ def test_lag_is_to_what_the_application_has_taken(client: "Client", outcome_of: 
     """Groupwright's consumer had prefetched all 20 messages by then."""
     outcome = outcome_of(details, client)
 
-    assert outcome.lag == 8
-    assert outcome.lag_max in {2, 3, 4, 5}
+    assert outcome.lag == 4
+    assert outcome.lag_max in {1, 2, 3, 4}
 
 
 def test_the_membership_shows_its_coordinator_and_its_requests(

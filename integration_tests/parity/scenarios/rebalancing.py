@@ -980,8 +980,10 @@ def nothing_is_delivered_between_subscribe_and_on_revoke(lab: Lab) -> None:
         consumer.subscribe([topic], **callbacks())
         consumer.read(1)
         consumer.subscribe([other], **callbacks())
-        consumer.until(lambda: consumer.revoked, "revoked")  # noqa: B023 - called here
-        consumer.until_assigned(1)
+        consumer.until(
+            lambda: [p.topic for p in consumer.raw.assignment()] == [other],  # noqa: B023 - called here
+            "assigned anew",
+        )
         consumer.close()
 
 
