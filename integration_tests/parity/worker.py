@@ -46,22 +46,20 @@ class Worker:
         self._answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
         self._pid = os.getpid()
         self._kafka: LocalKafka | None = None
-        self._began = 0.0
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a scenario prints is no answer
 
     def run(self, request: Mapping[str, Any]) -> None:
         """Run one scenario or program, and write the response."""
-        self._began = time.monotonic()
-        trace = None
+        began, trace = time.monotonic(), None
         while trace is None:
-            trace = self._play(request)
+            trace = self._play(request, began)
         self._answer(trace, hung=False)
 
-    def _play(self, request: Mapping[str, Any]) -> Trace | None:
+    def _play(self, request: Mapping[str, Any], began: float) -> Trace | None:
         """Run it once; return None if it is to be run again."""
         gc.collect()  # destroy clients of earlier scenarios here, not in a child forked by this one
         lab = Lab(self._classes, self._bootstrap_servers, self._secured, self._own_kafka)
-        watchdog = threading.Timer(self._began + request["seconds"] - time.monotonic(), self._give_up, (lab,))
+        watchdog = threading.Timer(began + request["seconds"] - time.monotonic(), self._give_up, (lab,))
         watchdog.daemon = True
         watchdog.start()
         again = False
@@ -71,7 +69,7 @@ class Worker:
             else:
                 all_scenarios()[request["scenario"]].program(lab)
         except ChanceError:
-            again = time.monotonic() - self._began < request["seconds"] / 3
+            again = time.monotonic() - began < request["seconds"] / 3
         except LabError as error:
             lab.note(f"stopped: {error}")
         except BaseException as error:  # noqa: BLE001 - part of what is compared

@@ -64,7 +64,7 @@ _REBALANCES = {
 
 
 class ChanceError(Exception):
-    """What this run did hung on chance, so it says nothing: the program is to be played again."""
+    """Raised when chance has decided what a run does: the worker plays the program again."""
 
 
 class Player:

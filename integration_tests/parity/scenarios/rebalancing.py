@@ -744,10 +744,9 @@ def a_cooperative_member_subscribes_to_another_topic(lab: Lab) -> None:
     """It leaves the topic whose partition it has."""
     topic, other = lab.topic(messages=3), lab.topic(messages=3)
     consumer = lab.consumer(partition_assignment_strategy="cooperative-sticky")
-    callbacks = {"on_assign": record, "on_revoke": record, "on_lost": record}
-    consumer.subscribe([topic], **callbacks)
+    consumer.subscribe([topic], **callbacks())
     consumer.read(3)
-    consumer.subscribe([other], **callbacks)
+    consumer.subscribe([other], **callbacks())
     consumer.read(3)
     lab.note(f"stored {lab.stored(topic)}")
     consumer.close()
