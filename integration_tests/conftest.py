@@ -15,6 +15,7 @@ from groupwright.testing._kafka.settings import Setting
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import clusters
 from harness.members import Join, RunningMember
+from harness.patience import PATIENCE
 from harness.wire import wait_until_known
 
 
@@ -28,7 +29,13 @@ def kafka(request: pytest.FixtureRequest) -> Kafka:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[KafkaContainers]:
     """Three nodes in containers, for tests that need more than one node and stop none, in memory."""
-    with clusters.started(KafkaContainers(disk="1g")) as kafka:
+    # No node is missed because it has been without a processor for seconds.
+    patient: dict[str, Setting] = {
+        "broker.session.timeout.ms": 60_000,
+        "controller.quorum.fetch.timeout.ms": 30_000,
+        "controller.quorum.request.timeout.ms": 30_000,
+    }
+    with clusters.started(KafkaContainers(disk="1g", config=patient)) as kafka:
         yield kafka
 
 
@@ -126,6 +133,6 @@ def produce(kafka: Kafka) -> Callable[[str, int, int], None]:
         for number in range(messages):
             for partition in range(partitions):
                 producer.produce(topic, str(number), partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE) == 0
 
     return write

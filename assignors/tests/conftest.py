@@ -19,6 +19,7 @@ from groupwright.assignors import (
     encode_subscription,
 )
 from groupwright.testing._java.java_programs import compile_java
+from harness.patience import PATIENCE
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
 
@@ -190,7 +191,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
         assert process.stdout is not None
         yield Jvm(process.stdin, process.stdout)
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def make_random_group(rng: random.Random) -> Group:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from harness.patience import PATIENCE
+
 PROGRAM = """
 import sys
 before = set(sys.modules)
@@ -15,6 +17,10 @@ print(*sorted(name for name in sys.modules if name.startswith("groupwright.") an
 
 def test_the_only_dependency_is_numpy() -> None:
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     assert result.stdout.splitlines() == ["groupwright numpy", "groupwright.assignors groupwright.core"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from charts.tools import programs
 
+from harness.patience import PATIENCE
 from harness.tools import lacking
 
 CHART = Path(__file__).parents[1] / "groupwright"
@@ -26,7 +27,7 @@ class Helm:
             [self.program, *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
             # No cluster, no plug-ins, no repositories.
             env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "KUBECONFIG": "/dev/null"},

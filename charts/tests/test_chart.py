@@ -12,6 +12,8 @@ import pytest
 import yaml
 from charts.tests.conftest import CHART, Helm
 
+from harness.patience import PATIENCE
+
 EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
 KUBERNETES = ("1.25", kubernetes_validate.latest_version())
 """The oldest that Chart.yaml allows, and the newest whose schemas there are."""
@@ -77,7 +79,7 @@ def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
         [charts_tools / "helm-unittest", "--strict", CHART],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert tested.returncode == 0, tested.stdout + tested.stderr

@@ -11,6 +11,7 @@ import yaml
 from charts.tests.conftest import CHART
 
 from groupwright.testing import find_java
+from harness.patience import PATIENCE
 
 IMAGE = CHART.parent / "image"
 
@@ -27,7 +28,7 @@ def _start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 

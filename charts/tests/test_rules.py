@@ -11,6 +11,7 @@ import yaml
 from charts.dashboards import known
 from charts.dashboards.limits import alerts as alert_values
 
+from harness.patience import PATIENCE
 from harness.tools import find_program
 
 SCENARIOS = Path(__file__).parent / "rules"
@@ -51,7 +52,7 @@ def rendered(helm: Any, *settings: str | Path) -> dict[str, Any]:
 
 def run(program: str, *arguments: str | Path, within: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [program, *arguments], cwd=within, capture_output=True, text=True, timeout=120, check=False
+        [program, *arguments], cwd=within, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 

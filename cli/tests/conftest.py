@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-_PATIENCE_SECONDS = 60.0
+from harness.patience import PATIENCE
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def groupwright() -> Callable[..., "subprocess.CompletedProcess[str]"]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=_PATIENCE_SECONDS,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -66,7 +66,7 @@ class RunningDemo:
 
     def wait_for(self, pattern: str) -> "re.Match[str]":
         """Wait until it has printed this, and take note of its processes."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while (found := re.search(pattern, self.output)) is None:
             assert self._process.poll() is None, f"it ended before {pattern!r}: {self.output}{self.errors}"
             assert time.monotonic() < deadline, f"no {pattern!r} in: {self.output}{self.errors}"
@@ -83,7 +83,7 @@ class RunningDemo:
 
     def exit_status(self) -> int:
         """Wait for its end."""
-        return self._process.wait(_PATIENCE_SECONDS)
+        return self._process.wait(PATIENCE)
 
     def survivors(self, patience: float = 2.0) -> list[psutil.Process]:
         """Return the processes that it had started and that live on for so many seconds.

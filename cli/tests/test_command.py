@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.assignors import builtin_assignors
+from harness.patience import PATIENCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -30,7 +31,7 @@ def run_without(modules: str, *arguments: str, **environment: str) -> "subproces
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -49,7 +50,9 @@ def test_help_names_the_commands(groupwright: Run) -> None:
 
 def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:
     script = Path(sys.executable).with_name("groupwright")
-    result = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(
+        [script, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert result.stdout == groupwright("--version").stdout
 
 

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 
@@ -36,7 +37,7 @@ def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -
     demo = start_demo("--pause", "0.5")
     metrics = demo.wait_for(r"member-1 is up; its metrics: (http://127\.0\.0\.1:\d+/metrics)")[1]
     demo.wait_for(rf"member-4 joins[\s\S]*{FIRST_SETTLED}")
-    with urllib.request.urlopen(metrics, timeout=10) as answer:  # noqa: S310 - an address on this machine
+    with urllib.request.urlopen(metrics, timeout=PATIENCE) as answer:  # noqa: S310 - an address on this machine
         page = answer.read().decode()
     assert len(demo.members()) == 4
 
@@ -90,7 +91,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing_behind(start_demo: StartDemo) -> No
 def test_sigterm_while_kafka_starts_leaves_nothing_behind(start_demo: StartDemo) -> None:
     demo = start_demo()
     demo.wait_for("starting Kafka")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not list(demo.temporary.glob("groupwright-kafka-*/kafka.log")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -153,7 +154,7 @@ def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
     assert number(result["messages"]) > 1000
 
     admin = local_kafka.admin()
-    assert name not in admin.list_topics(timeout=10).topics
+    assert name not in admin.list_topics(timeout=PATIENCE).topics
     with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
         admin.delete_consumer_groups([name])[name].result(10)
     assert local_kafka.running

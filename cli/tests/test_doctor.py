@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from groupwright.cli.app import app
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 
 GOOD = (
     "group.id=billing",
@@ -126,7 +127,7 @@ def test_a_real_broker_and_a_real_group_are_held_against_the_configuration(
     try:
         for member in members:
             member.subscribe([topic])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not all(member.assignment() for member in members):
             assert time.monotonic() < deadline
             for member in members:

@@ -38,11 +38,11 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 
 _Action = TypeVar("_Action", bound=act.Action)
 _Answer = TypeVar("_Answer")
 
-_PATIENCE_SECONDS = 30.0
 
 TIMING = Timing(session_timeout=10.0, heartbeat_interval=3.0, max_poll_interval=30.0)
 
@@ -323,7 +323,7 @@ class Scene:
         for number in range(first, first + messages):
             for partition in range(partitions):
                 producer.produce(topic, str(number), partition=partition)
-        assert producer.flush(_PATIENCE_SECONDS) == 0
+        assert producer.flush(PATIENCE) == 0
 
     def consumer(self, **keys: Any) -> Consumer:
         """Make a consumer of the group; keys are those of the configuration, with underscores for dots."""
@@ -347,9 +347,9 @@ class Scene:
     ) -> list[Message]:
         """Poll the consumers in turn until the condition holds; return what came, errors included."""
         messages: list[Message] = []
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {_PATIENCE_SECONDS:.0f} s"
+            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:.0f} s"
             for consumer in consumers:
                 message = consumer.poll(0.05)
                 if message is not None:
@@ -364,7 +364,7 @@ class Scene:
     def poll(self, consumer: Consumer, count: int) -> list[Message]:
         """Poll so many messages, none of them an error."""
         messages: list[Message] = []
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while len(messages) < count:
             assert time.monotonic() < deadline, f"only {len(messages)} of {count} messages"
             message = consumer.poll(0.5)
@@ -386,12 +386,12 @@ class Scene:
         }
         with contextlib.closing(confluent_kafka.Consumer(config)) as other:
             wanted = [TopicPartition(topic, number) for number in range(partitions)]
-            return [found.offset for found in other.committed(wanted, timeout=_PATIENCE_SECONDS)]
+            return [found.offset for found in other.committed(wanted, timeout=PATIENCE)]
 
     def members(self) -> int:
         """Return how many members the coordinator counts."""
         described = self.kafka.admin().describe_consumer_groups([self.group])[self.group]
-        return len(described.result(_PATIENCE_SECONDS).members)
+        return len(described.result(PATIENCE).members)
 
     def ask(self, request: Callable[[Network], Coroutine[Any, Any, _Answer]]) -> _Answer:
         """Send a request to the coordinator, over a connection that is no consumer's."""
@@ -407,10 +407,10 @@ class Scene:
         network.start()
         try:
             network.call_soon(lambda: network.spawn(send()))
-            assert done.wait(_PATIENCE_SECONDS)
+            assert done.wait(PATIENCE)
         finally:
             network.call_soon(network.end)
-            network.join_thread(_PATIENCE_SECONDS)
+            network.join_thread(PATIENCE)
         return answers[0]
 
     @staticmethod
@@ -499,10 +499,10 @@ def eventually() -> Callable[[Callable[[], bool], str], None]:
     pause = threading.Event()
 
     def wait(condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
-                pytest.fail(f"{what}: not within {_PATIENCE_SECONDS:.0f} s")
+                pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
             pause.wait(0.01)
 
     return wait
@@ -513,7 +513,7 @@ def no_thread_stays() -> Iterator[None]:
     """Every consumer that a test makes ends its thread."""
     yield
     gc.collect()
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("groupwright")]
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))

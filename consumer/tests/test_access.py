@@ -16,10 +16,10 @@ from groupwright.consumer._membership import access, prefetch
 from groupwright.consumer._membership.access import AccessGuard, exclusive
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
-PATIENCE = 30.0
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 TRACED = {access.__file__, prefetch.__file__, sys.modules[Consumer.__module__].__file__, __file__}
 

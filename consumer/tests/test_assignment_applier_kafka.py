@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.model import MemberIdentity
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -58,7 +59,7 @@ def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"pending", partition=0)
-    producer.flush(30)
+    producer.flush(PATIENCE)
     consumer = scene.consumer(auto_offset_reset="latest")
 
     gain(scene, consumer, topic)

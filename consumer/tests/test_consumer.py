@@ -33,6 +33,7 @@ from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import PollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.model import MemberIdentity
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -323,7 +324,7 @@ def test_an_asynchronous_commit_without_a_coordinator_is_told_of_its_failure() -
 
     with Consumer(NOWHERE | {"socket.timeout.ms": 200, "on_commit": on_commit}) as consumer:
         consumer.commit(offsets=[T0])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not results and time.monotonic() < deadline:
             consumer.poll(0.05)
 
@@ -559,7 +560,7 @@ def run(program: str, before: str = "") -> subprocess.CompletedProcess[str]:
         "consumer.poll(0.05)\n"
     )
     command = [sys.executable, "-c", begin + program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_the_interpreters_end_does_not_wait_for_a_consumer_that_was_not_closed() -> None:

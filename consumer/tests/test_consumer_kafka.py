@@ -16,13 +16,12 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from groupwright.consumer import Consumer, Rebalance
 from groupwright.core import RebalanceListener
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
-
-TIMEOUT = 30.0
 
 
 def offsets(messages: list[Message]) -> list[int | None]:
@@ -48,7 +47,7 @@ def test_polls_that_do_not_wait_get_there_too(scene: "Scene") -> None:
     consumer = scene.consumer()
     consumer.subscribe([topic])
     messages: list[Message] = []
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + PATIENCE
     while len(messages) < 3 and time.monotonic() < deadline:
         message = consumer.poll(0)
         messages += [] if message is None else [message]
@@ -61,7 +60,7 @@ def test_batches_hold_as_much_as_is_asked_for_or_as_is_there(scene: "Scene") -> 
     consumer = scene.consumer()
     consumer.subscribe([topic])
 
-    batches = [offsets(consumer.consume(10, TIMEOUT)) for _ in range(2)]
+    batches = [offsets(consumer.consume(10, PATIENCE)) for _ in range(2)]
     batches.append(offsets(consumer.consume(10, 1)))
     assert batches == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
     assert consumer.consume(10, 0) == []
@@ -74,17 +73,17 @@ def test_a_batch_is_returned_before_a_rebalance_is_dealt_with(scene: "Scene") ->
     first, second = scene.consumer(heartbeat_interval_ms=1000), scene.consumer()
     calls: list[int] = []
     first.subscribe([topic], on_revoke=lambda *_: calls.append(len(seen)))
-    seen = offsets(first.consume(1, TIMEOUT))
+    seen = offsets(first.consume(1, PATIENCE))
     joining = threading.Thread(target=lambda: scene.own(second, 1), daemon=True)
     second.subscribe([topic])
     joining.start()
     started = time.monotonic()
-    seen += offsets(first.consume(1000, TIMEOUT))
-    assert time.monotonic() - started < TIMEOUT, "it waited for its batch, and the group for it"
+    seen += offsets(first.consume(1000, PATIENCE))
+    assert time.monotonic() - started < PATIENCE, "it waited for its batch, and the group for it"
     assert calls == []
     while not calls:
         seen += offsets(first.consume(1000, 0.1))
-    joining.join(TIMEOUT)
+    joining.join(PATIENCE)
 
     assert len(seen) == calls[0] == 10
 
@@ -136,7 +135,7 @@ def test_a_partition_without_an_offset_is_an_error_where_that_is_configured(scen
     topic = scene.topic()
     consumer = scene.consumer(auto_offset_reset="error")
     consumer.subscribe([topic])
-    message = consumer.poll(TIMEOUT)
+    message = consumer.poll(PATIENCE)
 
     assert message is not None
     error = message.error()
@@ -157,7 +156,7 @@ def test_what_a_callback_raises_leaves_once_and_no_message_is_lost(scene: "Scene
     second.subscribe([topic])
     raised: list[object] = []
     seen: list[tuple[int | None, int | None]] = []
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + PATIENCE
     while len(seen) < 40:
         assert time.monotonic() < deadline
         for consumer in (first, second):
@@ -256,7 +255,7 @@ def test_one_that_is_not_closed_leaves_at_the_interpreters_end(scene: "Scene") -
         "while not consumer.assignment():\n"
         "    consumer.poll(0.1)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
     assert scene.members() == 0
 

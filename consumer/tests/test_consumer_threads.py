@@ -20,6 +20,7 @@ from groupwright.consumer._membership.classic_membership import ClassicMembershi
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.core import RebalanceListener
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -30,7 +31,6 @@ NOWHERE: dict[str, Any] = {
     "log_level": 0,
 }
 T0 = TopicPartition("t", 0, 5)
-PATIENCE = 30.0
 
 
 @contextmanager
@@ -511,4 +511,4 @@ def test_a_close_leaves_the_handle_to_a_call_that_does_not_end(
 
 def run_alone(program: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

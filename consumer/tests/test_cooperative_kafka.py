@@ -13,6 +13,7 @@ from groupwright.assignors import Assignor, Group, Plan, RebalanceProtocol, with
 from groupwright.consumer import AssignorFailedError, Consumer, Rebalance
 from groupwright.consumer._protocol.membership_state import State
 from groupwright.core import RebalanceListener
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -74,7 +75,7 @@ def positions(messages: list[Message]) -> list[tuple[int | None, int | None]]:
 def take(scene: "Scene", count: int, *consumers: Consumer) -> list[Message]:
     """Poll until so many messages have come to any of the consumers."""
     messages: list[Message] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while len(messages) < count:
         assert time.monotonic() < deadline, f"only {len(messages)} of {count} messages"
         turns = iter([False, True])

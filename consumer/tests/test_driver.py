@@ -43,13 +43,12 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.rebalance import Leadership
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from groupwright.consumer._protocol.commit_queue import CommitResult
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
-
-PATIENCE = 10.0
 
 
 class Slow(RangeAssignor):

@@ -15,10 +15,10 @@ from groupwright.consumer._config.security import Security
 from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.testing._kafka.certificates import write_certificates
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
-PATIENCE = 10.0
 UNTRUSTED = "certificate in certificate chain; set ssl.ca.location (or ssl.ca.pem) to the authority"
 OTHER_NAME = (
     "Hostname mismatch, certificate is not valid for '127.1'; its addresses in bootstrap.servers and "

@@ -9,6 +9,7 @@ import confluent_kafka
 import pytest
 
 from groupwright.consumer._config import version
+from harness.patience import PATIENCE
 
 HEAVY = {
     "numpy",
@@ -30,7 +31,7 @@ HEAVY = {
 
 def run(program: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @pytest.mark.parametrize("package", ["groupwright.consumer", "groupwright.assignors"])

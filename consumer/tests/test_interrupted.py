@@ -10,8 +10,7 @@ from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._protocol.commit_queue import CommitResult, PendingCommit
 from groupwright.consumer._protocol.events import Closed, Revoke
-
-_PATIENCE = 10.0
+from harness.patience import PATIENCE
 
 Interrupted = Callable[[int, Callable[[], Any]], tuple[bool, Any]]
 
@@ -20,7 +19,7 @@ def _on_another_thread(call: Callable[[], object]) -> None:
     """Have another thread do this, and check that it is not held up."""
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(_PATIENCE)
+    thread.join(PATIENCE)
     assert not thread.is_alive(), "a lock was left held"
 
 
@@ -54,13 +53,13 @@ def test_an_inbox_takes_events_afterwards(interrupted: Interrupted, use: Callabl
     for inbox in _everywhere(interrupted, make=_filled, use=use):
         _on_another_thread(lambda: inbox.put(Closed()))  # noqa: B023 - called at once
         assert inbox.events[-1] == Closed()
-        inbox.wait(_PATIENCE)
+        inbox.wait(PATIENCE)
 
 
 def test_an_empty_inbox_wakes_later_waiters(interrupted: Interrupted) -> None:
     for inbox in _everywhere(interrupted, make=Inbox, use=lambda inbox: inbox.wait(0.001)):
         _on_another_thread(lambda: inbox.put(Closed()))  # noqa: B023 - called at once
-        _on_another_thread(lambda: inbox.wait(2 * _PATIENCE))  # noqa: B023 - called at once
+        _on_another_thread(lambda: inbox.wait(2 * PATIENCE))  # noqa: B023 - called at once
 
 
 def test_a_commit_is_settled_afterwards(interrupted: Interrupted) -> None:
@@ -92,7 +91,7 @@ def test_the_handle_can_be_had_afterwards(interrupted: Interrupted, what: str) -
     def have(polling: AccessGuard) -> None:
         with polling.shared():
             pass
-        with polling.exclusive(_PATIENCE) as alone:
+        with polling.exclusive(PATIENCE) as alone:
             assert alone
 
     for polling in _everywhere(interrupted, make=AccessGuard, use=use):

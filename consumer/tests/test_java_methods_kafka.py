@@ -19,13 +19,13 @@ from groupwright.consumer import (
     WakeupError,
 )
 from groupwright.core import RebalanceListener
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
 
-PATIENCE = 20
 STATIC = {"group_instance_id": "one"}
 
 

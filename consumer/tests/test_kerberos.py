@@ -21,9 +21,7 @@ from groupwright.consumer._config.security import Security
 from groupwright.consumer._network import transport
 from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
-
-PATIENCE = 30.0
-
+from harness.patience import PATIENCE
 
 # --- The library's errors -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import Consumer
 from groupwright.consumer._protocol.model import MetadataResponse
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -148,4 +149,4 @@ def test_a_topic_that_nobody_has_does_not_rebalance_the_group_in_a_loop(scene: "
     scene.poll_until(lambda: len(looked) >= 5, consumer, what="five looks")
 
     assert assigned == [1]
-    assert scene.kafka.admin().list_topics(timeout=10).topics.get("of-nobody") is None
+    assert scene.kafka.admin().list_topics(timeout=PATIENCE).topics.get("of-nobody") is None

@@ -18,10 +18,10 @@ from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.offset_lookup import LogicalOffset, OffsetLookup
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
-PATIENCE = 10.0
 LOG = GroupLog(logging.getLogger("groupwright.consumer"), "c", "g")
 FIRST, SECOND = (("t", 0), OFFSET_BEGINNING), (("t", 1), OFFSET_BEGINNING)
 Answer = Callable[[MutableMapping[LogicalOffset, int | None]], object]

@@ -11,6 +11,7 @@ import pytest
 
 import groupwright.consumer
 from groupwright.consumer import Consumer
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -59,6 +60,8 @@ def test_the_example_runs(scene: "Scene", tmp_path: Path) -> None:
         example.replace("localhost:9092", scene.kafka.bootstrap_servers).replace("orders", topic)
     )
 
-    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
     assert ran.returncode == 0, ran.stderr
     assert re.fullmatch(rf"{topic} [012] 0\n", ran.stdout)

@@ -18,6 +18,7 @@ from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.security import Security
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
 from groupwright.testing._kafka.certificates import Certificates, write_certificates
+from harness.patience import PATIENCE
 
 SECRET = "marked-secret"  # noqa: S105 - what nothing may show
 LOG = logging.getLogger("groupwright.consumer.tests")
@@ -44,7 +45,7 @@ def encrypted(certificates: Certificates) -> Path:
         "-passout",
         f"pass:{SECRET}",
     ]
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     return path
 
 

@@ -22,10 +22,10 @@ from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, Us
 from groupwright.consumer import Consumer
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
+from harness.patience import PATIENCE
 
 pytestmark = [pytest.mark.kafka]
 
-PATIENCE = 30.0
 PASSWORD = "marked-password-of-alice"  # noqa: S105 - what no log may show
 TOPIC = "letters"
 SCRAM = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -379,7 +379,7 @@ def test_no_secret_reaches_standard_error(kafka: LocalKafka) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert "_AUTHENTICATION" in ran.stderr
     assert "marked" not in ran.stdout + ran.stderr

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.patience import PATIENCE
+
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
@@ -45,7 +47,7 @@ def run(scene: "Scene", hold_up: str) -> subprocess.CompletedProcess[str]:
         servers=scene.kafka.bootstrap_servers, group=scene.group, topic=scene.topic(), hold_up=hold_up
     )
     return subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=90
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
 
 
@@ -117,7 +119,7 @@ def test_a_stopped_process_receives_no_message_that_another_consumes(scene: "Sce
             scene.own(heir, 1)
             scene.take(heir, 1)
             stopped.send_signal(signal.SIGCONT)
-            output, _ = stopped.communicate(timeout=60)
+            output, _ = stopped.communicate(timeout=PATIENCE)
         finally:
             stopped.kill()
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -35,7 +37,7 @@ def test_the_usage_runs_as_it_stands(tmp_path: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -65,7 +67,7 @@ def test_make_help_lists_every_target() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
     listed = subprocess.run(
-        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
 
     assert targets == set(re.findall(r"^  make ([a-z-]+)", listed.stdout, re.MULTILINE))
@@ -99,5 +101,5 @@ def dry_run(target: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     ).stdout.strip()

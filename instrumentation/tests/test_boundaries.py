@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from groupwright.assignors import RangeAssignor
 from groupwright.consumer import AIOConsumer, Consumer
 from groupwright.instrumentation import ObservableConsumer, instrument
+from harness.patience import PATIENCE
 
 # Reserved and refused at once: nothing is to be reached by tests that need no Kafka.
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "client.id": "c-1", "log_level": 0}
@@ -29,7 +30,7 @@ def test_it_can_be_used_without_the_other_parts() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
     assert ran.stdout == "['core', 'instrumentation']\n"
@@ -41,7 +42,7 @@ def test_the_reference_is_printed_by_a_command() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
     assert "| `groupwright_rebalances_total` | counter |" in ran.stdout

@@ -34,6 +34,7 @@ from groupwright.instrumentation._metrics.labels import (
 )
 from groupwright.instrumentation._metrics.spec import MetricType, Spec
 from groupwright.instrumentation.consumer_metrics import Options
+from harness.patience import PATIENCE
 from harness.tools import find_program
 
 every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
@@ -156,7 +157,7 @@ def test_prometheus_own_linter_has_no_complaint(registry: CollectorRegistry) -> 
         input=generate_latest(registry),
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")

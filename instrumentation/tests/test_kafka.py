@@ -16,10 +16,10 @@ from groupwright.instrumentation import instrument
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE = 30.0
 
 Scrape = Callable[[], dict[tuple[str, frozenset[tuple[str, str]]], float]]
 
@@ -79,7 +79,9 @@ def scrape(registry: CollectorRegistry) -> Iterator[Scrape]:
     server, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
 
     def fetch() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{server.server_port}/metrics", timeout=PATIENCE
+        ) as response:
             text = response.read().decode()
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value

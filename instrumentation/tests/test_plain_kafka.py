@@ -14,10 +14,9 @@ import groupwright.consumer
 from groupwright.instrumentation import create_instrumented, instrument
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
-
-PATIENCE = 40.0
 
 
 def config(kafka: LocalKafka, group: str, client_id: str, **more: Any) -> dict[str, Any]:

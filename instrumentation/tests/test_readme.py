@@ -11,6 +11,7 @@ import pytest
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import LABELS
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 # As pyproject.toml has it for the other tests: kafka-python reads its schemas with these.
@@ -31,7 +32,7 @@ def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
         cwd=tmp_path,
         env=os.environ,
     )

@@ -13,6 +13,7 @@ from groupwright.consumer import Outcome, Phase, Rebalance
 from groupwright.core import Kind, Trigger
 from groupwright.instrumentation import Leadership, RebalanceEvent, instrument, to_callback
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
+from harness.patience import PATIENCE
 
 NewRebalance = Callable[..., Rebalance]
 
@@ -121,7 +122,7 @@ def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(
         listener.rebalanced(second)
         assert (listener.state.owned, listener.state.ended_at) == ({"orders": 2}, None)
         listener.partitions_lost({"orders": [0]}, 0.0)
-        assert told.get(timeout=10).generation == 8
+        assert told.get(timeout=PATIENCE).generation == 8
 
     assert listener.state.owned == {"orders": 1}
     assert listener.state.ended_at == 1001.0

@@ -19,6 +19,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Instrumentation, MembershipSnapshot, instrument
+from harness.patience import PATIENCE
 
 SERIES = (
     b"groupwright_rebalances_total"
@@ -125,7 +126,7 @@ print(generate_latest(registry).decode())
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
             env=environment,
         )
         assert ran.returncode == 0, ran.stderr

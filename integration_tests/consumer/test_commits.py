@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from groupwright.consumer import CommitError, Consumer
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import Join
+from harness.patience import PATIENCE
 from harness.polling import poll_until, take, values
 from harness.waiting import wait_until
 
@@ -19,7 +20,7 @@ Produce = Callable[[str, int, int], None]
 
 
 def committed(consumer: Consumer, topic: str, partition: int = 0) -> int:
-    return int(consumer.committed([TopicPartition(topic, partition)], timeout=10)[0].offset)
+    return int(consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE)[0].offset)
 
 
 def test_the_next_member_goes_on_where_the_last_one_committed(

@@ -10,6 +10,7 @@ from groupwright.consumer import Consumer, Outcome
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import Join, RunningMember
+from harness.patience import PATIENCE
 from harness.polling import poll_until, take, values
 from harness.waiting import wait_until
 
@@ -117,4 +118,4 @@ def write(kafka: LocalKafka, numbers: range, topic: str = "outlive") -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for number in numbers:
         producer.produce(topic, str(number), partition=number % 2 if topic == "outlive" else 0)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE) == 0

@@ -10,6 +10,7 @@ from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import offsets_topic
+from harness.patience import PATIENCE
 from harness.wire import OK, commit_expiring, find_coordinators
 
 pytestmark = pytest.mark.kafka
@@ -52,7 +53,7 @@ def test_the_leader_of_the_partition_that_the_id_hashes_to_coordinates_the_group
     groups = [*STRANGE, *group_ids(GROUPS)]
     named = find_coordinators(kafka.bootstrap_servers, groups)
 
-    partitions = kafka.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions
+    partitions = kafka.admin().list_topics(OFFSETS_TOPIC, timeout=PATIENCE).topics[OFFSETS_TOPIC].partitions
     expected = {group: partitions[partition_for(group, len(partitions))].leader for group in groups}
 
     assert {group: node for group, (node, _) in named.items()} == expected
@@ -67,7 +68,9 @@ def test_a_groups_records_are_in_the_partition_that_its_id_hashes_to(
     for group in groups:
         assert commit_expiring(kafka.bootstrap_servers, group, topic, 1, DAY_MS) == OK
 
-    partitions = len(kafka.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions)
+    partitions = len(
+        kafka.admin().list_topics(OFFSETS_TOPIC, timeout=PATIENCE).topics[OFFSETS_TOPIC].partitions
+    )
     found = {
         record.group: record.partition
         for record in offsets_topic.records(kafka.bootstrap_servers)

@@ -5,6 +5,7 @@ import pytest
 from coordinator.conftest import NewWireMember
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 from harness.wire import OK
 
@@ -21,7 +22,7 @@ def test_a_group_is_dead_before_its_first_member_and_after_its_deletion(
     member.settle()
     assert member.leave() == OK
     assert member.state() == "Empty"
-    kafka.admin().delete_consumer_groups([group], request_timeout=10)[group].result()
+    kafka.admin().delete_consumer_groups([group], request_timeout=PATIENCE)[group].result()
 
     assert member.state() == "Dead"
     assert member.heartbeat() == "UNKNOWN_MEMBER_ID"

@@ -10,6 +10,7 @@ from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import Join
+from harness.patience import PATIENCE
 from harness.polling import poll_until, take
 from harness.records import Tally
 from harness.waiting import stays_so, wait_until
@@ -174,7 +175,7 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
     producer.send_offsets_to_transaction(
         worker.position(worker.assignment()), worker.consumer_group_metadata()
     )
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE) == 0
 
     wait_until(lambda: not under_way(kafka, producer_of=target), "the broker to end the transaction")
     with pytest.raises(KafkaException) as refused:
@@ -247,11 +248,11 @@ def end(kafka: Kafka, topic: str, isolation: str) -> int:
         "isolation.level": isolation,
     }
     with confluent_kafka.Consumer(config) as reader:
-        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
+        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE)[1])
 
 
 def committed(consumer: Consumer, topic: str) -> int:
-    return int(consumer.committed([TopicPartition(topic, 0)], timeout=10)[0].offset)
+    return int(consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE)[0].offset)
 
 
 def visible(kafka: Kafka, topic: str) -> list[bytes | None]:

@@ -9,6 +9,7 @@ import pytest
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 from harness.records import Tally
 from harness.waiting import wait_until
 from harness.workers import Workers
@@ -98,7 +99,7 @@ def test_metrics_shows_the_rebalance_to_prometheus(run: Run, new_kafka_topic: Ne
         return found[0] if found else ""
 
     def scraped(sample: str) -> bool:
-        with urllib.request.urlopen(address(), timeout=10) as page:  # noqa: S310 - http, as it stands above
+        with urllib.request.urlopen(address(), timeout=PATIENCE) as page:  # noqa: S310 - http, as it stands above
             return re.search(sample, page.read().decode()) is not None
 
     wait_until(lambda: bool(address()), "the address of the metrics")

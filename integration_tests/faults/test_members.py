@@ -14,7 +14,7 @@ from groupwright.consumer import AssignorFailedError, Consumer
 from groupwright.testing import KafkaContainers
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.loaded_group import NewFaultyGroup
-from harness.members import PATIENCE
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 from harness.wire import OK, WireMember
 

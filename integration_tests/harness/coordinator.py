@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import Kafka
+from harness.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def generations(kafka: Kafka, group: str) -> list[Generation]:
 
 def owned(admin: AdminClient, group: str) -> dict[str, set[tuple[str, int]]]:
     """Return the coordinator's assignment, by the members' ``client.id``."""
-    description = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
+    description = admin.describe_consumer_groups([group], request_timeout=PATIENCE)[group].result()
     return {
         member.client_id: {(part.topic, part.partition) for part in member.assignment.topic_partitions}
         for member in description.members

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.groups import ANY_END, End, LoadedGroup, Report, ThreadMember
-from harness.members import PATIENCE
+from harness.patience import PATIENCE
 
 _IMPATIENT = {
     # So that a node that is silent is soon given up, and another is asked.

@@ -1,14 +1,11 @@
 """Members of real groups, each polled by a thread of its own."""
 
-import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from groupwright.consumer import Consumer
 from groupwright.testing.groups import ThreadMember
-
-PATIENCE = float(os.environ.get("GROUPWRIGHT_TESTS_PATIENCE", "30"))
-"""Seconds that a condition may take on a slow machine."""
+from harness.patience import PATIENCE
 
 
 class RunningMember(ThreadMember):

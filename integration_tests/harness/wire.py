@@ -20,7 +20,7 @@ from groupwright.consumer._network.kafka_python import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from harness.members import PATIENCE
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
 OK = "NO_ERROR"

@@ -13,6 +13,7 @@ from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import coordinator, offsets_topic
 from harness.members import RunningMember
 from harness.offsets_topic import StoredOffset
+from harness.patience import PATIENCE
 from harness.polling import poll_until, take
 from harness.waiting import wait_until
 from metrics.conftest import MeasuredMember, Value
@@ -93,7 +94,7 @@ def test_members_that_come_and_go_and_partitions_that_are_added_are_counted_as_t
     agree_with_the_coordinator(kafka, group, topic, value, members)
     wait_until(partial(counted_once, [4, 3]), "the rebalances to be [4, 3]")
 
-    kafka.admin().create_partitions([NewPartitions(topic, 8)], request_timeout=10)[topic].result()
+    kafka.admin().create_partitions([NewPartitions(topic, 8)], request_timeout=PATIENCE)[topic].result()
     wait_until(lambda: settled(8), "the members to share the new partitions")
     agree_with_the_coordinator(kafka, group, topic, value, members)
 

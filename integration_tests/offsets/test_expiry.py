@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from groupwright.testing import LocalKafka
 from harness import offsets_topic
 from harness.members import RunningMember
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 from harness.wire import OK, WireMember, commit_expiring
 
@@ -56,7 +57,7 @@ def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
     wait_until(lambda: observer.state() == "Dead", "the group to be gone")
     observer.close()
     with pytest.raises(KafkaException) as gone:
-        kafka.admin().delete_consumer_groups([group], request_timeout=10)[group].result()
+        kafka.admin().delete_consumer_groups([group], request_timeout=PATIENCE)[group].result()
     assert gone.value.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
 
 

@@ -17,6 +17,7 @@ from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import KafkaContainers, LocalKafka
 from harness import clusters, offsets_topic
 from harness.offsets_topic import StoredOffset
+from harness.patience import PATIENCE
 from harness.polling import take, values
 from harness.wire import find_coordinators
 
@@ -43,7 +44,7 @@ def kafka() -> Iterator[LocalKafka]:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         for number in range(WRITTEN):
             producer.produce(TOPIC, str(number))
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE) == 0
         for group in groups(moved=True) + groups(moved=False):
             commit(kafka, group, CONSUMED)
         yield kafka
@@ -71,7 +72,7 @@ def first_given(kafka: LocalKafka, group: str) -> int:
 
 def committed(kafka: LocalKafka, group: str) -> int:
     with new_consumer(kafka, group) as consumer:
-        return int(consumer.committed([TopicPartition(TOPIC, 0)], timeout=10)[0].offset)
+        return int(consumer.committed([TopicPartition(TOPIC, 0)], timeout=PATIENCE)[0].offset)
 
 
 def commit(kafka: LocalKafka, group: str, offset: int) -> None:
@@ -93,7 +94,7 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
     assert finding(kafka, moved[0]) is None
 
-    kafka.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, AFTER)], request_timeout=10)[
+    kafka.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, AFTER)], request_timeout=PATIENCE)[
         OFFSETS_TOPIC
     ].result()
     assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
@@ -128,13 +129,17 @@ def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coor
     with clusters.started(cluster):
         assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
 
-        grown = cluster.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, 12)], request_timeout=10)
+        grown = cluster.admin().create_partitions(
+            [NewPartitions(OFFSETS_TOPIC, 12)], request_timeout=PATIENCE
+        )
         grown[OFFSETS_TOPIC].result()
         assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
         cluster.restart(1)
         cluster.wait_until_ready()
 
-        partitions = cluster.admin().list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC].partitions
+        partitions = (
+            cluster.admin().list_topics(OFFSETS_TOPIC, timeout=PATIENCE).topics[OFFSETS_TOPIC].partitions
+        )
         for node, counted in ((1, 12), (2, 6), (3, 6)):
             expected = {group: partitions[partition_for(group, counted)].leader for group in ids}
             assert named_by(cluster, node, ids) == expected, f"node {node}"

@@ -8,6 +8,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 from harness.polling import poll_until, take, values
 
 pytestmark = pytest.mark.kafka
@@ -19,7 +20,7 @@ Produce = Callable[[str, int, int], None]
 def set_offset(kafka: Kafka, group: str, topic: str, offset: int) -> int | None:
     """Set the group's offset of partition 0, as kafka-consumer-groups.sh does; return the error code."""
     wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
-    altered = kafka.admin().alter_consumer_group_offsets([wanted], request_timeout=10)[group].result()
+    altered = kafka.admin().alter_consumer_group_offsets([wanted], request_timeout=PATIENCE)[group].result()
     error = altered.topic_partitions[0].error
     return None if error is None else int(error.code())
 
@@ -65,7 +66,7 @@ def test_a_group_that_has_members_is_not_reset_from_outside(
 
     assert code == KafkaError.UNKNOWN_MEMBER_ID
     consumer.close()
-    assert make_consumer().committed([TopicPartition(topic, 0)], timeout=10)[0].offset == 3
+    assert make_consumer().committed([TopicPartition(topic, 0)], timeout=PATIENCE)[0].offset == 3
 
 
 def test_a_member_resets_its_partitions_by_seeking_and_committing(
@@ -94,7 +95,9 @@ def test_an_offset_whose_messages_are_gone_is_reset_as_configured(
     topic = new_kafka_topic()
     produce(topic, 1, 6)
     assert set_offset(kafka, group, topic, 1) is None
-    (deleted,) = kafka.admin().delete_records([TopicPartition(topic, 0, 4)], request_timeout=10).values()
+    (deleted,) = (
+        kafka.admin().delete_records([TopicPartition(topic, 0, 4)], request_timeout=PATIENCE).values()
+    )
     assert deleted.result().low_watermark == 4
 
     strict = make_consumer(auto_offset_reset="error", enable_auto_commit=False)

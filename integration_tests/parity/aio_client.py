@@ -7,9 +7,8 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Message
 
+from harness.patience import PATIENCE
 from parity.client import Client
-
-_PATIENCE = 20.0
 
 
 class AIOClient(Client):
@@ -75,12 +74,12 @@ class AIOClient(Client):
             taken.extend(messages)
         return messages
 
-    async def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:  # type: ignore[override] # a coroutine
+    async def read(self, count: int, *, timeout: float = PATIENCE, batch: int = 0) -> list[Message]:  # type: ignore[override] # a coroutine
         """Poll, or consume batches, until so many messages have come since the last read."""
         await self._poll_until(lambda: self._unread >= count, f"read {count}", timeout, batch)
         return self._next(count)
 
-    async def until(self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE) -> bool:  # type: ignore[override] # a coroutine
+    async def until(self, condition: Callable[[], object], what: str, *, timeout: float = PATIENCE) -> bool:  # type: ignore[override] # a coroutine
         """Poll until a condition holds; the trace says how long that took, by class."""
         return await self._poll_until(condition, f"until {what}", timeout)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from harness.patience import PATIENCE
 from parity.trace import ranges
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _LOGICAL = {-1: "@end", -2: "@beginning", -1000: "@stored", -1001: ""}
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")
-_PATIENCE = 20.0
 
 
 def record(*_: object) -> None:
@@ -207,7 +207,7 @@ class Client:
 
     # --- Loops that scenarios share -----------------------------------------------------------------
 
-    def read(self, count: int, *, timeout: float = _PATIENCE, batch: int = 0) -> list[Message]:
+    def read(self, count: int, *, timeout: float = PATIENCE, batch: int = 0) -> list[Message]:
         """Poll, or consume batches, until so many messages have been received since the last read."""
         self._loop(lambda: self._unread >= count, f"read {count}", timeout, batch)
         return self._next(count)
@@ -219,7 +219,7 @@ class Client:
         return self.messages[before : before + count]
 
     def until(
-        self, condition: Callable[[], object], what: str, *, timeout: float = _PATIENCE, pause: float = 0.0
+        self, condition: Callable[[], object], what: str, *, timeout: float = PATIENCE, pause: float = 0.0
     ) -> bool:
         """Poll until a condition holds; the trace records the duration, as a class.
 
@@ -227,7 +227,7 @@ class Client:
         """
         return self._loop(condition, f"until {what}", timeout, pause=pause)
 
-    def until_assigned(self, count: int = 1, *, timeout: float = _PATIENCE) -> list[TopicPartition]:
+    def until_assigned(self, count: int = 1, *, timeout: float = PATIENCE) -> list[TopicPartition]:
         """Poll until so many partitions are assigned."""
         self._loop(
             lambda: len(self.raw.assignment()) == count, f"until {count} assigned", timeout, pause=0.01

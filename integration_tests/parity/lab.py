@@ -22,11 +22,11 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.proxy import Link
+from harness.patience import PATIENCE
 from parity.aio_client import AIOClient
 from parity.client import Client, record, show
 from parity.trace import Trace
 
-_PATIENCE = 30.0
 _STORED = -1001
 _LEAVE_GROUP, _ALTER_CLIENT_QUOTAS = 13, 49
 
@@ -203,7 +203,7 @@ class Lab:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
         self._topics[topic] = partitions
         self.wait(lambda: len(self._partitions(topic)) == partitions, f"{topic} has grown")
-        self.producer.list_topics(topic, timeout=_PATIENCE)  # it refuses partitions that it does not know
+        self.producer.list_topics(topic, timeout=PATIENCE)  # it refuses partitions that it does not know
 
     def produce(self, topic: str, messages: int = 10, partition: int = 0, *, size: int = 1) -> None:
         """Write numbered messages to a partition."""
@@ -215,7 +215,7 @@ class Lab:
                     break
                 except BufferError:
                     self.producer.poll(0.1)
-        if self.producer.flush(_PATIENCE):
+        if self.producer.flush(PATIENCE):
             raise LabError(f"{topic} could not be written to")
 
     def pattern(self, name: str) -> str:
@@ -258,7 +258,7 @@ class Lab:
         thread.start()
         return thread
 
-    def wait(self, condition: Callable[[], object], what: str, seconds: float = _PATIENCE) -> None:
+    def wait(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
         """Wait for a condition that does not need a poll."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -292,8 +292,8 @@ class Lab:
         """Poll several consumers in turn until a condition holds."""
         began = time.monotonic()
         while not until():
-            if time.monotonic() - began > _PATIENCE:
-                self.note(f"until {what} = not within {_PATIENCE:.0f} s")
+            if time.monotonic() - began > PATIENCE:
+                self.note(f"until {what} = not within {PATIENCE:.0f} s")
                 return
             for client in clients:
                 with suppress(KafkaException):  # it is in the trace
@@ -322,7 +322,7 @@ class Lab:
         request = struct.pack(">hhih", key, version, 1, -1) + body
         host, _, port = self.bootstrap_servers.rpartition(":")
         with (
-            socket.create_connection((host, int(port)), _PATIENCE) as connection,
+            socket.create_connection((host, int(port)), PATIENCE) as connection,
             connection.makefile("rb") as read,
         ):
             connection.sendall(struct.pack(">i", len(request)) + request)
@@ -355,7 +355,7 @@ class Lab:
         }
         asking = confluent_kafka.Consumer(config)
         try:
-            return [partition.offset for partition in asking.committed(wanted, timeout=_PATIENCE)]
+            return [partition.offset for partition in asking.committed(wanted, timeout=PATIENCE)]
         finally:
             asking.close()
 
@@ -368,7 +368,7 @@ class Lab:
                 with suppress(Exception):
                     client.raw.close()
         for thread in self._threads:
-            thread.join(_PATIENCE)
+            thread.join(PATIENCE)
         for group in sorted(self._groups):
             for topic, partitions in sorted(self._topics.items()):
                 self._note_stored(group, topic, partitions)

@@ -14,7 +14,8 @@ from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness import kerberos
 from harness.kerberos import Realm
-from harness.members import PATIENCE, Join
+from harness.members import Join
+from harness.patience import PATIENCE
 from harness.polling import polls_in_peace, refusal, take
 from harness.waiting import wait_until
 

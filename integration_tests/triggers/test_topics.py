@@ -6,6 +6,7 @@ from confluent_kafka.cimpl import NewPartitions
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.members import Join
+from harness.patience import PATIENCE
 from harness.wire import wait_until_known
 from triggers.conftest import Settle
 
@@ -51,7 +52,7 @@ def test_what_is_assigned_of_a_topic_that_is_deleted_is_given_up(
     alone = member("alone", [stays, deleted])
     settle(1, alone)
 
-    kafka.admin().delete_topics([deleted], request_timeout=10)[deleted].result()
+    kafka.admin().delete_topics([deleted], request_timeout=PATIENCE)[deleted].result()
     settle(3 if cooperative else 2, alone)
 
     everything = all_of(stays) + all_of(deleted)
@@ -74,7 +75,7 @@ def test_partitions_that_a_topic_gains_are_assigned(
     alone = member("alone", [topic])
     settle(1, alone)
 
-    kafka.admin().create_partitions([NewPartitions(topic, 3)], request_timeout=10)[topic].result()
+    kafka.admin().create_partitions([NewPartitions(topic, 3)], request_timeout=PATIENCE)[topic].result()
     settle(2, alone)
 
     if cooperative:

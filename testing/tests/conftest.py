@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-_PATIENCE_SECONDS = 30.0
+from harness.patience import PATIENCE
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def eventually() -> Callable[[Callable[[], bool]], bool]:
     """Wait for a condition on processes, which tell nobody when they end."""
 
     def wait(condition: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > deadline:
                 return False

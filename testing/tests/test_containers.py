@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from harness.patience import PATIENCE
+
 docker = pytest.importorskip("docker")
 
 from groupwright.testing import (  # noqa: E402 - needs what may be missing
@@ -71,8 +73,8 @@ def test_what_is_produced_is_on_three_nodes(cluster: KafkaContainers) -> None:
     for number in range(60):
         producer.produce("orders", str(number), partition=number % 6)
 
-    assert producer.flush(30) == 0
-    found = cluster.admin().list_topics("orders", timeout=10).topics["orders"].partitions.values()
+    assert producer.flush(PATIENCE) == 0
+    found = cluster.admin().list_topics("orders", timeout=PATIENCE).topics["orders"].partitions.values()
     assert {tuple(sorted(each.replicas)) for each in found} == {(1, 2, 3)}
 
 
@@ -202,7 +204,7 @@ def test_a_cluster_ends_with_its_program_or_with_the_next_cluster(
 
         if ending:
             program.send_signal(ending)
-        program.communicate(timeout=60)
+        program.communicate(timeout=PATIENCE)
     if ending is signal.SIGKILL:
         assert owned_by(program.pid) == 2
         engine.remove_orphans()
@@ -213,7 +215,7 @@ def test_a_cluster_ends_with_its_program_or_with_the_next_cluster(
 
 def owned_by(pid: int) -> int:
     """Return how many containers and networks a process has left with the engine, or has there still."""
-    client = docker.from_env(timeout=60)
+    client = docker.from_env(timeout=PATIENCE)
     try:
         labelled = {"label": f"groupwright.owner={pid}"}
         return len(client.containers.list(all=True, filters=labelled)) + len(

@@ -17,6 +17,7 @@ from groupwright.testing import (
     find_java,
     resolve_jars,
 )
+from harness.patience import PATIENCE
 
 FakeJava = Callable[[str], Path]
 
@@ -155,7 +156,7 @@ def test_a_version_that_does_not_exist_is_named(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
     assert "The jars of org.slf4j:slf4j-simple:0.0.0 could not be resolved" in ran.stderr.splitlines()[-1]
@@ -176,7 +177,7 @@ def test_two_processes_may_fill_an_empty_cache_at_the_same_time(
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
 
-    answers = [process.communicate(timeout=120)[0].split() for process in both]
+    answers = [process.communicate(timeout=PATIENCE)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert answers[0] == answers[1]
     assert [Path(jar).name for jar in answers[0]] == ["slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar"]
@@ -192,7 +193,7 @@ def test_a_program_is_compiled_and_runs(tmp_path: Path) -> None:
     program = compile_java(tmp_path / "classes", [source])
 
     ran = subprocess.run(
-        [*program.command("Hello"), "you"], capture_output=True, text=True, check=True, timeout=60
+        [*program.command("Hello"), "you"], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert ran.stdout == "hello you"
 

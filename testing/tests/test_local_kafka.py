@@ -14,6 +14,7 @@ from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  
 from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 
@@ -32,7 +33,7 @@ def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "none"})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     try:
-        return [message.value() for message in consumer.consume(count, timeout=20)]
+        return [message.value() for message in consumer.consume(count, timeout=PATIENCE)]
     finally:
         consumer.close()
 
@@ -48,7 +49,7 @@ def consume_as_group(kafka: LocalKafka, topic: str, count: int) -> list[bytes | 
     )
     try:
         consumer.subscribe([topic])
-        return [message.value() for message in consumer.consume(count, timeout=20)]
+        return [message.value() for message in consumer.consume(count, timeout=PATIENCE)]
     finally:
         consumer.close()
 
@@ -73,7 +74,7 @@ def test_a_created_topic_is_led_and_has_its_settings(local_kafka: LocalKafka) ->
     local_kafka.create_topic("compacted", partitions=3, config={"cleanup.policy": "compact"})
 
     admin = local_kafka.admin()
-    partitions = admin.list_topics("compacted", timeout=10).topics["compacted"].partitions
+    partitions = admin.list_topics("compacted", timeout=PATIENCE).topics["compacted"].partitions
     assert [partition.leader for partition in partitions.values()] == [1, 1, 1]
     resource = ConfigResource(ConfigResource.Type.TOPIC, "compacted")
     entries = admin.describe_configs([resource])[resource].result(10)
@@ -162,7 +163,7 @@ def test_a_paused_broker_is_silent_and_a_resumed_one_answers(
         local_kafka.resume()
 
     local_kafka.wait_until_ready()
-    assert topic in local_kafka.admin().list_topics(timeout=20).topics
+    assert topic in local_kafka.admin().list_topics(timeout=PATIENCE).topics
 
 
 def test_a_broker_that_is_not_ready_in_time_says_so(local_kafka: LocalKafka) -> None:
@@ -203,7 +204,7 @@ def test_a_broker_can_ask_its_clients_who_they_are() -> None:
 
     with LocalKafka(config=broker, client_config={**client, "sasl.password": "secret"}) as kafka:
         kafka.create_topic("topic")
-        assert "topic" in kafka.admin().list_topics(timeout=20).topics
+        assert "topic" in kafka.admin().list_topics(timeout=PATIENCE).topics
         guess = {**client, "sasl.password": "guess", "log_level": "0"}
         stranger = Producer({**guess, "bootstrap.servers": kafka.bootstrap_servers})
         with pytest.raises(KafkaException):
@@ -298,7 +299,7 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
         with LocalKafka() as kafka:
             assert kafka.bootstrap_servers != f"{ports.HOST}:{stolen}"
             assert f"failed to bind to {ports.HOST}:{stolen}" in kafka.log_path.read_text()
-            assert kafka.admin().list_topics(timeout=10).brokers.keys() == {1}
+            assert kafka.admin().list_topics(timeout=PATIENCE).brokers.keys() == {1}
 
 
 def test_a_broker_that_was_not_started_has_no_address_and_cannot_be_paused() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import PATIENCE
+
 pytestmark = pytest.mark.kafka
 
 Eventually = Callable[[Callable[[], bool]], bool]
@@ -65,7 +67,7 @@ def test_a_broker_ends_with_its_program(
 
     if ending:
         program.send_signal(ending)
-    complaints = program.communicate(timeout=30)[1]
+    complaints = program.communicate(timeout=PATIENCE)[1]
 
     assert program.returncode == exit_code
     assert "Warning" not in complaints
@@ -84,7 +86,7 @@ def test_ctrl_c_during_the_start_leaves_nothing(
     assert eventually(lambda: any(main_class in command for command in child_commands(program.pid)))
 
     program.send_signal(signal.SIGINT)
-    complaints = program.communicate(timeout=30)[1]
+    complaints = program.communicate(timeout=PATIENCE)[1]
 
     assert program.returncode == -signal.SIGINT
     assert complaints.rstrip().endswith("KeyboardInterrupt")

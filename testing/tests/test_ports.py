@@ -8,6 +8,7 @@ import pytest
 
 from groupwright.testing import LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
+from harness.patience import PATIENCE
 
 linux_alone = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing holds a port")
 
@@ -64,7 +65,7 @@ def test_a_stopped_broker_keeps_its_port(monkeypatch: pytest.MonkeyPatch) -> Non
             with pytest.raises(LocalKafkaError, match="No free port"):
                 ports.free_port()
         kafka.start()
-        assert kafka.admin().list_topics(timeout=10).brokers.keys() == {1}
+        assert kafka.admin().list_topics(timeout=PATIENCE).brokers.keys() == {1}
 
 
 @pytest.mark.usefixtures("two_candidates")

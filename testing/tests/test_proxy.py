@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import KafkaNotReadyError, Link, LocalKafka, Proxy
 from groupwright.testing._kafka.readiness import QUIET
+from harness.patience import PATIENCE
 
 Eventually = Callable[[Callable[[], bool]], bool]
 
-PATIENCE = 30.0
 MOMENT = 0.3
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from jgo.config import GlobalSettings
 
+from harness.patience import PATIENCE
+
 pytest_plugins = ["pytester"]
 
 
@@ -33,7 +35,7 @@ def test_loading_the_plugin_loads_no_client_and_no_numpy() -> None:
     program = "import sys, groupwright.testing.pytest_plugin; print(*sys.modules)"
 
     loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
 
     modules = set(loaded.stdout.split())

@@ -10,6 +10,7 @@ import pytest
 
 from groupwright.testing import ContainersUnavailableError, KafkaContainers
 from groupwright.testing._kafka import engine
+from harness.patience import PATIENCE
 from harness.tools import lacking
 
 pytestmark = pytest.mark.kafka
@@ -31,7 +32,7 @@ def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temporary)},
     )

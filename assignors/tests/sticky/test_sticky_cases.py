@@ -26,6 +26,7 @@ from groupwright.assignors import (
     assign,
     unassigned,
 )
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from assignors.tests.sticky.conftest import CooperativeGroup, Reference
@@ -531,7 +532,7 @@ def test_hashing_does_not_matter() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=PATIENCE,
         ).stdout
         for seed in ("1", "2")
     ]

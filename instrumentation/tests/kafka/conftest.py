@@ -25,8 +25,7 @@ from prometheus_client import CollectorRegistry
 import groupwright.consumer as ours
 from groupwright.instrumentation import EventSink, RebalanceEvent, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
-
-PATIENCE = 60.0
+from harness.patience import PATIENCE
 
 
 @dataclass(frozen=True)

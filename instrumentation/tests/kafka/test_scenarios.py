@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, Member, ScenarioRun
@@ -191,7 +192,7 @@ def details(run: "ScenarioRun") -> Details:
     member = run.member(topic, "member")
     member.join(topic)
     taken = 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while taken < 16:  # at least one of each partition: before that, librdkafka may not know its lag
         assert time.monotonic() < deadline
         taken += member.poll() is not None

@@ -19,6 +19,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin._group import MemberDescription
 
+from harness.patience import PATIENCE
 from parity.client import Client, record
 from parity.fuzz.programs import MESSAGES, Program
 from parity.fuzz.tidy import tidy
@@ -31,7 +32,6 @@ _PACE = 20
 """How often the time of one request is added to these: a busy machine takes longer over all."""
 _REQUEST = 2.0
 """Seconds for a request to the coordinator, at most: shorter than max.poll.interval.ms."""
-_PATIENCE = 30.0
 _MAX_POLL_INTERVAL = 6.0
 _ALL = 1_000_000
 _QUIET = {"position", "assignment", "store", "store_last", "pause", "resume", "seek", "produce"}
@@ -166,7 +166,7 @@ class Player:
         before, errors = len(client.messages), len(client.errors)
         began = quiet_since = looked = time.monotonic()
         seen: object = None
-        while time.monotonic() - began < _PATIENCE:
+        while time.monotonic() - began < PATIENCE:
             self._poll_all(poll or (lambda: client.poll(0.02)))
             if len(client.messages) - before >= count and self._reads_one_partition():
                 return
@@ -555,7 +555,7 @@ class Player:
     def _from_thread(self, step: tuple[Any, ...]) -> None:
         name, *arguments = step
         thread = self._lab.spawn("worker", lambda: self._take(name, *arguments))
-        thread.join(_PATIENCE)
+        thread.join(PATIENCE)
 
     # --- The world ----------------------------------------------------------------------------------
 

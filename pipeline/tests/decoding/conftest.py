@@ -13,6 +13,7 @@ import pytest
 
 from groupwright.pipeline._decoding import RAW
 from groupwright.testing import compile_java
+from harness.patience import PATIENCE
 
 _COORDINATOR = "org.apache.kafka:kafka-group-coordinator:4.3.1"
 _SOURCE = Path(__file__).parent / "GoldenRecords.java"
@@ -34,7 +35,9 @@ def golden_records(tmp_path_factory: pytest.TempPathFactory) -> list[GoldenRecor
     program = compile_java(folder, [_SOURCE], _COORDINATOR)
     made = folder / "records.jsonl"
     command = program.command("GoldenRecords", "-Xmx256m")
-    subprocess.run([*command, str(made), _OF_EACH, _SEED], check=True, timeout=120, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [*command, str(made), _OF_EACH, _SEED], check=True, timeout=PATIENCE, stderr=subprocess.DEVNULL
+    )
     with made.open(encoding="utf-8") as lines:
         return [_read(json.loads(line)) for line in lines]
 

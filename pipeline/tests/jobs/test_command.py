@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.patience import PATIENCE
+
 WITHOUT_SPARK = """
 import sys
 sys.modules["pyspark"] = None
@@ -20,7 +22,7 @@ main()
 
 def without_spark(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", WITHOUT_SPARK, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_without_spark_the_command_works_and_says_what_to_install() -> None:

@@ -1,0 +1,6 @@
+"""How long a test waits for what must come."""
+
+import os
+
+PATIENCE = float(os.environ.get("GROUPWRIGHT_TESTS_PATIENCE", "120"))
+"""Seconds until a test takes it that what it waits for never comes: long, for a busy machine is no defect."""
