@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
-JOBS   ?= 4
+JOBS   ?= 3
+
+# The tests start hundreds of interpreters, each of which would compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover soak soak-growth clean

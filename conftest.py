@@ -1,4 +1,4 @@
-"""Schedule of the tests for pytest-xdist (`make test JOBS=4`).
+"""Schedule of the tests for pytest-xdist (`make test JOBS=3`).
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
