@@ -3,7 +3,7 @@
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
 Kafka, and all others, which take equally long. The parity suite runs first, since it compares the duration of
-calls; only the tests in containers, which mostly wait, and one of the groups on Spark run beside it.
+calls; only one of the groups on Spark runs beside it.
 """
 
 import pytest
@@ -17,7 +17,7 @@ _SPARK_JOBS = "spark jobs"
 _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "standalone"))
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
-_FIRST = (_PARITY, _SPARK, _CONTAINERS)
+_FIRST = (_PARITY, _SPARK)
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
 """Folders of the integration tests that need no cluster."""
 
@@ -43,7 +43,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         # The groups that take longest start before groups of more tests.
-        preferred = _FIRST if self._parity_runs() else (*_FIRST, _SPARK_JOBS)
+        preferred = _FIRST if self._parity_runs() else (*_FIRST, _CONTAINERS, _SPARK_JOBS)
         group = next((each for each in preferred if each in self.workqueue), None)
         if group is not None:
             self.workqueue.move_to_end(group, last=False)

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import TopicPartition
@@ -28,8 +29,33 @@ def _handler(signum: int, error: type[BaseException]) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signum, before)
+
+
+@dataclass
+class _Alarms:
+    """Whether a timer's signals raise. The handler clears it: no exception comes while one is handled."""
+
+    raise_now: bool = False
+
+
+@contextmanager
+def _alarms(seconds: float) -> Iterator[_Alarms]:
+    """Have a timer raise an exception on the main thread, again and again, where the block allows it."""
+    alarms = _Alarms()
+
+    def raises(*_: object) -> None:
+        if alarms.raise_now:
+            alarms.raise_now = False
+            raise _StoppedError
+
+    before = signal.signal(signal.SIGALRM, raises)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield alarms
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _send(signum: int, seconds: float = 0.3) -> threading.Timer:
@@ -175,33 +201,23 @@ def a_handler_that_raises_while_messages_flow(lab: Lab) -> None:
     topic = lab.topic(messages=20_000)
     consumer = lab.consumer(enable_auto_commit=False)
     interrupted = since = most = 0
-    polling = False
-
-    def raises(*_: object) -> None:
-        if polling:
-            raise _StoppedError
-
-    before = signal.signal(signal.SIGALRM, raises)
-    signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
-    while interrupted < 30:
-        consumer.raw.assign(partitions(topic, 0))
-        last, since = -1, 0
-        while last < 19_900:
-            try:
-                polling = True
-                message = consumer.raw.poll(1)
-                polling = False
-            except _StoppedError:
-                polling = False
-                interrupted += 1
-                since += 1
-                continue
-            if message is not None:
-                offset = message.offset() or 0
-                most = max(most, offset - last - 1 - since)
-                last, since = offset, 0
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    with _alarms(0.003) as alarms:
+        while interrupted < 30:
+            consumer.raw.assign(partitions(topic, 0))
+            last, since = -1, 0
+            while last < 19_900:
+                try:
+                    alarms.raise_now = True
+                    message = consumer.raw.poll(1)
+                    alarms.raise_now = False
+                except _StoppedError:
+                    interrupted += 1
+                    since += 1
+                    continue
+                if message is not None:
+                    offset = message.offset() or 0
+                    most = max(most, offset - last - 1 - since)
+                    last, since = offset, 0
     lab.note(f"lost at most one message an interruption: {most <= 0}")
     consumer.close()
 
@@ -214,14 +230,14 @@ def ctrl_c_in_a_synchronous_commit(lab: Lab) -> None:
     consumer.subscribe([topic])
     consumer.read(3)
     interrupted = 0
-    with _handler(signal.SIGALRM, _StoppedError):
-        signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    with _alarms(0.005) as alarms:
         while interrupted < 20:
             try:
+                alarms.raise_now = True
                 consumer.raw.commit(offsets=partitions(topic, 1), asynchronous=False)
+                alarms.raise_now = False
             except _StoppedError:
                 interrupted += 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
     consumer.commit(offsets=partitions(topic, 3), asynchronous=False)
     consumer.close()
 
