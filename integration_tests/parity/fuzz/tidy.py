@@ -28,7 +28,9 @@ _RAISED = "poll raises ValueError"
 _RESTARTS_ALL = re.compile(r"(assign|unassign|unsubscribe)\(.*\) = None")
 """Calls after which each partition's end is returned again."""
 _RESTARTS = re.compile(r"(seek|resume|incremental_(un)?assign)\(.*\) = None|on_(revoke|lost) ")
-"""Lines after which the end of each partition that they name is returned again."""
+"""Lines after which the end of each partition that they name is returned again; `resume` has no effect on a
+partition that was not paused."""
+_PAUSES = re.compile(r"pause\(.*\) = None")
 _NAMED = re.compile(r"(\w+)\[(\d+)(?:\.\.(\d+))?\]")
 
 
@@ -78,6 +80,7 @@ def _told_once(lines: list[Line | Block]) -> list[Line | Block]:
     """Leave ends out that were returned before, unless the partition has started again or had messages."""
     kept: list[Line | Block] = []
     ends: dict[str, int | str] = {}
+    paused: set[str] = set()
     for line in lines:
         if isinstance(line, Block):
             offsets = {partition: _news(partition, of, ends) for partition, of in line.offsets.items()}
@@ -87,8 +90,14 @@ def _told_once(lines: list[Line | Block]) -> list[Line | Block]:
         elif _RESTARTS_ALL.match(line.text):
             ends.clear()
         elif _RESTARTS.match(line.text):
-            for partition in _partitions(line.text):
+            restarted = set(_partitions(line.text))
+            if line.text.startswith("resume("):
+                restarted &= paused
+                paused -= restarted
+            for partition in restarted:
                 ends.pop(partition, None)
+        elif _PAUSES.match(line.text):
+            paused.update(_partitions(line.text))
         kept.append(line)
     return kept
 

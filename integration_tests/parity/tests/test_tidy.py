@@ -70,6 +70,7 @@ def ends_after(line: str) -> list[str]:
         "unassign() raises KafkaException(_STATE)",
         "seek(t1[1]@7) = None",
         "subscribe(['t1']) = None",
+        "resume([t2[0], t1[0]]) = None",
     ],
 )
 def test_the_end_of_a_kept_partition_is_told_once(line: str) -> None:
@@ -82,7 +83,6 @@ def test_the_end_of_a_kept_partition_is_told_once(line: str) -> None:
         "on_revoke t1[0..1] t2[0]",
         "on_lost t1[0]",
         "seek(t1[0]@end) = None",
-        "resume([t2[0], t1[0]]) = None",
         "incremental_assign([t1[0]@3]) = None",
         "assign([t1[0]]) = None",
         "unassign() = None",
@@ -91,6 +91,20 @@ def test_the_end_of_a_kept_partition_is_told_once(line: str) -> None:
 )
 def test_the_end_of_a_partition_that_starts_again_is_told_again(line: str) -> None:
     assert ends_after(line) == [END, line, END]
+
+
+def test_the_end_of_a_partition_that_was_paused_is_told_again_when_it_resumes() -> None:
+    trace = Trace()
+    for end in ("t1[0]", "t1[1]"):
+        trace.add_message("c1", end, "EOF@20")
+    trace.add("c1", "pause([t1[0]]) = None")
+    trace.add("c1", "resume([t1[0..1]]) = None")
+    for end in ("t1[0]", "t1[1]"):
+        trace.add_message("c1", end, "EOF@20")
+
+    tidy(trace, often=False, cooperative=True)
+
+    assert texts(trace, "c1")[-1] == END
 
 
 def test_an_error_that_is_repeated_is_one() -> None:
