@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -91,10 +92,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing_behind(start_demo: StartDemo) -> No
 def test_sigterm_while_kafka_starts_leaves_nothing_behind(start_demo: StartDemo) -> None:
     demo = start_demo()
     demo.wait_for("starting Kafka")
-    deadline = time.monotonic() + PATIENCE
-    while not list(demo.temporary.glob("groupwright-kafka-*/kafka.log")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: any(demo.temporary.glob("groupwright-kafka-*/kafka.log")), "the broker's log")
     demo.wait_for("starting Kafka")
     demo.signal(signal.SIGTERM)
     assert demo.exit_status() == 143

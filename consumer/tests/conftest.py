@@ -39,6 +39,7 @@ from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 _Action = TypeVar("_Action", bound=act.Action)
 _Answer = TypeVar("_Answer")
@@ -496,16 +497,7 @@ def stable(player: Player) -> Player:
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool], str], None]:
     """Wait until a condition holds; fail, saying what did not come, if it does not."""
-    pause = threading.Event()
-
-    def wait(condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
-            pause.wait(0.01)
-
-    return wait
+    return wait_until
 
 
 @pytest.fixture

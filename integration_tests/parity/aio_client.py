@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Message
 
-from harness.patience import PATIENCE
-from parity.client import Client
+from parity.client import PATIENCE, Client
 
 
 class AIOClient(Client):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from harness.patience import PATIENCE
 from parity.trace import ranges
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 _LOGICAL = {-1: "@end", -2: "@beginning", -1000: "@stored", -1001: ""}
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")
+PATIENCE = 20.0
+"""Seconds until a wait ends in vain; a scenario may take longer, so its trace names what did not come."""
 
 
 def record(*_: object) -> None:

@@ -22,11 +22,12 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.proxy import Link
-from harness.patience import PATIENCE
 from parity.aio_client import AIOClient
 from parity.client import Client, record, show
 from parity.trace import Trace
 
+PATIENCE = 30.0
+"""Seconds for the broker and for other threads; less than a scenario or a random program may take."""
 _STORED = -1001
 _LEAVE_GROUP, _ALTER_CLIENT_QUOTAS = 13, 49
 

@@ -19,11 +19,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin._group import MemberDescription
 
-from harness.patience import PATIENCE
 from parity.client import Client, record
 from parity.fuzz.programs import MESSAGES, Program
 from parity.fuzz.tidy import tidy
-from parity.lab import Lab
+from parity.lab import PATIENCE, Lab
 
 _SHORT, _LONG, _JOINING = 0.15, 1.5, 6.0
 """Seconds without anything that end a read: where nothing more is to come, where that is not known, and where a member has
@@ -94,7 +93,7 @@ class Player:
         self._left = False
         """Whether the consumer has left the group, and has not subscribed again."""
         self._assigned_since = False
-        """Whether it has assigned partitions by hand since."""
+        """Whether the consumer has assigned partitions by hand since it left."""
         self._deleted: set[str] = set()
         self._taken_out: set[tuple[int, int]] = set()
         """Partitions that a cooperative member has unassigned itself."""

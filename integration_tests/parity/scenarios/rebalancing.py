@@ -981,7 +981,7 @@ def nothing_is_delivered_between_subscribe_and_on_revoke(lab: Lab) -> None:
         consumer.subscribe([other], **callbacks())
         consumer.until(
             lambda: [p.topic for p in consumer.raw.assignment()] == [other],  # noqa: B023 - called here
-            "assigned anew",
+            "the other topic is assigned",
         )
         consumer.close()
 

@@ -34,7 +34,10 @@ def _handler(signum: int, error: type[BaseException]) -> Iterator[None]:
 
 @dataclass
 class _Alarms:
-    """Whether a timer's signals raise. The handler clears it: no exception comes while one is handled."""
+    """Switch for the exceptions of a timer's signals.
+
+    The signal handler turns it off before it raises, so no signal raises inside an `except` block.
+    """
 
     raise_now: bool = False
 
