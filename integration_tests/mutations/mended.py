@@ -54,7 +54,7 @@ MENDED = (
     Mutation(
         "what was read by hand is not committed when the group assigns",
         f"{CONSUMER}/_membership/event_server.py",
-        "                self._commit_replaced(handle, event)\n",
+        "            self._commit_replaced(handle, coming)\n",
         "",
         f"{_BOTH}[what_was_read_by_hand_is_committed_when_the_group_assigns]",
         "what_was_read_by_hand_is_committed_when_the_group_assigns",

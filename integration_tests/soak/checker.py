@@ -330,7 +330,7 @@ class _Group:
             begin + limit
             for pauses, limit in limits
             for begin, end in pauses
-            if end - begin >= limit and end >= window.begin
+            if end - begin >= limit and end >= window.entered
         ]
         times += self._cut_off(window)
         return min(times, default=math.inf)
@@ -344,6 +344,8 @@ class _Group:
                     yield max(begin, ended)
 
     def _check_overlap(self, earlier: Window, later: Window) -> None:
+        if later.how is End.LOST and later.entered < earlier.begin:
+            earlier, later = later, earlier  # stopped at the entry of on_assign, and replaced meanwhile
         both = (earlier.life, later.life)
         self._verdict.overlaps += 1
         if later.begin < self._forgotten(earlier):

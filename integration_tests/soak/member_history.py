@@ -61,6 +61,8 @@ class Window:
     how: End = End.OPEN
     asked: float = math.inf
     """The time at which on_revoke or on_lost was entered."""
+    entered: float = math.inf
+    """The earliest entry of on_assign: a process that is stopped in it records it late."""
     consumed: list[Consumed] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     sought: list[Sought] = field(default_factory=list)
@@ -166,7 +168,8 @@ def _follow(it: Life) -> None:
                 if not owned.keys().isdisjoint(event.partitions):
                     it.repeated.append(event)
                 _end(owned, event.partitions, event.time, End.REVOKED)
-                owned |= {key: Window(it, key, event.time) for key in event.partitions}
+                entered = _entered(event, it.events)
+                owned |= {key: Window(it, key, event.time, entered=entered) for key in event.partitions}
                 last |= owned
                 it.windows += [owned[key] for key in event.partitions]
             case GivenUp():
@@ -184,6 +187,11 @@ def _follow(it: Life) -> None:
         _end(owned, tuple(owned), it.killed, End.KILLED)
     died = [failure.time for failure in it.failures() if failure.during == LIFE]
     _end(owned, tuple(owned) if died else (), max(died, default=math.inf), End.DIED)
+
+
+def _entered(event: Assigned, events: Iterable[Event]) -> float:
+    stops = _starvations(events)
+    return min((begin for begin, end in stops if begin <= event.time <= end + _AT_ONCE), default=event.time)
 
 
 def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed: Window | None) -> None:

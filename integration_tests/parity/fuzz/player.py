@@ -165,12 +165,12 @@ class Player:
         before, errors = len(client.messages), len(client.errors)
         began = quiet_since = looked = time.monotonic()
         seen: object = None
-        while time.monotonic() - began < PATIENCE:
+        while (polled := time.monotonic()) - began < PATIENCE:
             self._poll_all(poll or (lambda: client.poll(0.02)))
             if len(client.messages) - before >= count and self._reads_one_partition():
                 return
             now, found = time.monotonic(), self._seen()
-            if found != seen:
+            if found != seen or now - polled > _LONG:  # the others waited for a slow callback
                 seen, quiet_since = found, now
             quiet, patience = now - quiet_since, _PACE * self._request_time
             if quiet > self._short + patience and now - looked > _SHORT:
@@ -346,15 +346,9 @@ class Player:
         names = [self._topics[number] for number in topics]
         if self._deleted.issuperset(names):
             return  # a subscription of which no topic exists is the table's
-        if "c1" not in self._subscribed and self._owned(self._client):
-            self._settle()  # by hand; whether its messages come before the assignment is chance
-            if self._cooperative or kind in {"none", "slow"}:
-                # A cooperative member that keeps what it has by hand is the table's. An eager one may be assigned
-                # the same again; then its positions say that all is read, until the assignment is taken.
-                self._client.attempt("unassign")
-                left = [TopicPartition(*key) for key in sorted(self._owned(self._client))]
-                if left:  # from its first assignment on, a cooperative member unassigns incrementally
-                    self._client.attempt("incremental_unassign", left)
+        if self._owned(self._client):
+            self._settle()  # by hand, or kept: which of these messages come before the assignment is chance
+            self._release_by_hand(kind)
         self._raises = kind == "raises"
         keeps = self._cooperative and bool(self._owned(self._client))
         before = self._subscribed.get("c1", [])
@@ -366,7 +360,7 @@ class Player:
         self._left = False
         self._hopeless = False
         if keeps:
-            self._settle()  # which messages of kept partitions come before the assignment is chance
+            self._settle()
         elif pause == "settle":
             self._settle(count=1)
         else:
@@ -376,6 +370,23 @@ class Player:
             self._settle(count=1)  # where the end is looked up is chance while others produce
         elif pause == "assigned":
             self._await_assignment()
+
+    def _release_by_hand(self, kind: str) -> None:
+        """Unassign what was assigned by hand, where the table has what comes of it.
+
+        A cooperative member that keeps such partitions is the table's, and so is one whose group assigns them too. An eager
+        one may be assigned the same again; then its positions say that all is read, until the assignment is taken. And a
+        seek in on_assign fails in the original while what was assigned by hand is replaced.
+        """
+        subscribed = self._subscribed.get("c1")
+        if subscribed is None and (self._cooperative or kind in {"none", "slow", "seeks"}):
+            self._client.attempt("unassign")
+        if self._cooperative:
+            # From its first assignment on, a cooperative member unassigns incrementally.
+            owned = sorted(self._owned(self._client))
+            by_hand = [TopicPartition(*key) for key in owned if key[0] not in (subscribed or ())]
+            if by_hand:
+                self._client.attempt("incremental_unassign", by_hand)
 
     def _await_assignment(self) -> None:
         """Poll until something is assigned, and no longer: nothing is consumed yet.
@@ -592,19 +603,28 @@ class Player:
             return  # how cooperative members hear of it, and subscriptions of which no topic exists, are the table's
         self._deleted.add(topic)
         self._lab.attempt("delete", lambda: self._lab.delete(topic))
-        self._settle_when(
-            lambda: all(name != topic for each in self._clients for name, _ in self._owned(each))
-        )
+        self._settle_when(lambda: not self._is_assigned(topic))
 
     def _grow_topic(self, number: int) -> None:
+        if self._second is not None:
+            return  # each of the original's members joins again when it hears of the growth: once or twice, by chance
         self._settle()
         topic, count = self._topics[number], self._program.partitions[number] + 1
         self._lab.attempt("grow", lambda: self._lab.grow(topic, count))
         self._ends[topic, count - 1] = 0
         # The original may else join once more, a second later, when it hears of the growth.
-        for client in self._clients:
-            client.raw.list_topics(topic, timeout=_REQUEST)
-        self._settle_when(lambda: any((topic, count - 1) in self._owned(each) for each in self._clients))
+        self._client.raw.list_topics(topic, timeout=_REQUEST)
+        self._settle_when(lambda: (topic, count - 1) in self._owned(self._client))
+
+    def _is_assigned(self, topic: str) -> bool:
+        """Return whether a member owns partitions of a topic, or is to own them."""
+        try:
+            _, members = self._described()
+        except (KafkaException, TimeoutError):
+            return True
+        owned = [self._owned(client) for client in self._clients]
+        owned += [_assigned(member) for each in members.values() for member in each]
+        return any(topic == name for keys in owned for name, _ in keys)
 
     def _settle_when(self, condition: Callable[[], bool]) -> None:
         """Settle once the members of the group know of a change of topics."""

@@ -469,6 +469,21 @@ def a_cooperative_revocation_of_what_the_application_has_unassigned(lab: Lab) ->
 
 
 @scenario()
+def a_cooperative_assignment_of_what_the_application_has_assigned(lab: Lab) -> None:
+    """A member has assigned a partition itself, and then subscribes to its topic."""
+    one, two = lab.topic(messages=5), lab.topic()
+    consumer = _consumer(lab, partition_assignment_strategy="cooperative-sticky")
+    consumer.subscribe([one], **callbacks())
+    consumer.read(5)
+    consumer.incremental_assign(partitions(two, 0))
+    consumer.subscribe([one, two], **callbacks())
+    consumer.idle(2.0)
+    lab.produce(one, 2)
+    consumer.idle(1.0)
+    lab.note(f"{len(consumer.messages)} messages")
+
+
+@scenario()
 def by_hand_beside_a_member(lab: Lab) -> None:
     """Manual assignments are read whatever the group does; an active group rejects their commits."""
     topic = lab.topic(2, messages=5)

@@ -23,6 +23,7 @@ from soak.events import (
     Reached,
     Sought,
     Started,
+    Starved,
     Told,
     Woken,
 )
@@ -503,6 +504,17 @@ def test_one_that_was_stopped_within_on_revoke_had_been_asked_in_time() -> None:
 
     assert rules(first(2.9), second, faults=stalled("a", 3, 9)) == []
     assert rules(first(9.0), second, faults=stalled("a", 3, 9)) == ["revoked, not lost"]
+
+
+def test_one_that_was_stopped_at_the_entry_of_on_assign_owns_from_then_on() -> None:
+    second = Script("b").gains(9.0).gives_up(9.3).ends(10)
+
+    def first(*events: Event) -> Script:
+        return Script("a").does(*events).gains(9.2).gives_up(9.4, lost=True).ends(10)
+
+    assert rules(first(Starved(9.195, 3.0)), second) == []
+    assert rules(first(Starved(9.1, 3.0)), second, faults=stalled("a", 3, 9.1)) == ["two owners"]
+    assert rules(first(Starved(9.195, 3.0)).consumes(9.3, 0), second, produced=1) == ["stale delivery"]
 
 
 # --- Commits

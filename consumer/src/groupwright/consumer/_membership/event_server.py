@@ -166,8 +166,11 @@ class EventServer:
     def _may_take(self, handle: Handle) -> bool:
         """Prepare the next event; return whether it may be taken now."""
         coming = self._inbox.next_assignment
-        if coming is not None and not self.closing and not self._applier.prepare(handle, coming):
-            return False  # the next poll tries again
+        if coming is not None and not self.closing:
+            if not self._applier.prepare(handle, coming):
+                return False  # the next poll tries again
+            self._commit_replaced(handle, coming)
+        # Nothing that takes time may follow, up to on_assign: the process may be stopped meanwhile.
         return not self._next_assignment_is_stale
 
     def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
@@ -179,7 +182,6 @@ class EventServer:
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
                 self.identity = event.identity
-                self._commit_replaced(handle, event)
                 self._applier.assign(handle, event)
                 self._committer.restart()
                 self._driver.call(self._membership.applied, event.ticket)
