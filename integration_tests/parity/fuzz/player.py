@@ -425,7 +425,7 @@ class Player:
 
     def _on_assign_pauses(self, client: Client, partitions: list[TopicPartition]) -> None:
         self._on_assign_assigns(client, partitions)
-        self._paused = True
+        self._paused |= bool(partitions)
         client.attempt("pause", _in_order(partitions)[:1])
 
     def _on_assign_raises(self, *_: object) -> None:

@@ -453,6 +453,20 @@ def incremental_calls_while_subscribed_in_a_cooperative_group(lab: Lab) -> None:
 
 
 @scenario()
+def a_refused_incremental_unassign_commits_nothing(lab: Lab) -> None:
+    """One of the partitions is not assigned, so all stay assigned."""
+    one, two = lab.topic(messages=5), lab.topic(messages=5)
+    consumer = _consumer(lab, enable_auto_commit=True, auto_commit_interval_ms=60_000, on_commit=record)
+    consumer.incremental_assign(partitions(one, 0))
+    consumer.read(5)
+    consumer.attempt("incremental_unassign", [TopicPartition(one, 0), TopicPartition(two, 0)])
+    consumer.idle(0.5)
+    consumer.attempt("incremental_unassign", partitions(one, -1001))
+    consumer.idle(0.5)
+    consumer.close()
+
+
+@scenario()
 def a_cooperative_revocation_of_what_the_application_has_unassigned(lab: Lab) -> None:
     """A member has unassigned a partition, and the group gives that partition to another member."""
     one, two = lab.topic(messages=5), lab.topic(messages=5)

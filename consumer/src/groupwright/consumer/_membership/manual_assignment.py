@@ -101,7 +101,8 @@ class ManualAssignment:
         if not self._may_change(handle, _EAGER, whole=False):
             return
         unassigned = _keys(partitions)
-        self._commit(handle, unassigned)
+        if unassigned <= _keys(Native.assignment(handle)):  # otherwise librdkafka refuses to unassign any
+            self._commit(handle, unassigned)
         Native.incremental_unassign(handle, partitions)
         self._forget(unassigned)
         self._applier.mark_applied()
