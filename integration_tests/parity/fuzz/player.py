@@ -46,6 +46,8 @@ _CHANGES = {
     "incremental_unassign",
     "close",
     "commit_and_close",
+    "commit_offsets",
+    "from_thread",
 }
 """Steps before which an assignment that waits for a poll is taken: what comes of it else is for scenarios."""
 _COMMITS = {"commit", "commit_offsets", "commit_last"}

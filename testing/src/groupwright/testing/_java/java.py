@@ -5,13 +5,14 @@ resolves jars into the local Maven cache (`~/.m2/repository`, or `M2_REPO`).
 """
 
 import copy
+import hashlib
 import logging
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +94,18 @@ def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tu
             f"The jars of {', '.join(coordinates)} could not be resolved: no Maven repository has one of "
             "them; check the group, the artifact and the version"
         ) from error
+
+
+def class_archive_path(java: JavaRuntime, jars: Sequence[Path]) -> Path:
+    """Return where the classes that this Java loads from these jars are kept; the file may not exist.
+
+    Java ignores a file that another build of Java has made, or from other jars.
+    """
+    executable = java.executable.resolve()
+    made_from = [str(executable), str(executable.stat().st_mtime_ns), *map(str, jars)]
+    name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "groupwright" / "class-archives" / f"{name}.jsa"
 
 
 class _AtomicResolver(PythonResolver):
