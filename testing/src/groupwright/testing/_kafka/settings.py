@@ -73,6 +73,8 @@ def single_node(
         "broker.heartbeat.interval.ms": 500,
         # Tests wait for their members themselves.
         "group.initial.rebalance.delay.ms": 0,
+        # By default the controller writes a record without content every half second.
+        "metadata.max.idle.interval.ms": 10_000,
     }
     return texts({**defaults, **overrides})
 
@@ -116,6 +118,7 @@ def cluster_node(
         # By default, a node that waits more than a minute for the others exits, as on a busy machine.
         "initial.broker.registration.timeout.ms": 600_000,
         "group.initial.rebalance.delay.ms": 0,
+        "metadata.max.idle.interval.ms": 10_000,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
     }
     return texts({**defaults, **overrides})
