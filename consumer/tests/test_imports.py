@@ -134,3 +134,16 @@ def test_a_name_that_is_none_is_an_attribute_error() -> None:
 
     assert ended.stdout == "False range\n"
     assert ended.stderr.endswith("AttributeError: module 'groupwright.consumer' has no attribute 'Nothing'\n")
+
+
+def test_a_tracer_may_have_replaced_confluent_kafka_s_classes() -> None:
+    """ddtrace-run puts classes of its own in their place, which take no type arguments."""
+    ended = run(
+        "import confluent_kafka\n"
+        "class Traced(confluent_kafka.DeserializingConsumer): pass\n"
+        "confluent_kafka.DeserializingConsumer = Traced\n"
+        "from groupwright.consumer import DeserializingConsumer\n"
+        "print(issubclass(DeserializingConsumer[str, str].__origin__, Traced))"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("True\n", "")

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     class _Deserializing(confluent_kafka.DeserializingConsumer[K, V]): ...
 
-elif hasattr(confluent_kafka.DeserializingConsumer, "__class_getitem__"):
+elif getattr(confluent_kafka.DeserializingConsumer, "__parameters__", ()):
     _Deserializing = confluent_kafka.DeserializingConsumer
-else:  # before confluent-kafka 2.16 the class takes no type arguments
+else:  # before confluent-kafka 2.16, and where ddtrace has replaced it, the class takes no type arguments
 
     class _Deserializing(confluent_kafka.DeserializingConsumer, Generic[K, V]):
-        """The class before 2.16, with type arguments."""
+        """That class, with type arguments."""
 
 
 class DeserializingConsumer(Consumer, _Deserializing[K, V]):
