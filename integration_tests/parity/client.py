@@ -92,6 +92,8 @@ class Client:
         self.errors: list[KafkaError] = []
         self.revoked: list[str] = []
         """Partitions passed to on_revoke and on_lost."""
+        self.unended: set[tuple[str | None, int | None]] = set()
+        """Partitions whose end was not returned since their last message."""
         self._lab = lab
         self._unread = 0
 
@@ -195,11 +197,13 @@ class Client:
             partition = f"{_short(self._lab, message.topic())}[{message.partition()}]"
             offset = message.offset()
             self.messages.append(message)
+            self.unended.add((message.topic(), message.partition()))
             self._unread += 1
             self._lab.trace.add_message(self._timeline, partition, -1 if offset is None else offset)
         elif error.code() == KafkaError._PARTITION_EOF:
             partition = f"{_short(self._lab, message.topic())}[{message.partition()}]"
             self._lab.trace.add_message(self._timeline, partition, f"EOF@{message.offset()}")
+            self.unended.discard((message.topic(), message.partition()))
             self.errors.append(error)
         else:
             self.errors.append(error)

@@ -181,7 +181,7 @@ class Player:
                 if stable and self._all_is_read():
                     return
                 if joined or self._hopeless or len(client.errors) > errors:
-                    over = quiet > _LONG + patience
+                    over = quiet > self._long + patience
                 else:
                     over = self._hopeless = quiet > _JOINING + patience
                 if over:
@@ -191,6 +191,11 @@ class Player:
     def _short(self) -> float:
         """The end of a partition comes a moment after its last message."""
         return 3 * _SHORT if self._program.settings["enable_partition_eof"] else _SHORT
+
+    @property
+    def _long(self) -> float:
+        """Each partition without an offset has an error then, which comes when the coordinator has answered."""
+        return 2 * _LONG if self._program.settings["auto_offset_reset"] == "error" else _LONG
 
     def _poll_all(self, poll: Callable[[], object]) -> None:
         try:
@@ -270,6 +275,8 @@ class Player:
 
     def _has_read(self, client: Client) -> bool:
         owned = self._owned(client)
+        if self._program.settings["enable_partition_eof"] and client.unended & owned:
+            return False
         try:
             positions = client.raw.position([TopicPartition(*key) for key in owned]) if owned else []
         except (KafkaException, RuntimeError):
@@ -395,12 +402,13 @@ class Player:
 
         On a busy machine so much time may pass within the poll that assigns that it returns a message.
         """
-        before, deadline = len(self._client.messages), time.monotonic() + _JOINING
+        client, deadline = self._client, time.monotonic() + _JOINING
+        before = len(client.messages) + len(client.errors)
         while not self._owned(self._client) and time.monotonic() < deadline:
             self._poll_all(lambda: self._client.poll(0.0))
             time.sleep(0.01)
-        if len(self._client.messages) > before:
-            raise ChanceError("a message came with the assignment")
+        if len(client.messages) + len(client.errors) > before:
+            raise ChanceError("a message or an error came with the assignment")
         self._unread = True
 
     def _callbacks(self, kind: str) -> dict[str, Callable[..., object]]:
