@@ -14,7 +14,7 @@ revocation made the partition start again.
 """
 
 import re
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from parity.trace import Block, Line, Trace
 
@@ -147,4 +147,15 @@ def _joined(lines: list[Line | Block]) -> list[Line | Block]:
                 last.offsets.setdefault(partition, []).extend(offsets)
         elif not (last is not None and line.text.startswith(_REPEATED) and line.text == last.text):
             joined.append(line)
-    return joined
+    return [_without_passing_ends(line) if isinstance(line, Block) else line for line in joined]
+
+
+def _without_passing_ends(block: Block) -> Block:
+    """Leave out ends that messages follow: those may have been produced before the end was reached."""
+    offsets = {
+        partition: [
+            one for one, other in pairwise([*of, ""]) if isinstance(one, int) or isinstance(other, str)
+        ]
+        for partition, of in block.offsets.items()
+    }
+    return Block(offsets)

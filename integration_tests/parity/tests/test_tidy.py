@@ -125,3 +125,13 @@ def test_rounds_of_a_cooperative_rebalance_that_change_nothing_are_left_out() ->
     tidy(trace, often=False, cooperative=True)
 
     assert texts(trace, "c1") == ["on_assign t1[0]"]
+
+
+def test_an_end_before_more_messages_is_chance_and_the_last_one_is_not() -> None:
+    trace = Trace()
+    for offset in (0, "EOF@1", 1, "EOF@2"):
+        trace.add_message("c1", "t1[0]", offset)
+
+    tidy(trace, often=False, cooperative=False)
+
+    assert texts(trace, "c1") == ["messages t1[0] 0..1,EOF@2"]
