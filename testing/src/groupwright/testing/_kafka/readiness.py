@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -20,6 +20,7 @@ QUIET: Mapping[str, ClientSetting] = {
 """Settings of a client that does not log connection errors, and reconnects within 50 ms."""
 
 _ANSWER_SECONDS = 0.5
+_PAUSE_SECONDS = 0.05
 _NAME = "groupwright.testing"
 
 
@@ -39,23 +40,27 @@ def becomes_ready(
     Returns:
         False if the process ended or the deadline passed.
     """
-    client = Consumer({**client_settings, "group.id": _NAME})
+    while process.running and time.monotonic() < deadline:
+        client = Consumer({**client_settings, "group.id": _NAME})
+        try:
+            if _answers(client, process, deadline):
+                return True
+        finally:
+            client.close()
+        # A broker that the controller has fenced lists no brokers. Then librdkafka has none to ask again.
+        time.sleep(_PAUSE_SECONDS)
+    return False
 
-    def counts_itself() -> bool:
-        return NODE_ID in client.list_topics(timeout=_ANSWER_SECONDS).brokers
 
-    def coordinates_groups() -> bool:
-        client.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
-        return True
-
-    def comes_true(condition: Callable[[], bool]) -> bool:
-        while process.running and time.monotonic() < deadline:
-            with contextlib.suppress(KafkaException):  # no answer yet
-                if condition():
-                    return True
-        return False
-
-    try:
-        return comes_true(counts_itself) and comes_true(coordinates_groups)
-    finally:
-        client.close()
+def _answers(client: Consumer, process: GuardedProcess, deadline: float) -> bool:
+    """Return whether the broker lists itself and coordinates groups; False if its answer lists no broker."""
+    listed = False
+    while process.running and time.monotonic() < deadline:
+        with contextlib.suppress(KafkaException):  # no answer yet
+            if not listed:
+                listed = NODE_ID in client.list_topics(timeout=_ANSWER_SECONDS).brokers
+                if not listed:
+                    return False
+            client.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
+            return True
+    return False
