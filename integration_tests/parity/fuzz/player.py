@@ -358,6 +358,8 @@ class Player:
         if self._owned(self._client):
             self._settle()  # by hand, or kept: which of these messages come before the assignment is chance
             self._release_by_hand(kind)
+            if kind == "raises" and not self._cooperative:
+                kind = "record"  # the original's poll may lose what on_revoke raises, if on_assign follows it
         self._raises = kind == "raises"
         keeps = self._cooperative and bool(self._owned(self._client))
         before = self._subscribed.get("c1", [])
