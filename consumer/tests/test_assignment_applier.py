@@ -432,6 +432,33 @@ def test_an_event_that_ctrl_c_interrupts_after_its_callback_calls_it_once(
     assert assigned == [[("t", 0)], []]
 
 
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_a_seek_after_an_interrupted_assignment_is_not_undone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, cooperative: bool
+) -> None:
+    """A handler raises when librdkafka has assigned; the application seeks; a poll serves the event again.
+
+    The partition was assigned a second time, from its committed offset: messages were skipped or came again.
+    """
+    committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
+    gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
+    offsets, prefetch = stage.applier._offsets, stage.applier._prefetch
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(offsets, "set_start_offsets", interrupt)
+        stage.applier.assign(stage.consumer, gain)
+    offsets.seek(("t", 0), 3, TopicPartition("t", 0))
+    prefetch.set_start_offsets([TopicPartition("t", 0, 3)])
+    with polled(stage.consumer):
+        stage.applier.assign(stage.consumer, gain)
+
+    assert sorted(stage.assigned()) == [("t", 0), ("t", 1)]
+    assert offsets.start_offsets == prefetch._reached == {("t", 0): 3, ("t", 1): 7}
+
+
 @pytest.mark.parametrize(
     ("callbacks", "lost", "called"),
     [

@@ -7,9 +7,10 @@ An exception of a callback does not end the rebalance. It is recorded in `Failur
 once, after the rebalance; the callback is not called again.
 """
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import confluent_kafka
 from confluent_kafka import (
@@ -126,16 +127,22 @@ class AssignmentApplier:
         if event.ticket == self._done:
             return
         gained = keys(event.gained)
-        if event.ticket != self._called:
+        again = event.ticket == self._called
+        if not again:
             self.cooperative = event.cooperative
             self._starts = event.offsets
             self._owned.update(gained)
             self._offsets.assigned(gained, event.offsets)
             self._call(self.on_assign, handle, gained, event.ticket)
-        if not self._applied and event.cooperative:
-            self._call_native(self.incremental_assign, handle, self._unassigned(handle, gained))
-        elif not self._applied:
-            self._call_native(self.assign_in_callback, handle, _partitions(gained))
+        if not self._applied:
+            kept = self._assigned(handle).intersection(gained) if again or event.cooperative else set()
+            if again:
+                self._record_kept(handle, kept)
+            wanted = _partitions(key for key in gained if key not in kept)
+            if event.cooperative:
+                self._call_native(self.incremental_assign, handle, wanted)
+            else:
+                self._call_native(functools.partial(self.assign_in_callback, kept=kept), handle, wanted)
         self._done = event.ticket
         self.listeners.notify("partitions_assigned", event.gained, self._callback_seconds)
         timeline, now = event.timeline, self._clock()
@@ -252,9 +259,17 @@ class AssignmentApplier:
         """Whether a rebalance callback is running."""
         return self._in_callback
 
-    def assign_in_callback(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Replace the assignment; a partition without an offset starts at its committed one."""
-        current = Native.assignment(handle)
+    def assign_in_callback(
+        self,
+        handle: Handle,
+        partitions: list[TopicPartition],
+        kept: Collection[TopicPartitionKey] = frozenset(),
+    ) -> None:
+        """Replace the assignment, except for the partitions `kept`.
+
+        A partition without an offset starts at its committed one.
+        """
+        current = [p for p in Native.assignment(handle) if (p.topic, p.partition) not in kept]
         if current:
             Native.incremental_unassign(handle, current)
             replaced = {(p.topic, p.partition) for p in current}
@@ -268,6 +283,19 @@ class AssignmentApplier:
         """Assign natively; a partition without an offset starts at its committed one."""
         starts = self._resolved([self._with_start(partition) for partition in partitions])
         Native.incremental_assign(handle, starts)
+        self._record(handle, partitions, starts)
+        self._applied = True
+
+    def _record_kept(self, handle: Handle, kept: Iterable[TopicPartitionKey]) -> None:
+        """Record what a poll has assigned before an exception ended it.
+
+        The application may have sought since, and goes on there.
+        """
+        partitions = _partitions(key for key in kept if self._offsets.sought(key) is None)
+        self._record(handle, partitions, self._resolved([self._with_start(p) for p in partitions]))
+
+    def _record(self, handle: Handle, partitions: list[TopicPartition], starts: list[TopicPartition]) -> None:
+        """Record assigned partitions, as they were passed and with their start offsets."""
         self._chosen.update(
             {(p.topic, p.partition): OFFSET_STORED if p.offset in _UNSET else p.offset for p in partitions}
         )
@@ -277,7 +305,6 @@ class AssignmentApplier:
         paused = [p for p in starts if (p.topic, p.partition) in self._prefetch.paused]
         if paused:
             Native.pause(handle, paused)
-        self._applied = True
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions with the offsets that the application has passed; for any thread."""
@@ -311,10 +338,6 @@ class AssignmentApplier:
     @staticmethod
     def _assigned(handle: Handle) -> set[TopicPartitionKey]:
         return {(p.topic, p.partition) for p in Native.assignment(handle)}
-
-    def _unassigned(self, handle: Handle, wanted: list[TopicPartitionKey]) -> list[TopicPartition]:
-        assigned = self._assigned(handle)
-        return _partitions(key for key in wanted if key not in assigned)
 
     def _with_start(self, partition: TopicPartition) -> TopicPartition:
         if partition.offset not in _UNSET:
