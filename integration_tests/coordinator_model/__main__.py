@@ -5,10 +5,9 @@ import asyncio
 import sys
 import time
 
-from groupwright.testing import LocalKafka
-
 from coordinator_model import runner
-from coordinator_model.programs import generate
+from coordinator_model.programs import Program, generate
+from groupwright.testing import LocalKafka
 
 
 def main() -> int:
@@ -39,7 +38,7 @@ def main() -> int:
     return 1 if total.differences else 0
 
 
-async def _run(player: runner.Runner, programs: list[runner.Program], shown: int) -> runner.Outcome:
+async def _run(player: runner.Runner, programs: list[Program], shown: int) -> runner.Outcome:
     outcome = await player.run(programs)
     print(outcome, flush=True)
     for difference in outcome.once:
@@ -48,7 +47,7 @@ async def _run(player: runner.Runner, programs: list[runner.Program], shown: int
         if number < shown:
             print((await player.shrink(difference)).words(), flush=True)
         else:
-            print(f"Also {difference.program.name}: " + "; ".join(difference.lines))
+            print(f"Also {difference.program.name}: " + "; ".join(line[:300] for line in difference.lines))
     return outcome
 
 

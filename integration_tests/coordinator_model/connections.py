@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 from typing import Any
 
+from coordinator_model import codec
 from groupwright.consumer._network.kafka_python import KafkaProtocol
 from groupwright.testing._simulation.messages import Request, Response
-
-from coordinator_model import codec
 
 CLIENT_ID = "model"
 

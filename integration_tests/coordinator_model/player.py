@@ -11,6 +11,7 @@ How timing cannot make the comparison fail:
 - On a busy machine everything is slower by the same factor, `pace`: timeouts, waits and these distances.
 - The player measures how late it sends and how long answers take. A difference after more than `GUARD` seconds
   of either means nothing: `Player.late` is then true, and the program is played again.
+- After a request that is parked, the player waits until DescribeGroups gives the model's answer.
 - Kafka chooses member ids. The model takes them from the broker: a JoinGroup without an id is first tried on
   a copy of the model. If it is parked, DescribeGroups has the new id.
 
@@ -22,12 +23,6 @@ import copy
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-
-from groupwright.testing._simulation import messages as msg
-from groupwright.testing._simulation import subscription
-from groupwright.testing._simulation.coordinator import Coordinator
-from groupwright.testing._simulation.messages import Reply, Request, Response
-from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
 
 from coordinator_model.codec import canonical
 from coordinator_model.connections import CLIENT_ID, Connections
@@ -54,6 +49,11 @@ from coordinator_model.programs import (
     Wait,
     step_words,
 )
+from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation import subscription
+from groupwright.testing._simulation.coordinator import Coordinator
+from groupwright.testing._simulation.messages import Reply, Request, Response
+from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
 
 NO_SUBSCRIPTION = b"?"
 """Metadata that the coordinator cannot read. Kafka refuses longer bytes in several ways; after some, such as
@@ -62,7 +62,7 @@ GUARD = 0.25
 """Seconds between a request and the end of a timer."""
 RACE = 0.06
 """Seconds between the ends of two timers."""
-_PAUSE = 0.02
+_PAUSE = 0.03
 """Seconds between two requests, longer than the broker collects records before it writes them."""
 _PATIENCE = 5.0
 """Seconds to wait for an answer that the model has given."""
@@ -334,23 +334,54 @@ class Player:
         if client is not None:
             client.parked.add(number)
         await self._compare(replies, now)
+        if number in self._parked:
+            await self._see_parked()
 
     async def _learn_id(self, number: int, request: msg.JoinGroupRequest, now: int) -> None:
         """Learn from the broker the id that it will give to a new member, if it gives one."""
         self._new_id.next_id = ""
         trial = copy.deepcopy(self._model)
         replies = trial.handle(number, request, now)
-        if self._new_id.calls == trial._new_member_id.calls:
+        trial_id = trial._new_member_id
+        if isinstance(trial_id, _NewId) and self._new_id.calls == trial_id.calls:
             return
         if any(reply.correlation_id == number for reply in replies):
             response = await self._answer_of(number)
             found = [response.member_id] if isinstance(response, msg.JoinGroupResponse) else []
         else:
-            described = await self._connections.ask(msg.DescribeGroupsRequest(self._group), _PATIENCE)
-            members = described.members if isinstance(described, msg.DescribeGroupsResponse) else ()
-            found = [member.member_id for member in members if member.member_id not in self._known_ids]
+            found = await self._find_new_member()
         self._new_id.next_id = found[0] if len(found) == 1 else f"one of {found}"
         self._known_ids.update(found)
+
+    async def _see_parked(self) -> None:
+        """Wait until the broker describes the group as the model does.
+
+        No answer shows when the broker has taken a request that it parks, and the next request comes on
+        another connection: it must not overtake this one.
+        """
+        request = msg.DescribeGroupsRequest(self._group)
+        (reply,) = self._model.handle(-1, request, self._now())
+        expected = canonical(request, reply.response)
+        until = self._now() + int(GUARD * self._pace * 1000)
+        while True:
+            await asyncio.sleep(_PAUSE)
+            answer = canonical(request, await self._connections.ask(request, _PATIENCE))
+            if answer == expected:
+                return
+            if self._now() > until:
+                raise DifferenceError(self._step, request, answer, expected)
+
+    async def _find_new_member(self) -> list[str]:
+        """Return the id of the member that the broker describes and that was not known."""
+        for _ in range(50):
+            described = await self._connections.ask(msg.DescribeGroupsRequest(self._group), _PATIENCE)
+            if isinstance(described, msg.DescribeGroupsResponse):
+                members = (member.member_id for member in described.members)
+                found = [member_id for member_id in members if member_id not in self._known_ids]
+                if found:
+                    return found
+            await asyncio.sleep(_PAUSE)
+        return []
 
     async def _compare(self, replies: list[Reply], since: int) -> None:
         for reply in replies:

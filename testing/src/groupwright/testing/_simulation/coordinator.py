@@ -1,6 +1,6 @@
 """The coordinator of classic groups, as a pure function of its requests and the time.
 
-Every request is an input with a correlation id and the time; an input returns the responses that are sent now.
+Every request is an input with a correlation id and the time. An input returns the responses that are sent now.
 JoinGroup and SyncGroup may be parked: their responses come out of a later request or of a timer. The caller
 calls `Coordinator.advance` at the time of `Coordinator.next_timer`. Times are integers in milliseconds on any
 clock.
@@ -186,26 +186,12 @@ class Coordinator:
     # --- JoinGroup
 
     def _join(self, correlation_id: int, request: msg.JoinGroupRequest, now: int) -> None:
-        settings = self._settings
-        error = ErrorCode.NONE
-        if not request.group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif not (
-            settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms
-        ):
-            error = ErrorCode.INVALID_SESSION_TIMEOUT
-        elif request.group_id not in self._groups and request.member_id:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
+        error = self._check_join(request)
         if error is not ErrorCode.NONE:
             self._refuse_join(correlation_id, error, request.member_id)
             return
-        group = self._groups.get(request.group_id)
-        if group is None:
-            group = ClassicGroup(request.group_id, self._version, now)
-            self._groups[request.group_id] = group
-            if self._version.writes_new_groups:
-                self._write(group)
-        if not group.accepts(request.member_id, settings.max_size):
+        group = self._group_to_join(request.group_id, now)
+        if not group.accepts(request.member_id, self._settings.max_size):
             group.remove(request.member_id)
             self._refuse_join(correlation_id, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
             if self._version.refused_join_may_complete_phase:
@@ -215,13 +201,30 @@ class Coordinator:
         elif not request.member_id:
             self._join_as_new_member(correlation_id, request, group, now)
         elif request.member_id in group.pending_joins:
-            if request.group_instance_id is None:
-                self._add_member(correlation_id, request, group, request.member_id, now)
-            else:
-                # Kafka takes it for its own mistake, since a static member is never given an id in advance.
-                self._refuse_join(correlation_id, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            self._join_as_pending_member(correlation_id, request, group, now)
         else:
             self._join_again(correlation_id, request, group, now)
+
+    def _check_join(self, request: msg.JoinGroupRequest) -> ErrorCode:
+        """Check what needs no group, and that a member with an id has one."""
+        settings = self._settings
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        if not (
+            settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms
+        ):
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if request.group_id not in self._groups and request.member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE
+
+    def _group_to_join(self, group_id: str, now: int) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = ClassicGroup(group_id, self._version, now)
+            if self._version.writes_new_groups:
+                self._write(group)
+        return group
 
     def _join_as_new_member(
         self, correlation_id: int, request: msg.JoinGroupRequest, group: ClassicGroup, now: int
@@ -241,6 +244,15 @@ class Coordinator:
         else:
             self._add_member(correlation_id, request, group, new_id, now)
 
+    def _join_as_pending_member(
+        self, correlation_id: int, request: msg.JoinGroupRequest, group: ClassicGroup, now: int
+    ) -> None:
+        if request.group_instance_id is None:
+            self._add_member(correlation_id, request, group, request.member_id, now)
+        else:
+            # Kafka takes it for its own mistake, since a static member is never given an id in advance.
+            self._refuse_join(correlation_id, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+
     def _add_member(
         self,
         correlation_id: int,
@@ -249,12 +261,8 @@ class Coordinator:
         member_id: str,
         now: int,
     ) -> None:
-        first_generation = group.generation_id == 0
-        if (
-            group.in_initial_delay
-            if self._version.delays_every_initial_rebalance
-            else (group.state is State.PREPARING_REBALANCE and first_generation)
-        ):
+        every = self._version.delays_every_initial_rebalance
+        if group.in_initial_delay and (every or group.generation_id == 0):
             group.new_member_added = True
         group.add(
             Member(
@@ -318,7 +326,7 @@ class Coordinator:
             leads = skips and group.leader == new_id
             response = self._joined(group, new_id, with_members=leads, skip_assignment=leads)
             if not skips:
-                # A leader that took itself for the leader would compute a new assignment.
+                # Named as the leader, the member would assign partitions anew.
                 response = self._joined(group, new_id, with_members=False, leader=old_leader)
             self._answer_join(member, response)
         else:
@@ -441,21 +449,23 @@ class Coordinator:
 
     def _check_sync(self, request: msg.SyncGroupRequest, group: ClassicGroup | None) -> ErrorCode:
         names = (request.protocol_type, request.protocol_name)
+        error = ErrorCode.NONE
         if request.version >= _PROTOCOL_CHECK_VERSION and None in names:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if not request.group_id:
-            return ErrorCode.INVALID_GROUP_ID
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        elif not request.group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        elif group is None:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+        if error is not ErrorCode.NONE or group is None:
+            return error
         error = group.check_generation(request.member_id, request.group_instance_id, request.generation_id)
         if error is not ErrorCode.NONE:
             return error
-        for name, expected in zip(names, (group.protocol_type, group.protocol_name), strict=True):
-            if name is not None and name != expected:
-                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if group.state is State.PREPARING_REBALANCE:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+        chosen = (group.protocol_type, group.protocol_name)
+        if any(name not in {None, expected} for name, expected in zip(names, chosen, strict=True)):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        preparing = group.state is State.PREPARING_REBALANCE
+        return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
     def _assigned(self, group: ClassicGroup, member: Member) -> msg.SyncGroupResponse:
         return msg.SyncGroupResponse(
@@ -720,22 +730,20 @@ def _update_member(member: Member, request: msg.JoinGroupRequest, correlation_id
 
 def _failed(request: Request, error: ErrorCode) -> Response:
     """Return the response that has this error for the whole request."""
-    match request:
-        case msg.JoinGroupRequest():
-            return msg.JoinGroupResponse(error, member_id=request.member_id)
-        case msg.SyncGroupRequest():
-            return msg.SyncGroupResponse(error)
-        case msg.HeartbeatRequest():
-            return msg.HeartbeatResponse(error)
-        case msg.LeaveGroupRequest():
-            return msg.LeaveGroupResponse(error)
-        case msg.OffsetCommitRequest():
-            return msg.OffsetCommitResponse(tuple((partition, error) for partition, _ in request.offsets))
-        case msg.OffsetFetchRequest():
-            return msg.OffsetFetchResponse(error)
-        case msg.OffsetDeleteRequest():
-            return msg.OffsetDeleteResponse(error)
-        case msg.DescribeGroupsRequest():
-            return msg.DescribeGroupsResponse(error=error)
-        case msg.DeleteGroupsRequest():
-            return msg.DeleteGroupsResponse(error)
+    if isinstance(request, msg.JoinGroupRequest):
+        return msg.JoinGroupResponse(error, member_id=request.member_id)
+    if isinstance(request, msg.OffsetCommitRequest):
+        return msg.OffsetCommitResponse(tuple((partition, error) for partition, _ in request.offsets))
+    if isinstance(request, msg.DescribeGroupsRequest):
+        return msg.DescribeGroupsResponse(error=error)
+    return _FAILED[type(request)](error)
+
+
+_FAILED: dict[type, Callable[[ErrorCode], Response]] = {
+    msg.SyncGroupRequest: msg.SyncGroupResponse,
+    msg.HeartbeatRequest: msg.HeartbeatResponse,
+    msg.LeaveGroupRequest: msg.LeaveGroupResponse,
+    msg.OffsetFetchRequest: msg.OffsetFetchResponse,
+    msg.OffsetDeleteRequest: msg.OffsetDeleteResponse,
+    msg.DeleteGroupsRequest: msg.DeleteGroupsResponse,
+}

@@ -35,7 +35,7 @@ def scala_mutable_hash_map(keys: Iterable[str]) -> list[str]:
 
 
 def scala_immutable_hash_map(keys: Iterable[str]) -> list[str]:
-    """Return keys in the order of Scala 2.13's `immutable.HashMap`, a trie with 5 bits of the hash a level."""
+    """Return keys in the order of Scala 2.13's `immutable.HashMap`, a trie of 5 bits a level."""
     return _trie_order([(_improved(key), key) for key in keys])
 
 
