@@ -28,7 +28,7 @@ ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
     "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
     "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
-    "testing": ("_java", "_kafka", "_assignors", "_groups", ""),
+    "testing": ("_java", "_kafka", "_assignors", "_groups", "_simulation", ""),
     "pipeline": ("_decoding", "_tables", "_transforms", "_what_if", "_report", "_jobs", ""),
 }
 # Modules at the top level that every room may import. They import no room.

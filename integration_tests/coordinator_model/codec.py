@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from groupwright.testing._simulation import messages as msg
@@ -33,41 +34,39 @@ def decode(request: Request, answer: Any) -> Response:
 
 
 def canonical(request: Request, response: Response) -> Response:
-    """Return a response as it can be compared: sorted, and without what its version does not have."""
+    """Return a response as it can be compared: sorted, and without what its version does not have.
+
+    Kafka lists members, and 3.9 partitions, in the order of a hash table.
+    """
     match request, response:
         case msg.JoinGroupRequest(version=version), msg.JoinGroupResponse():
-            return msg.JoinGroupResponse(
-                response.error,
-                response.generation_id,
-                (response.protocol_type or None) if version >= 7 else None,
-                response.protocol_name or None,
-                response.leader,
-                response.skip_assignment,
-                response.member_id,
-                tuple(sorted(response.members, key=lambda member: member.member_id)),
+            members = sorted(response.members, key=lambda member: member.member_id)
+            if version < 5:
+                members = [replace(member, group_instance_id=None) for member in members]
+            response = replace(
+                response,
+                protocol_type=(response.protocol_type or None) if version >= 7 else None,
+                protocol_name=response.protocol_name or None,
+                members=tuple(members),
             )
         case msg.SyncGroupRequest(version=version), msg.SyncGroupResponse():
             named = version >= 5
-            return msg.SyncGroupResponse(
-                response.error,
-                (response.protocol_type or None) if named else None,
-                (response.protocol_name or None) if named else None,
-                response.assignment,
+            response = replace(
+                response,
+                protocol_type=(response.protocol_type or None) if named else None,
+                protocol_name=(response.protocol_name or None) if named else None,
             )
-        case msg.DescribeGroupsRequest(), msg.DescribeGroupsResponse():
-            members = tuple(sorted(response.members, key=lambda member: member.member_id))
-            return msg.DescribeGroupsResponse(
-                response.state, response.protocol_type, response.protocol, members, response.error
-            )
-        case _, msg.OffsetCommitResponse():  # 3.9 answers in the order of a hash table
-            return msg.OffsetCommitResponse(tuple(sorted(response.partitions)))
-        case _, msg.OffsetDeleteResponse():
-            return msg.OffsetDeleteResponse(response.error, tuple(sorted(response.partitions)))
+        case _, msg.DescribeGroupsResponse():
+            described = sorted(response.members, key=lambda member: member.member_id)
+            response = replace(response, members=tuple(described))
+        case _, msg.OffsetCommitResponse() | msg.OffsetDeleteResponse():
+            response = replace(response, partitions=tuple(sorted(response.partitions)))
         case _, msg.OffsetFetchResponse():
             by_partition = sorted(response.partitions, key=lambda row: row[0])
-            return msg.OffsetFetchResponse(response.error, tuple(by_partition))
+            response = replace(response, partitions=tuple(by_partition))
         case _:
-            return response
+            pass
+    return response
 
 
 # --- Requests

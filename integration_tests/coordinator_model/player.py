@@ -9,7 +9,7 @@ How timing cannot make the comparison fail:
 - If two timers that were started at different times end within `RACE` seconds of each other, the order in
   which the broker handles them is open. The program ends there.
 - On a busy machine everything is slower by the same factor, `pace`: timeouts, waits and these distances.
-- The player measures how late it sends and how long answers take. A difference after more than `GUARD` seconds
+- The player measures how late it is and how long answers take. A difference after more than `GUARD` seconds
   of either means nothing: `Player.late` is then true, and the program is played again.
 - After a request that is parked, the player waits until DescribeGroups gives the model's answer.
 - Kafka chooses member ids. The model takes them from the broker: a JoinGroup without an id is first tried on
@@ -68,6 +68,10 @@ _PATIENCE = 5.0
 """Seconds to wait for an answer that the model has given."""
 _RESTART_GUARD = 5.0
 """Longest time in seconds from the loading of a group to the end of the broker's restart."""
+
+
+_OfGroup = Fetch | DeleteOffsets | Describe | Delete
+"""Steps that are no client's."""
 
 
 class DifferenceError(Exception):
@@ -164,7 +168,7 @@ class Player:
 
     @property
     def late(self) -> bool:
-        """Whether requests or answers were so late that timers of both sides may have ended in another order."""
+        """Whether answers were so late that timers may have ended in another order than in the model."""
         return self.slowest > GUARD * self._pace
 
     # --- Time
@@ -200,39 +204,44 @@ class Player:
     # --- Steps
 
     async def _play_step(self, step: Step) -> None:
+        if isinstance(step, Restart):
+            await self._restart()
+        elif not isinstance(step, Wait):
+            client = None if isinstance(step, Leave | _OfGroup) else self._clients[step.actor]
+            busy = client is not None and bool(client.parked)
+            if not (busy and isinstance(step, Join | Sync) and step.only_if_idle):
+                await self._ask(self._request(step, client or self._clients[0]), client)
+
+    def _request(self, step: Step, client: _Client) -> Request:
         match step:
-            case Wait():
-                pass
-            case Restart():
-                await self._restart()
-            case Join() | Sync():
-                client = self._clients[step.actor]
-                if not (step.only_if_idle and client.parked):
-                    request = self._join(step, client) if isinstance(step, Join) else self._sync(step, client)
-                    await self._ask(request, client)
+            case Join():
+                return self._join(step, client)
+            case Sync():
+                return self._sync(step, client)
             case Heartbeat():
-                client = self._clients[step.actor]
-                await self._ask(
-                    msg.HeartbeatRequest(
-                        self._group,
-                        self._id(step.member_id, client),
-                        _generation(step.generation, client),
-                        client.actor.instance_id,
-                    ),
-                    client,
+                return msg.HeartbeatRequest(
+                    self._group,
+                    self._id(step.member_id, client),
+                    _generation(step.generation, client),
+                    client.actor.instance_id,
                 )
             case Leave():
-                await self._ask(msg.LeaveGroupRequest(self._group, tuple(self._leaving(step))))
+                return msg.LeaveGroupRequest(self._group, tuple(self._leaving(step)))
             case Commit():
-                await self._ask(self._commit(step, self._clients[step.actor]))
+                return self._commit(step, client)
+            case _:
+                return self._group_request(step)
+
+    def _group_request(self, step: Step) -> Request:
+        match step:
             case Fetch():
-                await self._ask(msg.OffsetFetchRequest(self._group, _all_partitions()))
+                return msg.OffsetFetchRequest(self._group, _all_partitions())
             case DeleteOffsets():
-                await self._ask(msg.OffsetDeleteRequest(self._group, _all_partitions()))
-            case Describe():
-                await self._ask(msg.DescribeGroupsRequest(self._group))
+                return msg.OffsetDeleteRequest(self._group, _all_partitions())
             case Delete():
-                await self._ask(msg.DeleteGroupsRequest(self._group))
+                return msg.DeleteGroupsRequest(self._group)
+            case _:
+                return msg.DescribeGroupsRequest(self._group)
 
     async def _restart(self) -> None:
         await self._connections.close()
@@ -360,7 +369,8 @@ class Player:
         another connection: it must not overtake this one.
         """
         request = msg.DescribeGroupsRequest(self._group)
-        (reply,) = self._model.handle(-1, request, self._now())
+        *others, reply = self._model.handle(-1, request, self._now())
+        await self._compare(others, self._now())
         expected = canonical(request, reply.response)
         until = self._now() + int(GUARD * self._pace * 1000)
         while True:

@@ -197,7 +197,8 @@ def generate(seed: int, *, restart: bool = False) -> Program:
         restart: Whether the broker restarts in the middle. Timeouts are then so long that none ends
             before the last step.
     """
-    return _Generator(random.Random(f"{seed} {restart}"), restart=restart).program(f"seed {seed}")
+    chance = random.Random(f"{seed} {restart}")  # noqa: S311 - no secret
+    return _Generator(chance, restart=restart).program(f"seed {seed}")
 
 
 class _Generator:
@@ -217,7 +218,7 @@ class _Generator:
             position = self._chance.randint(len(steps) // 3, len(steps))
             steps = [*steps[:position], Restart(), *steps[position:]]
             steps += [Describe(), Fetch(), Wait(RESTART_WAIT)]
-        return Program(name, self._actors, tuple([*steps, Describe(), Fetch()]))
+        return Program(name, self._actors, (*steps, Describe(), Fetch()))
 
     def _actor(self, number: int) -> Actor:
         chance = self._chance

@@ -179,6 +179,9 @@ class Runner:
         except DifferenceError as error:
             found = Difference(program, player.played, tuple(error.lines))
             (outcome.uncertain if player.late else outcome.differences).append(found)
+        except OSError as error:  # a timeout, or a lost connection
+            lines = (f"at step {player.played}", repr(error))
+            outcome.uncertain.append(Difference(program, player.played, lines))
         outcome.steps, outcome.requests, outcome.slowest = player.played, player.requests, player.slowest
         return outcome
 

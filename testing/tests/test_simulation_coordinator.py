@@ -331,7 +331,7 @@ def test_a_sync_names_the_protocol(broker: Broker) -> None:
 
 
 def test_a_session_ends_without_heartbeats_but_not_while_a_request_is_parked(broker: Broker) -> None:
-    (first,) = broker.settle()
+    broker.settle()
     second = broker.new_id()
     waiting = broker.join(second)
     broker.wait(SESSION)

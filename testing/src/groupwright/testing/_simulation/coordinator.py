@@ -1,9 +1,9 @@
 """The coordinator of classic groups, as a pure function of its requests and the time.
 
-Every request is an input with a correlation id and the time. An input returns the responses that are sent now.
-JoinGroup and SyncGroup may be parked: their responses come out of a later request or of a timer. The caller
-calls `Coordinator.advance` at the time of `Coordinator.next_timer`. Times are integers in milliseconds on any
-clock.
+Every request is an input with a correlation id and the time. An input returns the responses that are sent
+now. JoinGroup and SyncGroup may be parked: their responses come out of a later request or of a timer. The
+caller calls `Coordinator.advance` at the time of `Coordinator.next_timer`. Times are integers in milliseconds
+on any clock.
 
 A rebalance goes through these steps:
 

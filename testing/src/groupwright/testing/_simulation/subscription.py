@@ -1,8 +1,8 @@
 """Topics in a consumer's subscription: ConsumerProtocolSubscription version 0, which all versions extend.
 
-Kafka 4.3 takes bytes that end too early for a subscription to unknown topics, as this module does. Other bytes
-that are no subscription, such as those with an impossible number of topics, are left out of the model: 4.3.1
-then starts a generation without answering its members.
+Kafka takes bytes that end too early for a subscription to topics that it does not know, as this module does.
+Other bytes that are no subscription, such as those with an impossible number of topics, are left out of the
+model: 4.3.1 then begins a generation without answering its members.
 """
 
 import struct
