@@ -339,6 +339,7 @@ class Player:
         self._parked[number] = _Parked(request, client, answer)
         if isinstance(request, msg.JoinGroupRequest) and not request.member_id:
             await self._learn_id(number, request, now)
+            self._measure(now)
         replies = self._model.handle(number, request, now)
         if client is not None:
             client.parked.add(number)

@@ -565,6 +565,17 @@ def test_a_commit_to_a_missing_group_differs() -> None:
     assert Broker(V4_3).commit("member", 1, version=8) is ErrorCode.ILLEGAL_GENERATION
 
 
+def test_a_sync_before_the_first_generation_differs() -> None:
+    answers = []
+    for version in (V3_9, V4_3):
+        broker = Broker(version, initial_rebalance_delay_ms=1_000)
+        member = broker.new_id()
+        broker.join(member)
+        answers.append(broker.synced(broker.sync(member, 0)).error)
+
+    assert answers == [ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.REBALANCE_IN_PROGRESS]
+
+
 def test_only_new_versions_write_a_group_without_a_generation() -> None:
     states = []
     for version in (V3_9, V4_3):

@@ -462,7 +462,11 @@ class Coordinator:
         if error is not ErrorCode.NONE:
             return error
         chosen = (group.protocol_type, group.protocol_name)
-        if any(name not in {None, expected} for name, expected in zip(names, chosen, strict=True)):
+        ignored = {None} if self._version.any_protocol_matches_none else set()
+        if any(
+            name not in {None, expected} and expected not in ignored
+            for name, expected in zip(names, chosen, strict=True)
+        ):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         preparing = group.state is State.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE

@@ -71,6 +71,14 @@ class KafkaVersion(Enum):
         return self is KafkaVersion.KAFKA_4_3
 
     @property
+    def any_protocol_matches_none(self) -> bool:
+        """Whether SyncGroup may name any protocol while the group has not chosen one.
+
+        Otherwise the answer is INCONSISTENT_GROUP_PROTOCOL, not REBALANCE_IN_PROGRESS.
+        """
+        return self is KafkaVersion.KAFKA_4_3
+
+    @property
     def stable_sync_renews_session(self) -> bool:
         """Whether SyncGroup to a Stable group restarts the member's session timeout."""
         return self is KafkaVersion.KAFKA_3_9
