@@ -576,6 +576,17 @@ def test_a_sync_before_the_first_generation_differs() -> None:
     assert answers == [ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.REBALANCE_IN_PROGRESS]
 
 
+def test_only_old_versions_delete_a_group_with_its_last_offset() -> None:
+    states = []
+    for version in (V3_9, V4_3):
+        broker = Broker(version)
+        broker.commit()
+        broker.ask(msg.OffsetDeleteRequest(GROUP, (ORDERS,)))
+        states.append(broker.state)
+
+    assert states == ["Dead", "Empty"]
+
+
 def test_only_new_versions_write_a_group_without_a_generation() -> None:
     states = []
     for version in (V3_9, V4_3):

@@ -177,7 +177,7 @@ class Coordinator:
             case msg.OffsetFetchRequest():
                 self._reply(correlation_id, self._fetch(request))
             case msg.OffsetDeleteRequest():
-                self._reply(correlation_id, self._delete_offsets(request))
+                self._reply(correlation_id, self._delete_offsets(request, now))
             case msg.DescribeGroupsRequest():
                 self._reply(correlation_id, self._describe(request))
             case msg.DeleteGroupsRequest():
@@ -582,7 +582,7 @@ class Coordinator:
             )
         )
 
-    def _delete_offsets(self, request: msg.OffsetDeleteRequest) -> msg.OffsetDeleteResponse:
+    def _delete_offsets(self, request: msg.OffsetDeleteRequest, now: int) -> msg.OffsetDeleteResponse:
         group = self._groups.get(request.group_id)
         if group is None:
             return msg.OffsetDeleteResponse(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -594,15 +594,20 @@ class Coordinator:
             if not subscribed:
                 self._offsets.delete(request.group_id, partition)
             results.append((partition, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE))
+        if self._version.offset_delete_can_delete_group:
+            self._delete_group_without_offsets(group, now)
         return msg.OffsetDeleteResponse(partitions=tuple(results))
 
     def _expire_offsets(self, now: int) -> None:
         """Delete expired offsets, and Empty groups without offsets."""
         for group in list(self._groups.values()):
             self._offsets.delete_expired(group, self._settings.offsets_retention_ms, now)
-            if group.state is State.EMPTY and not self._offsets.has_any(group.group_id):
-                self._delete_group(group, now)
+            self._delete_group_without_offsets(group, now)
         self._start_offsets_timer(now)
+
+    def _delete_group_without_offsets(self, group: ClassicGroup, now: int) -> None:
+        if group.state is State.EMPTY and not self._offsets.has_any(group.group_id):
+            self._delete_group(group, now)
 
     def _start_offsets_timer(self, now: int) -> None:
         interval = self._settings.offsets_retention_check_interval_ms

@@ -108,6 +108,11 @@ class KafkaVersion(Enum):
         return self is KafkaVersion.KAFKA_4_3
 
     @property
+    def offset_delete_can_delete_group(self) -> bool:
+        """Whether OffsetDelete deletes an Empty group that has no offsets left."""
+        return self is KafkaVersion.KAFKA_3_9
+
+    @property
     def describes_assignments_while_rebalancing(self) -> bool:
         """Whether DescribeGroups has the members' assignments in every state, not only in Stable."""
         return self is KafkaVersion.KAFKA_4_3
