@@ -2,13 +2,33 @@
 
 import asyncio
 import contextlib
+import time
 from typing import Any
 
 from coordinator_model import codec
+from coordinator_model.network import CLIENT_ID
 from groupwright.consumer._network.kafka_python import KafkaProtocol
 from groupwright.testing._simulation.messages import Request, Response
 
-CLIENT_ID = "model"
+_PATIENCE = 5.0
+
+
+class BrokerNetwork:
+    """A real broker, in real time."""
+
+    patience = _PATIENCE
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def open(self) -> "Connections":
+        return Connections(self._address)
+
+    def time(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 class Connections:
@@ -20,8 +40,8 @@ class Connections:
         self._idle: list[_Connection] = []
         self._under_way: set[asyncio.Task[Response]] = set()
 
-    async def send(self, request: Request) -> asyncio.Task[Response]:
-        """Send a request; return the task that has its response."""
+    async def send(self, request: Request) -> asyncio.Future[Response]:
+        """Send a request; return the future that has its response."""
         connection = self._idle.pop() if self._idle else await _Connection.open(self._host, self._port)
         await connection.send(codec.encode(request))
         task = asyncio.create_task(self._answer(connection, request))

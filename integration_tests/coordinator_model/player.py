@@ -20,12 +20,11 @@ The model's choices among equal members depend on the ids, as Kafka's do, so the
 
 import asyncio
 import copy
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from coordinator_model.codec import canonical
-from coordinator_model.connections import CLIENT_ID, Connections
+from coordinator_model.network import CLIENT_ID, Network
 from coordinator_model.programs import (
     PARTITIONS,
     TOPICS,
@@ -64,8 +63,6 @@ RACE = 0.06
 """Seconds between the ends of two timers."""
 _PAUSE = 0.03
 """Seconds between two requests, longer than the broker collects records before it writes them."""
-_PATIENCE = 5.0
-"""Seconds to wait for an answer that the model has given."""
 _RESTART_GUARD = 5.0
 """Longest time in seconds from the loading of a group to the end of the broker's restart."""
 
@@ -104,7 +101,7 @@ class _Client:
 class _Parked:
     request: Request
     client: _Client | None
-    answer: asyncio.Task[Response]
+    answer: asyncio.Future[Response]
 
 
 class Player:
@@ -114,7 +111,7 @@ class Player:
         self,
         program: Program,
         group_id: str,
-        address: str,
+        network: Network,
         settings: GroupSettings,
         version: KafkaVersion,
         restart: Callable[[], Awaitable[None]] | None = None,
@@ -122,13 +119,13 @@ class Player:
     ) -> None:
         self._program = program
         self._group = group_id
-        self._address = address
+        self._network = network
         self._settings = settings
         self._version = version
         self._restart_broker = restart
-        self._connections = Connections(address)
+        self._connections = network.open()
         self._clients = [_Client(actor) for actor in program.actors]
-        self._began = time.monotonic()
+        self._began = network.time()
         self._new_id = _NewId()
         self._known_ids: set[str] = set()
         self._model = Coordinator(self._new_id, settings, version)
@@ -154,14 +151,14 @@ class Player:
         try:
             for number, step in enumerate(self._program.steps):
                 self._step = f"{number}. {step_words(step)}"
-                await asyncio.sleep(_PAUSE)
+                await self._network.sleep(_PAUSE)
                 await self._wait(step.seconds * self._pace if isinstance(step, Wait) else 0.0)
                 if self.raced:
                     return
                 self._check_parked()
                 await self._play_step(step)
                 self.played += 1
-            await asyncio.sleep(_PAUSE)
+            await self._network.sleep(_PAUSE)
             self._check_parked()
         finally:
             await self._connections.close()
@@ -174,7 +171,7 @@ class Player:
     # --- Time
 
     def _now(self) -> int:
-        return int((time.monotonic() - self._began) * 1000)
+        return int((self._network.time() - self._began) * 1000)
 
     async def _wait(self, seconds: float) -> None:
         """Wait until no timer of the model ends near the present, and compare what the timers cause."""
@@ -191,10 +188,10 @@ class Player:
                 self.raced = True
                 return
             await self._compare(replies, deadline)
-        await asyncio.sleep(max(0, until - self._now()) / 1000)
+        await self._network.sleep(max(0, until - self._now()) / 1000)
 
     async def _sleep_until(self, milliseconds: int) -> None:
-        await asyncio.sleep(max(0, milliseconds - self._now()) / 1000)
+        await self._network.sleep(max(0, milliseconds - self._now()) / 1000)
         self._measure(milliseconds)
 
     def _measure(self, since: int) -> None:
@@ -250,7 +247,7 @@ class Player:
         self._parked.clear()
         if self._restart_broker is not None:
             await self._restart_broker()
-        self._connections = Connections(self._address)
+        self._connections = self._network.open()
         now = self._now()
         self._model = Coordinator(self._new_id, self._settings, self._version, log=self._model.log, now=now)
         self._guard_before = _RESTART_GUARD * self._pace
@@ -375,8 +372,8 @@ class Player:
         expected = canonical(request, reply.response)
         until = self._now() + int(GUARD * self._pace * 1000)
         while True:
-            await asyncio.sleep(_PAUSE)
-            answer = canonical(request, await self._connections.ask(request, _PATIENCE))
+            await self._network.sleep(_PAUSE)
+            answer = canonical(request, await self._connections.ask(request, self._network.patience))
             if answer == expected:
                 return
             if self._now() > until:
@@ -385,13 +382,15 @@ class Player:
     async def _find_new_member(self) -> list[str]:
         """Return the id of the member that the broker describes and that was not known."""
         for _ in range(50):
-            described = await self._connections.ask(msg.DescribeGroupsRequest(self._group), _PATIENCE)
+            described = await self._connections.ask(
+                msg.DescribeGroupsRequest(self._group), self._network.patience
+            )
             if isinstance(described, msg.DescribeGroupsResponse):
                 members = (member.member_id for member in described.members)
                 found = [member_id for member_id in members if member_id not in self._known_ids]
                 if found:
                     return found
-            await asyncio.sleep(_PAUSE)
+            await self._network.sleep(_PAUSE)
         return []
 
     async def _compare(self, replies: list[Reply], since: int) -> None:
@@ -410,7 +409,7 @@ class Player:
     async def _answer_of(self, number: int, reply: Reply | None = None) -> Response:
         parked = self._parked[number]
         try:
-            return await asyncio.wait_for(asyncio.shield(parked.answer), _PATIENCE)
+            return await asyncio.wait_for(asyncio.shield(parked.answer), self._network.patience)
         except (TimeoutError, ConnectionError) as error:
             expected = reply.response if reply else "an answer"
             raise DifferenceError(self._step, parked.request, repr(error), expected) from error

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from coordinator_model.connections import BrokerNetwork
 from coordinator_model.player import DifferenceError, Player
 from coordinator_model.programs import PARTITIONS, TOPICS, Program, Restart
 from groupwright.testing import LocalKafka
@@ -165,7 +166,7 @@ class Runner:
         player = Player(
             program,
             f"{self._run}-{next(self._numbers)}",
-            self._kafka.bootstrap_servers,
+            BrokerNetwork(self._kafka.bootstrap_servers),
             self._settings,
             self._version,
             restart,
