@@ -248,9 +248,21 @@ class Player:
         if self._restart_broker is not None:
             await self._restart_broker()
         self._connections = self._network.open()
+        await self._wait_until_loaded()
         now = self._now()
         self._model = Coordinator(self._new_id, self._settings, self._version, log=self._model.log, now=now)
         self._guard_before = _RESTART_GUARD * self._pace
+
+    async def _wait_until_loaded(self) -> None:
+        """Wait until the broker has loaded the group's partition of `__consumer_offsets`."""
+        request = msg.DescribeGroupsRequest(self._group)
+        until = self._now() + int(_RESTART_GUARD * 1000)
+        while self._now() < until:
+            response = await self._connections.ask(request, self._network.patience)
+            loading = msg.ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            if isinstance(response, msg.DescribeGroupsResponse) and response.error is not loading:
+                return
+            await self._network.sleep(_PAUSE)
 
     def _join(self, step: Join, client: _Client) -> msg.JoinGroupRequest:
         actor = client.actor

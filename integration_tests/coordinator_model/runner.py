@@ -142,12 +142,15 @@ class Runner:
     async def _play_all(self, programs: Sequence[Program]) -> Outcome:
         outcome = Outcome()
         limit = asyncio.Semaphore(self._at_once)
-        restart = _Barrier(sum(map(_restarts, programs)), self._restart).arrive
+        barrier = _Barrier(sum(map(_restarts, programs)), self._restart)
 
         async def play(program: Program) -> None:
             # Programs with a restart wait for one another.
             async with contextlib.nullcontext() if _restarts(program) else limit:
-                outcome.add(await self._play(program, restart))
+                turn = _Turn(barrier)
+                outcome.add(await self._play(program, turn.arrive))
+                if _restarts(program):
+                    await turn.leave()
 
         await asyncio.gather(*(play(program) for program in programs))
         return outcome
@@ -200,11 +203,27 @@ class _Barrier:
     def __init__(self, count: int, restart: Callable[[], Awaitable[None]]) -> None:
         self._missing = count
         self._restart = restart
-        self._restarted = asyncio.Event()
+        self.restarted = asyncio.Event()
 
-    async def arrive(self) -> None:
+    async def count_down(self) -> None:
         self._missing -= 1
         if self._missing == 0:
             await self._restart()
-            self._restarted.set()
-        await self._restarted.wait()
+            self.restarted.set()
+
+
+class _Turn:
+    """One program at the barrier. It counts once, even if it ends before its restart."""
+
+    def __init__(self, barrier: _Barrier) -> None:
+        self._barrier = barrier
+        self._counted = False
+
+    async def arrive(self) -> None:
+        await self.leave()
+        await self._barrier.restarted.wait()
+
+    async def leave(self) -> None:
+        if not self._counted:
+            self._counted = True
+            await self._barrier.count_down()
