@@ -385,7 +385,9 @@ class Player:
         until = self._now() + int(GUARD * self._pace * 1000)
         while True:
             await self._network.sleep(_PAUSE)
+            asked = self._now()
             answer = canonical(request, await self._connections.ask(request, self._network.patience))
+            self._measure(asked)
             if answer == expected:
                 return
             if self._now() > until:
