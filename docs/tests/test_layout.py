@@ -28,7 +28,7 @@ ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
     "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
     "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
-    "testing": ("_java", "_kafka", "_assignors", "_groups", ""),
+    "testing": ("_java", "_kafka", "_assignors", "_groups", "_simulation", ""),
     "pipeline": ("_decoding", "_tables", "_transforms", "_what_if", "_report", "_jobs", ""),
 }
 # Modules at the top level that every room may import. They import no room.
@@ -160,6 +160,22 @@ def test_the_consumers_protocol_is_pure() -> None:
     }
 
     assert foreign == set()
+
+
+def test_the_simulation_is_pure() -> None:
+    """No network, no clock, no threads, no random numbers: the same inputs give the same outputs."""
+    room = ROOT / "testing/src/groupwright/testing/_simulation"
+    used = {name for module in room.glob("*.py") for name in imports(module)}
+    foreign = {name for name in used if not name.startswith("groupwright.testing._simulation")}
+
+    assert {name.split(".")[0] for name in foreign} <= set(sys.stdlib_module_names)
+    assert {name.split(".")[0] for name in foreign} & {
+        "asyncio",
+        "random",
+        "threading",
+        "time",
+        "uuid",
+    } == set()
 
 
 def test_no_part_imports_another_parts_private_modules() -> None:

@@ -1,0 +1,312 @@
+"""Translates the model's requests and responses to kafka-python's, and back."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation.messages import ErrorCode, Request, Response, TopicPartition
+
+with warnings.catch_warnings():
+    # kafka-python calls these deprecated functions while it is imported.
+    warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
+    from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
+    from kafka.protocol.consumer import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        OffsetCommitRequest,
+        OffsetDeleteRequest,
+        OffsetFetchRequest,
+        SyncGroupRequest,
+    )
+
+
+def encode(request: Request) -> Any:
+    """Return the request for the wire, with the newest version that names topics and groups by name."""
+    return _ENCODERS[type(request)](request)
+
+
+def decode(request: Request, answer: Any) -> Response:
+    """Return the response to this request."""
+    return _DECODERS[type(request)](request, answer)
+
+
+def canonical(request: Request, response: Response) -> Response:
+    """Return a response as it can be compared: sorted, and without what its version does not have.
+
+    Kafka lists members, and 3.9 partitions, in the order of a hash table.
+    """
+    match request, response:
+        case msg.JoinGroupRequest(version=version), msg.JoinGroupResponse():
+            members = sorted(response.members, key=lambda member: member.member_id)
+            if version < 5:
+                members = [replace(member, group_instance_id=None) for member in members]
+            response = replace(
+                response,
+                protocol_type=(response.protocol_type or None) if version >= 7 else None,
+                protocol_name=response.protocol_name or None,
+                members=tuple(members),
+            )
+        case msg.SyncGroupRequest(version=version), msg.SyncGroupResponse():
+            named = version >= 5
+            response = replace(
+                response,
+                protocol_type=(response.protocol_type or None) if named else None,
+                protocol_name=(response.protocol_name or None) if named else None,
+            )
+        case _, msg.DescribeGroupsResponse():
+            described = sorted(response.members, key=lambda member: member.member_id)
+            response = replace(response, members=tuple(described))
+        case _, msg.OffsetCommitResponse() | msg.OffsetDeleteResponse():
+            response = replace(response, partitions=tuple(sorted(response.partitions)))
+        case _, msg.OffsetFetchResponse():
+            by_partition = sorted(response.partitions, key=lambda row: row[0])
+            response = replace(response, partitions=tuple(by_partition))
+        case _:
+            pass
+    return response
+
+
+# --- Requests
+
+
+def _join(request: msg.JoinGroupRequest) -> Any:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol
+    fields: dict[str, Any] = {}
+    if request.version >= 5:
+        fields["group_instance_id"] = request.group_instance_id
+    if request.version >= 8:
+        fields["reason"] = ""
+    return JoinGroupRequest[request.version](
+        group_id=request.group_id,
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        member_id=request.member_id,
+        protocol_type=request.protocol_type,
+        protocols=[protocol(name=each.name, metadata=each.metadata) for each in request.protocols],
+        **fields,
+    )
+
+
+def _sync(request: msg.SyncGroupRequest) -> Any:
+    assigned = SyncGroupRequest.SyncGroupRequestAssignment
+    fields: dict[str, Any] = {}
+    if request.version >= 5:
+        fields = {"protocol_type": request.protocol_type, "protocol_name": request.protocol_name}
+    return SyncGroupRequest[request.version](
+        group_id=request.group_id,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        assignments=[assigned(member_id=name, assignment=value) for name, value in request.assignments],
+        **fields,
+    )
+
+
+def _heartbeat(request: msg.HeartbeatRequest) -> Any:
+    return HeartbeatRequest[4](
+        group_id=request.group_id,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+    )
+
+
+def _leave(request: msg.LeaveGroupRequest) -> Any:
+    identity = LeaveGroupRequest.MemberIdentity
+    return LeaveGroupRequest[5](
+        group_id=request.group_id,
+        members=[
+            identity(member_id=each.member_id, group_instance_id=each.group_instance_id, reason=None)
+            for each in request.members
+        ],
+    )
+
+
+def _commit(request: msg.OffsetCommitRequest) -> Any:
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (name, number), offset in request.offsets:
+        row = topic.OffsetCommitRequestPartition(
+            partition_index=number,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            committed_metadata=offset.metadata,
+        )
+        by_topic.setdefault(name, []).append(row)
+    return OffsetCommitRequest[request.version](
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+    )
+
+
+def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for name, number in partitions:
+        by_topic.setdefault(name, []).append(number)
+    return by_topic
+
+
+def _fetch(request: msg.OffsetFetchRequest) -> Any:
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    topics = [
+        group.OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+        for name, numbers in _numbers(request.partitions).items()
+    ]
+    return OffsetFetchRequest[8](
+        groups=[group(group_id=request.group_id, topics=topics)], require_stable=True
+    )
+
+
+def _delete_offsets(request: msg.OffsetDeleteRequest) -> Any:
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    rows = topic.OffsetDeleteRequestPartition
+    return OffsetDeleteRequest[0](
+        group_id=request.group_id,
+        topics=[
+            topic(name=name, partitions=[rows(partition_index=number) for number in numbers])
+            for name, numbers in _numbers(request.partitions).items()
+        ],
+    )
+
+
+def _describe(request: msg.DescribeGroupsRequest) -> Any:
+    return DescribeGroupsRequest[5](groups=[request.group_id], include_authorized_operations=False)
+
+
+def _delete(request: msg.DeleteGroupsRequest) -> Any:
+    return DeleteGroupsRequest[2](groups_names=[request.group_id])
+
+
+_ENCODERS: dict[type, Callable[[Any], Any]] = {
+    msg.JoinGroupRequest: _join,
+    msg.SyncGroupRequest: _sync,
+    msg.HeartbeatRequest: _heartbeat,
+    msg.LeaveGroupRequest: _leave,
+    msg.OffsetCommitRequest: _commit,
+    msg.OffsetFetchRequest: _fetch,
+    msg.OffsetDeleteRequest: _delete_offsets,
+    msg.DescribeGroupsRequest: _describe,
+    msg.DeleteGroupsRequest: _delete,
+}
+
+
+# --- Responses
+
+
+def _joined(request: msg.JoinGroupRequest, answer: Any) -> msg.JoinGroupResponse:
+    return msg.JoinGroupResponse(
+        ErrorCode(answer.error_code),
+        answer.generation_id,
+        answer.protocol_type if request.version >= 7 else None,
+        answer.protocol_name,
+        answer.leader,
+        bool(answer.skip_assignment) if request.version >= 9 else False,
+        answer.member_id,
+        tuple(
+            msg.JoinedMember(
+                each.member_id,
+                each.group_instance_id if request.version >= 5 else None,
+                bytes(each.metadata),
+            )
+            for each in answer.members
+        ),
+    )
+
+
+def _synced(request: msg.SyncGroupRequest, answer: Any) -> msg.SyncGroupResponse:
+    named = request.version >= 5
+    return msg.SyncGroupResponse(
+        ErrorCode(answer.error_code),
+        answer.protocol_type if named else None,
+        answer.protocol_name if named else None,
+        bytes(answer.assignment or b""),
+    )
+
+
+def _heartbeat_answered(_: msg.HeartbeatRequest, answer: Any) -> msg.HeartbeatResponse:
+    return msg.HeartbeatResponse(ErrorCode(answer.error_code))
+
+
+def _left(_: msg.LeaveGroupRequest, answer: Any) -> msg.LeaveGroupResponse:
+    return msg.LeaveGroupResponse(
+        ErrorCode(answer.error_code),
+        tuple(
+            (msg.LeavingMember(each.member_id, each.group_instance_id), ErrorCode(each.error_code))
+            for each in answer.members
+        ),
+    )
+
+
+def _errors(answer: Any) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
+    return tuple(
+        ((topic.name, row.partition_index), ErrorCode(row.error_code))
+        for topic in answer.topics
+        for row in topic.partitions
+    )
+
+
+def _committed(_: msg.OffsetCommitRequest, answer: Any) -> msg.OffsetCommitResponse:
+    return msg.OffsetCommitResponse(_errors(answer))
+
+
+def _fetched(_: msg.OffsetFetchRequest, answer: Any) -> msg.OffsetFetchResponse:
+    (group,) = answer.groups
+    return msg.OffsetFetchResponse(
+        ErrorCode(group.error_code),
+        tuple(
+            (
+                (topic.name, row.partition_index),
+                msg.CommittedOffset(row.committed_offset, row.metadata or "", row.committed_leader_epoch),
+            )
+            for topic in group.topics
+            for row in topic.partitions
+        ),
+    )
+
+
+def _offsets_deleted(_: msg.OffsetDeleteRequest, answer: Any) -> msg.OffsetDeleteResponse:
+    return msg.OffsetDeleteResponse(ErrorCode(answer.error_code), _errors(answer))
+
+
+def _described(_: msg.DescribeGroupsRequest, answer: Any) -> msg.DescribeGroupsResponse:
+    (group,) = answer.groups
+    return msg.DescribeGroupsResponse(
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        tuple(
+            msg.DescribedMember(
+                each.member_id,
+                each.group_instance_id,
+                each.client_id,
+                bytes(each.member_metadata),
+                bytes(each.member_assignment),
+            )
+            for each in group.members
+        ),
+        ErrorCode(group.error_code),
+    )
+
+
+def _deleted(_: msg.DeleteGroupsRequest, answer: Any) -> msg.DeleteGroupsResponse:
+    (result,) = answer.results
+    return msg.DeleteGroupsResponse(ErrorCode(result.error_code))
+
+
+_DECODERS: dict[type, Callable[[Any, Any], Response]] = {
+    msg.JoinGroupRequest: _joined,
+    msg.SyncGroupRequest: _synced,
+    msg.HeartbeatRequest: _heartbeat_answered,
+    msg.LeaveGroupRequest: _left,
+    msg.OffsetCommitRequest: _committed,
+    msg.OffsetFetchRequest: _fetched,
+    msg.OffsetDeleteRequest: _offsets_deleted,
+    msg.DescribeGroupsRequest: _described,
+    msg.DeleteGroupsRequest: _deleted,
+}

@@ -1,0 +1,1 @@
+"""Simulation of consumer groups: a model of Kafka's group coordinator, without I/O, clock or threads."""
