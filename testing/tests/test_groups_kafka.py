@@ -143,7 +143,9 @@ def test_a_process_reports_details_and_its_end_is_detected(
         assert isinstance(member, ProcessMember)
         group.wait_until_settled()
         assert member.details == {"metrics": "http://nowhere"}
-        assert member.generation >= 1
+        group.wait_until(
+            lambda: member.generation >= 1, "the member's first generation"
+        )  # told after on_assign
         assert member.pid is not None
         os.kill(member.pid, signal.SIGKILL)
 
