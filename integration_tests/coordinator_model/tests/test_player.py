@@ -57,4 +57,5 @@ def test_random_programs_notice_each_difference_between_versions(
         programs = (generate(seed), generate(seed, restart=True))
         return any(differs(program, delay_ms, V3_9) for program in programs for delay_ms in (0, 600))
 
-    assert any(found(seed) for seed in range(3000))
+    rarest = 949  # the first that notices the vote of members without a common protocol
+    assert any(found(seed) for seed in (rarest, *range(3000)))
