@@ -1,4 +1,4 @@
-"""What a player sends its requests to: a broker in real time, or a second model in virtual time."""
+"""Networks of a player: to a broker in real time, or to a second model in virtual time."""
 
 import asyncio
 import itertools

@@ -81,7 +81,7 @@ class DifferenceError(Exception):
 
 @dataclass(slots=True)
 class _Client:
-    """What an actor has learnt from its responses."""
+    """State of an actor, from the responses that it has received."""
 
     actor: Actor
     member_id: str = ""

@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Outcome:
-    """What plays of programs have shown."""
+    """Results of played programs."""
 
     agreed: int = 0
     raced: int = 0

@@ -143,9 +143,7 @@ def test_a_process_reports_details_and_its_end_is_detected(
         assert isinstance(member, ProcessMember)
         group.wait_until_settled()
         assert member.details == {"metrics": "http://nowhere"}
-        group.wait_until(
-            lambda: member.generation >= 1, "the member's first generation"
-        )  # told after on_assign
+        group.wait_until(lambda: member.generation >= 1, "its generation, which follows its partitions")
         assert member.pid is not None
         os.kill(member.pid, signal.SIGKILL)
 

@@ -281,7 +281,7 @@ class AssignmentApplier:
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Assign natively; a partition without an offset starts at its committed one."""
-        starts = self._resolved([self._with_start(partition) for partition in partitions])
+        starts = self._with_starts(partitions)
         Native.incremental_assign(handle, starts)
         self._record(handle, partitions, starts)
         self._applied = True
@@ -292,7 +292,7 @@ class AssignmentApplier:
         The application may have sought since, and goes on there.
         """
         partitions = _partitions(key for key in kept if self._offsets.sought(key) is None)
-        self._record(handle, partitions, self._resolved([self._with_start(p) for p in partitions]))
+        self._record(handle, partitions, self._with_starts(partitions))
 
     def _record(self, handle: Handle, partitions: list[TopicPartition], starts: list[TopicPartition]) -> None:
         """Record assigned partitions, as they were passed and with their start offsets."""
@@ -351,14 +351,15 @@ class AssignmentApplier:
         epoch = committed.leader_epoch
         return TopicPartition(partition.topic, partition.partition, committed.offset, leader_epoch=epoch)
 
-    def _resolved(self, starts: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the starts with offsets instead of "beginning" and "end", where the look-up has found them.
+    def _with_starts(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return partitions with their starts; offsets replace "beginning" and "end" where they were found.
 
         librdkafka would look them up itself. But the late response of its ListOffsets overrides a seek that
         was made meanwhile. If the partition was unassigned meanwhile, librdkafka sends ListOffsets again half
         a second later, and the response overrides the offset of a new assignment
         (`rd_kafka_toppar_handle_Offset`, seen in 2.16).
         """
+        starts = map(self._with_start, partitions)
         return [self._found(p) if p.offset in _LOGICAL else p for p in starts]
 
     def _found(self, start: TopicPartition) -> TopicPartition:

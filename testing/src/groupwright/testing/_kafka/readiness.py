@@ -54,13 +54,10 @@ def becomes_ready(
 
 def _answers(client: Consumer, process: GuardedProcess, deadline: float) -> bool:
     """Return whether the broker lists itself and coordinates groups; False if its answer lists no broker."""
-    listed = False
     while process.running and time.monotonic() < deadline:
         with contextlib.suppress(KafkaException):  # no answer yet
-            if not listed:
-                listed = NODE_ID in client.list_topics(timeout=_ANSWER_SECONDS).brokers
-                if not listed:
-                    return False
+            if NODE_ID not in client.list_topics(timeout=_ANSWER_SECONDS).brokers:
+                return False
             client.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
             return True
     return False
