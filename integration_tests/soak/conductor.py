@@ -42,7 +42,8 @@ _MEMBERS_AT_FIRST = 3
 _MOST_MEMBERS = 5
 _DRAIN_SECONDS = 90.0
 _STEP_SECONDS = 0.1
-_ADMIN_SECONDS = 30.0
+_BROKER_SECONDS = 300.0
+"""The longest time in which the broker starts and answers; other processes may keep the machine busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def run(plan: Plan, directory: Path, watch: Watcher = lambda _: None) -> Result:
         watch: Called a few times a second.
     """
     security = Security({_GUEST: "guest-secret"}, authorize=True)
-    with LocalKafka(config=BROKER_SETTINGS, security=security) as kafka:
+    with LocalKafka(config=BROKER_SETTINGS, security=security, startup_timeout=_BROKER_SECONDS) as kafka:
         for topic, partitions in _TOPICS.items():
             kafka.create_topic(topic, partitions)
         _forbid(kafka, schedule.forbidden(plan.seed))
@@ -118,7 +119,7 @@ def _forbid(kafka: LocalKafka, what: str) -> None:
         AclOperation.READ if what == "read" else AclOperation.ALL,
         AclPermissionType.DENY,
     )
-    kafka.admin().create_acls([rule], request_timeout=_ADMIN_SECONDS)[rule].result(_ADMIN_SECONDS)
+    kafka.admin().create_acls([rule], request_timeout=_BROKER_SECONDS)[rule].result(_BROKER_SECONDS)
 
 
 class _Run:
@@ -183,7 +184,7 @@ class _Run:
                 self._kafka.pause()
                 threading.Event().wait(fault.seconds)
                 self._kafka.resume()
-                self._kafka.wait_until_ready()
+                self._kafka.wait_until_ready(_BROKER_SECONDS)
             case Kind.CRASH_BROKER:
                 self._kafka.kill()
                 self._kafka.start()
@@ -270,10 +271,10 @@ class _Run:
             self._at(now() + _STEP_SECONDS, self._delete_written)
             return
         with self._fleet.injecting("delete topic", _DELETED):
-            futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_ADMIN_SECONDS)
-            futures[_DELETED].result(_ADMIN_SECONDS)
+            futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_BROKER_SECONDS)
+            futures[_DELETED].result(_BROKER_SECONDS)
             # A broker that crashes before removing the offsets keeps them for the next topic of this name.
-            wait_until(lambda: not self._has_offsets(), _ADMIN_SECONDS)
+            wait_until(lambda: not self._has_offsets(), _BROKER_SECONDS)
         deleted = now()
         self._at(deleted + _GONE_SECONDS, lambda: self._recreate(deleted))
 
@@ -314,8 +315,8 @@ class _Run:
         self._partitions[topic] += 1
         wanted = NewPartitions(topic, self._partitions[topic])
         with self._fleet.injecting(Kind.GROW.value, topic):
-            futures = self._kafka.admin().create_partitions([wanted], request_timeout=_ADMIN_SECONDS)
-            futures[topic].result(_ADMIN_SECONDS)
+            futures = self._kafka.admin().create_partitions([wanted], request_timeout=_BROKER_SECONDS)
+            futures[topic].result(_BROKER_SECONDS)
 
     # --- Settling------------------------------------------------------------------------------------
 
