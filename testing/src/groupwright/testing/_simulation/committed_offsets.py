@@ -44,6 +44,12 @@ class CommittedOffsets:
         for partition in list(self._offsets.get(group_id, {})):
             self.delete(group_id, partition)
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete the offsets of a topic, in all groups."""
+        for group_id, offsets in self._offsets.items():
+            for partition in [each for each in offsets if each[0] == topic]:
+                self.delete(group_id, partition)
+
     def has_any(self, group_id: str) -> bool:
         """Whether a group has committed offsets."""
         return bool(self._offsets.get(group_id))

@@ -112,7 +112,19 @@ class Coordinator:
         """A copy of the log, for the next coordinator."""
         return dict(self._log)
 
+    def group(self, group_id: str) -> ClassicGroup | None:
+        """Return a group to look at, or None if it does not exist."""
+        return self._groups.get(group_id)
+
+    def committed(self, group_id: str, partition: msg.TopicPartition) -> int:
+        """Return a committed offset, or -1."""
+        return self._offsets.fetch(group_id, partition).offset
+
     # --- Inputs
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the offsets of a topic that was deleted."""
+        self._offsets.delete_topic(topic)
 
     def handle(self, correlation_id: int, request: Request, now: int) -> list[Reply]:
         """Receive a request; timers that have ended come first.
@@ -128,7 +140,7 @@ class Coordinator:
         """
         self._end_timers(now)
         if self._resigned:
-            self._reply(correlation_id, _failed(request, ErrorCode.NOT_COORDINATOR))
+            self._reply(correlation_id, failed(request, ErrorCode.NOT_COORDINATOR))
         else:
             self._dispatch(correlation_id, request, now)
             self._end_timers(now)  # a delay of 0 ms ends at once
@@ -737,7 +749,7 @@ def _update_member(member: Member, request: msg.JoinGroupRequest, correlation_id
     member.join = correlation_id
 
 
-def _failed(request: Request, error: ErrorCode) -> Response:
+def failed(request: Request, error: ErrorCode) -> Response:
     """Return the response that has this error for the whole request."""
     if isinstance(request, msg.JoinGroupRequest):
         return msg.JoinGroupResponse(error, member_id=request.member_id)
