@@ -388,6 +388,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
         """Add to `messages` until there are enough or the time is over; return what interceptors keep."""
+        self._prefetch.gathered = messages
         while True:
             with self._guard.timed():
                 if messages:
@@ -408,6 +409,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 if over or len(messages) >= num_messages or self._must_return(messages):
                     shown = self._interceptors.on_consume(messages)
                     if shown or over:
+                        self._prefetch.gathered = []
                         return shown
                     messages.clear()  # interceptors have removed them all
 

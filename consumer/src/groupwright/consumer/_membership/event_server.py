@@ -83,7 +83,7 @@ class EventServer:
         """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
         if self.holds_until_revoked:
             return 0.0
-        return min(self._committer.clock.next_due, self._membership.owned_until, self._recovery.next_check)
+        return min(self._committer.clock.next_due, self._owned_until, self._recovery.next_check)
 
     def serve(self, handle: Handle) -> Message | None:
         """Apply events and due commits before messages are returned.
@@ -128,7 +128,19 @@ class EventServer:
     @property
     def session_expired(self) -> bool:
         """Whether other members may own the partitions by now, after the process was stopped."""
-        return time.monotonic() >= self._membership.owned_until
+        return time.monotonic() >= self._owned_until
+
+    @property
+    def _owned_until(self) -> float:
+        """Time until which the partitions are certainly owned.
+
+        The membership counts them as owned only once the network thread knows that on_assign has returned.
+        This thread may open the fast path before.
+        """
+        membership = self._membership
+        if not self._applier.holds_partitions:
+            return membership.owned_until
+        return membership.session_until if membership.identity.valid else 0.0
 
     def hold_until_revoked(self) -> None:
         """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""

@@ -42,6 +42,8 @@ class PrefetchBuffer:
         """Partitions that the application has paused."""
         self.cut_short = False
         """Whether an exception has ended a native call, which may have dropped messages: see `lost`."""
+        self.gathered: list[Message] = []
+        """Messages that a `consume` has gathered so far. Until it returns them, no thread may commit them."""
         self.unreturned: list[Message] = []
         """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
         self._batch_size = batch_size
@@ -188,7 +190,7 @@ class PrefetchBuffer:
 
     def _buffered(self) -> list[Message]:
         """Return all messages that librdkafka has returned and the application has not taken."""
-        return [*self.unreturned, *self.waiting.copy(), *self._held]
+        return [*self.unreturned, *self.gathered, *self.waiting.copy(), *self._held]
 
     def positions_of(
         self, handle: Handle, partitions: list[TopicPartition] | None, guard: AccessGuard

@@ -17,21 +17,18 @@ Action = Callable[[], object]
 class Event:
     """An action at a time; `cancel` drops it."""
 
-    __slots__ = ("_action", "when")
+    __slots__ = ("action", "process", "when")
 
-    def __init__(self, when: int, action: Action) -> None:
-        """Create an event that runs `action` at `when`."""
+    def __init__(self, when: int, action: Action, process: "Process | None" = None) -> None:
+        """Create an event that runs `action` at `when`, in a process or outside of all."""
         self.when = when
-        self._action: Action | None = action
+        self.process = process
+        self.action: Action | None = action
+        """None once it has run, or was dropped."""
 
     def cancel(self) -> None:
         """Drop the action; no effect if it has run."""
-        self._action = None
-
-    def take(self) -> Action | None:
-        """Return the action, which then counts as run; None if there is none."""
-        action, self._action = self._action, None
-        return action
+        self.action = None
 
 
 class Scheduler:
@@ -52,12 +49,16 @@ class Scheduler:
         """Return the random numbers of this name, which no other name's consumption changes."""
         return random.Random(f"{self._seed}/{name}")  # noqa: S311 - a simulation needs no secrets
 
-    def call_at(self, when: int, action: Action) -> Event:
-        """Run `action` at `when`, or now if that has passed."""
-        event = Event(max(when, self.now), action)
-        self._scheduled += 1
-        heapq.heappush(self._heap, (event.when, self._scheduled, event))
+    def call_at(self, when: int, action: Action, process: "Process | None" = None) -> Event:
+        """Run `action` at `when`, or now if that has passed; see `Process.call_at` for a process."""
+        event = Event(max(when, self.now), action, process)
+        self.repeat(event)
         return event
+
+    def repeat(self, event: Event) -> None:
+        """Run an event that was held back."""
+        self._scheduled += 1
+        heapq.heappush(self._heap, (max(event.when, self.now), self._scheduled, event))
 
     def call_in(self, delay: int, action: Action) -> Event:
         """Run `action` after `delay` microseconds."""
@@ -68,12 +69,14 @@ class Scheduler:
         heap = self._heap
         while heap and heap[0][0] <= end:
             when, _, event = heapq.heappop(heap)
-            action = event.take()
-            if action is not None:
-                self.now = when
-                self.events_run += 1
-                action()
-                self.after_event()
+            action, process = event.action, event.process
+            if action is None or (process is not None and process.holds_back(event)):
+                continue
+            event.action = None
+            self.now = when
+            self.events_run += 1
+            action()
+            self.after_event()
         self.now = max(self.now, end)
 
 
@@ -86,25 +89,22 @@ class Process:
         self.scheduler = scheduler
         self.alive = True
         self.stopped = False
-        self._waiting: list[Action] = []
+        self._waiting: list[Event] = []
         self._stops = 0
 
     def call_at(self, when: int, action: Action) -> Event:
         """Run `action` at `when`, or once the process runs again; never if it is dead by then."""
-        event = Event(when, action)
-
-        def run() -> None:
-            if self.stopped:
-                self._waiting.append(run)
-            elif self.alive and (taken := event.take()) is not None:
-                taken()
-
-        self.scheduler.call_at(when, run)
-        return event
+        return self.scheduler.call_at(when, action, self)
 
     def call_in(self, delay: int, action: Action) -> Event:
         """Run `action` after `delay` microseconds; see `call_at`."""
-        return self.call_at(self.scheduler.now + delay, action)
+        return self.scheduler.call_at(self.scheduler.now + delay, action, self)
+
+    def holds_back(self, event: Event) -> bool:
+        """Return whether an event does not run now: the process is stopped, or dead."""
+        if self.stopped:
+            self._waiting.append(event)
+        return self.stopped or not self.alive
 
     def stop(self, duration: int) -> None:
         """Stop the process for `duration` microseconds; a stop that is under way is extended."""
@@ -123,8 +123,8 @@ class Process:
             return  # another stop has begun meanwhile
         self.stopped = False
         waiting, self._waiting = self._waiting, []
-        for action in waiting:
-            self.scheduler.call_at(self.scheduler.now, action)
+        for event in waiting:
+            self.scheduler.repeat(event)
 
 
 def _nothing() -> None:

@@ -1,0 +1,267 @@
+"""What a simulation plays: a cluster, members with their applications, and troubles. A seed decides it all."""
+
+import random
+from dataclasses import dataclass, field
+from enum import Enum
+
+from groupwright.testing._simulation.scheduler import MS, SECOND
+
+STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+
+class Commits(Enum):
+    """How an application commits."""
+
+    AUTO = "automatically"
+    SYNC = "synchronously"
+    ASYNC = "asynchronously"
+    STORE = "automatically, what it has stored"
+
+
+class Client(Enum):
+    """Which client a member is."""
+
+    GROUPWRIGHT = "Groupwright"
+    JAVA = "Java"
+    LIBRDKAFKA = "librdkafka"
+
+
+class Kind(Enum):
+    """Kinds of troubles."""
+
+    JOIN = "joins"
+    CLOSE = "closes"
+    CLOSE_BY_OTHER_THREAD = "is closed by another thread"
+    KILL = "is killed"
+    RESTART = "is killed and starts again"
+    STOP = "is stopped (SIGSTOP)"
+    BUSY = "processes for long"
+    CUT = "loses its connections"
+    ISOLATE = "is cut off"
+    ENFORCE = "enforces a rebalance"
+    UNSUBSCRIBE = "unsubscribes and subscribes again"
+    SUBSCRIBE = "changes its subscription"
+    WAKE = "is woken up"
+    LOSE_BROKERS = "has a handle without brokers"
+    MOVE = "the coordinator moves"
+    STOP_BROKER = "a broker shuts down"
+    CRASH_BROKER = "a broker crashes"
+    GROW = "a topic grows"
+    CREATE = "a topic is created"
+    DELETE = "a topic is deleted"
+    EXPEL = "is removed by an administrator"
+
+
+_OF_MEMBERS = {
+    Kind.CLOSE: 12,
+    Kind.CLOSE_BY_OTHER_THREAD: 1,
+    Kind.KILL: 2,
+    Kind.RESTART: 6,
+    Kind.STOP: 4,
+    Kind.BUSY: 2,
+    Kind.CUT: 4,
+    Kind.ISOLATE: 2,
+    Kind.ENFORCE: 8,
+    Kind.UNSUBSCRIBE: 2,
+    Kind.SUBSCRIBE: 2,
+    Kind.WAKE: 1,
+    Kind.LOSE_BROKERS: 1,
+    Kind.EXPEL: 1,
+}
+_GENTLE = {
+    Kind.JOIN: 12,
+    Kind.CLOSE: 10,
+    Kind.ENFORCE: 12,
+    Kind.SUBSCRIBE: 4,
+    Kind.UNSUBSCRIBE: 2,
+    Kind.GROW: 1,
+    Kind.WAKE: 1,
+}
+"""Kinds that make the group rebalance at once."""
+_OTHERS = {
+    Kind.JOIN: 20,
+    Kind.MOVE: 2,
+    Kind.STOP_BROKER: 2,
+    Kind.CRASH_BROKER: 2,
+    Kind.GROW: 2,
+    Kind.CREATE: 1,
+    Kind.DELETE: 1,
+}
+_LARGEST_GROUP = 6
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlan:
+    """A member and its application. Times in microseconds; chances for each poll.
+
+    Attributes:
+        name: Its `client.id`.
+        static: Whether it has a `group.instance.id`, which is its name.
+        batch: Messages of a `consume`; 0 for `poll`.
+        processing: Longest time between two polls.
+        callback: Longest time of a rebalance callback.
+        raises: Chance that a callback raises.
+        seeks: Chance of a seek, backwards to what was delivered already.
+        pauses: Chance that a partition is paused, or a paused one resumed.
+        assigns: Whether `on_assign` calls `assign` itself.
+        commits_in_revoke: Whether `on_revoke` commits synchronously.
+    """
+
+    name: str
+    client: Client = Client.GROUPWRIGHT
+    strategy: tuple[str, ...] = ("range",)
+    topics: tuple[str, ...] = ("orders",)
+    static: bool = False
+    commits: Commits = Commits.AUTO
+    batch: int = 0
+    processing: int = 20 * MS
+    callback: int = 0
+    raises: float = 0.0
+    seeks: float = 0.0
+    pauses: float = 0.0
+    assigns: bool = False
+    commits_in_revoke: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that happens.
+
+    Attributes:
+        at: When it begins, in microseconds.
+        member: Which member, by its place among those that run, where it is about one.
+        duration: How long it lasts, in microseconds.
+        detail: A number whose meaning depends on the kind.
+        plan: The member that joins.
+    """
+
+    at: int
+    kind: Kind
+    member: int = 0
+    duration: int = 0
+    detail: int = 0
+    plan: MemberPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that a simulation plays, besides the delays that the seed decides."""
+
+    seed: int
+    session_timeout: int = 6 * SECOND
+    heartbeat_interval: int = 1 * SECOND
+    max_poll_interval: int = 12 * SECOND
+    auto_commit_interval: int = 1 * SECOND
+    initial_delay: int = 0
+    brokers: int = 3
+    topics: tuple[tuple[str, int], ...] = (("orders", 4),)
+    produce_interval: int = 100 * MS
+    largest_group: int = _LARGEST_GROUP
+    """Largest number of members that run at a time."""
+    members: tuple[MemberPlan, ...] = ()
+    troubles: tuple[Trouble, ...] = field(default_factory=tuple)
+
+    @property
+    def calm_at(self) -> int:
+        """When the last trouble has ended."""
+        return max((trouble.at + trouble.duration for trouble in self.troubles), default=0)
+
+
+def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario:
+    """Return the scenario of a seed.
+
+    Args:
+        seed: The seed.
+        troubles: Their number.
+        others: Whether members of other clients may take part.
+    """
+    chance = random.Random(f"scenario/{seed}")  # noqa: S311 - no secret
+    cooperative = chance.random() < 0.5  # noqa: PLR2004 - a share
+    strategies = _strategies(chance, cooperative=cooperative)
+    mixed = others and chance.random() < 0.3  # noqa: PLR2004 - a share
+    topics = [("orders", chance.randint(1, 6))]
+    if chance.random() < 0.5:  # noqa: PLR2004 - a share
+        topics.append(("payments", chance.randint(1, 3)))
+    session = chance.choice((2, 3, 6, 6, 10, 45)) * SECOND
+    names = tuple(name for name, _ in topics)
+    count = 0
+
+    def member() -> MemberPlan:
+        nonlocal count
+        count += 1
+        return _member(chance, f"m{count}", strategies, names, mixed=mixed, quick=gentle)
+
+    gentle = chance.random() < 0.5  # noqa: PLR2004 - a share
+    members = tuple(member() for _ in range(chance.randint(1, 4)))
+    made, at = [], 0
+    gaps = (100 * MS, 200 * MS, 400 * MS) if gentle else (100 * MS, 300 * MS, SECOND, 2 * SECOND)
+    gap = chance.choice(gaps)
+    weighted = _GENTLE if gentle else _OF_MEMBERS | _OTHERS
+    kinds, weights = list(weighted), list(weighted.values())
+    for _ in range(3 * troubles if gentle else troubles):
+        at += int(chance.expovariate(1) * gap)
+        kind = chance.choices(kinds, weights)[0]
+        made.append(_trouble(chance, kind, at, session, member() if kind is Kind.JOIN else None))
+    return Scenario(
+        seed,
+        session_timeout=session,
+        heartbeat_interval=min(session // 4, chance.choice((SECOND, 3 * SECOND))),
+        max_poll_interval=max(session, chance.choice((3, 6, 12, 60)) * SECOND),
+        auto_commit_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
+        initial_delay=0 if gentle else chance.choice((0, 0, 500 * MS, 3 * SECOND)),
+        brokers=chance.choice((1, 3, 3)),
+        topics=tuple(topics),
+        produce_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
+        largest_group=chance.choice((2, 3, 3, 4, _LARGEST_GROUP)),
+        members=members,
+        troubles=tuple(made),
+    )
+
+
+def _strategies(chance: random.Random, *, cooperative: bool) -> tuple[str, ...]:
+    if cooperative:
+        return ("cooperative-sticky",)
+    eager = [name for name in STRATEGIES if name != "cooperative-sticky"]
+    return tuple(chance.sample(eager, chance.choice((1, 1, 2))))
+
+
+def _member(
+    chance: random.Random,
+    name: str,
+    strategies: tuple[str, ...],
+    topics: tuple[str, ...],
+    *,
+    mixed: bool,
+    quick: bool,
+) -> MemberPlan:
+    client = chance.choice(list(Client)) if mixed else Client.GROUPWRIGHT
+    commits = chance.choice((Commits.AUTO, Commits.AUTO, *Commits))
+    some = topics if chance.random() < 0.8 else topics[:1]  # noqa: PLR2004 - a share
+    return MemberPlan(
+        name,
+        client,
+        strategies,
+        ("^.*",) if chance.random() < 0.1 else some,  # noqa: PLR2004 - a share
+        static=not quick and chance.random() < 0.2,  # noqa: PLR2004 - a share
+        commits=commits,
+        batch=chance.choice((0, 0, 1, 10, 100)),
+        processing=chance.choice((0, 5 * MS) if quick else (0, 5 * MS, 50 * MS, 500 * MS)),
+        callback=chance.choice((0, 0, 0, 20 * MS) if quick else (0, 0, 0, 100 * MS, 2 * SECOND)),
+        raises=chance.choice((0.0, 0.0, 0.1)),
+        seeks=chance.choice((0.0, 0.0, 0.02)),
+        pauses=chance.choice((0.0, 0.0, 0.02)),
+        assigns=chance.random() < 0.2,  # noqa: PLR2004 - a share
+        commits_in_revoke=chance.random() < 0.2,  # noqa: PLR2004 - a share
+    )
+
+
+def _trouble(chance: random.Random, kind: Kind, at: int, session: int, plan: MemberPlan | None) -> Trouble:
+    short, long = int(chance.random() * 2 * SECOND), session + int(chance.random() * session)
+    duration = 0
+    match kind:
+        case Kind.STOP | Kind.ISOLATE | Kind.BUSY:
+            duration = chance.choice((short, short, long))
+        case Kind.RESTART | Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.UNSUBSCRIBE:
+            duration = short
+    detail = chance.randint(0, 60) if kind is Kind.STOP else chance.randint(0, 2)
+    return Trouble(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
