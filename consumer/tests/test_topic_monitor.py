@@ -65,6 +65,14 @@ def test_what_vanishes_or_shrinks_is_believed_at_the_second_look(
     assert look(watch, NOW + 11, seen) == change
 
 
+def test_a_topic_that_was_deleted_before_the_assignment_makes_the_group_rebalance_no_more() -> None:
+    """The group rebalanced at each look, for ever: what the assignment lacked counted as created."""
+    watch = leading({"t": 2, "u": 4})
+    watch.on_leader({"t", "u"}, answer({"t": 2}), NOW + 1)
+    assert look(watch, NOW + 2, {"t": 2}) is None
+    assert look(watch, NOW + 3, {"t": 2, "u": 4}) == "topic 'u' was created"
+
+
 def test_brokers_that_contradict_each_other_change_nothing() -> None:
     watch = leading({"t": 2, "u": 4})
     now = NOW

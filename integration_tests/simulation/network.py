@@ -314,6 +314,7 @@ class Network:
 
     async def join(self, request: JoinGroupPayload) -> JoinGroupResponse:
         """Send JoinGroup."""
+        self.process.reason = request.reason
         config = self._config
         response = await self._to_coordinator(
             msg.JoinGroupRequest(

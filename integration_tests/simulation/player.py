@@ -306,11 +306,8 @@ class _Player:
         self._promises.answered(process, request, response)
         match request, response:
             case msg.JoinGroupRequest(), msg.JoinGroupResponse():
-                role = "leads" if response.members else "joins"
-                self._story.tell(
-                    process.name,
-                    f"JoinGroup: {response.error.name}, {role} generation {response.generation_id}",
-                )
+                why = getattr(process, "reason", "")
+                self._story.tell(process.name, f"JoinGroup ({why}): {_join_words(response)}")
             case msg.HeartbeatRequest(), msg.HeartbeatResponse() if not response.error:
                 pass
             case msg.OffsetCommitRequest(), msg.OffsetCommitResponse():
@@ -390,6 +387,12 @@ def _renamed(plan: MemberPlan, name: str) -> MemberPlan:
 def _words(plan: MemberPlan) -> str:
     kind = f"{plan.client.value}, {'static, ' if plan.static else ''}{'/'.join(plan.strategy)}"
     return f"{kind}, topics {', '.join(plan.topics)}, commits {plan.commits.value}"
+
+
+def _join_words(response: msg.JoinGroupResponse) -> str:
+    if response.error:
+        return response.error.name
+    return f"{'leads' if response.members else 'joins'} generation {response.generation_id}"
 
 
 def _names(partitions: list[Key]) -> str:

@@ -103,6 +103,8 @@ class MemberProcess(Process):
         self.stop_after: int | None = None
         """Readings of the clock after which the process is stopped, for `stop_for` microseconds."""
         self.stop_for = 0
+        self.reason = ""
+        """Why its member has sent the last JoinGroup."""
         self.on_wake: Callable[[], object] = _nothing
         """Called when the consumer's polling thread is woken."""
 

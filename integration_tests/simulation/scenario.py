@@ -265,3 +265,15 @@ def _trouble(chance: random.Random, kind: Kind, at: int, session: int, plan: Mem
             duration = short
     detail = chance.randint(0, 60) if kind is Kind.STOP else chance.randint(0, 2)
     return Trouble(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
+
+
+def describe(scenario: Scenario) -> str:
+    """Return a scenario in words."""
+    seconds = lambda microseconds: f"{microseconds / SECOND:g} s"  # noqa: E731 - short
+    topics = ", ".join(f"{name} ({count})" for name, count in scenario.topics)
+    return (
+        f"{scenario.brokers} brokers; topics {topics}; session {seconds(scenario.session_timeout)}, heartbeat "
+        f"{seconds(scenario.heartbeat_interval)}, poll interval {seconds(scenario.max_poll_interval)}, automatic "
+        f"commits every {seconds(scenario.auto_commit_interval)}, initial delay {seconds(scenario.initial_delay)}; "
+        f"{len(scenario.members)} members at first, {len(scenario.troubles)} troubles"
+    )

@@ -109,7 +109,14 @@ class TopicMonitor:
         self._assignment_snapshot = {
             name: topic for name, topic in response.topics.items() if name in self.group_subscription
         }
-        self.seen = replace(self.seen, topics={**self.seen.topics, **self._assignment_snapshot})
+        # The assignment is made from this response: a topic that is not in it must not count as created later,
+        # or the group would rebalance at each refresh for a topic that was deleted.
+        kept = {
+            name: topic
+            for name, topic in self.seen.topics.items()
+            if name not in self.group_subscription or name in response.refused
+        }
+        self.seen = replace(self.seen, topics={**kept, **self._assignment_snapshot})
         self._unconfirmed = frozenset()
         self.next_at = now + self._interval
 

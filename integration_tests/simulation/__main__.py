@@ -1,0 +1,140 @@
+"""`python -m simulation`: play groups in virtual time, with the consumer's real code, and hold them to promises.
+
+python -m simulation --minutes 1                fresh seeds for a minute, on all cores
+python -m simulation --rebalances 1000000       until so many rebalances were played
+python -m simulation --seed 4711                replay one seed, to the bit, and print its story
+python -m simulation --seed 4711 --picture FILE and draw it as SVG
+"""
+
+import argparse
+import multiprocessing
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from simulation import lanes
+
+_CHUNK = 8
+"""Seeds that a worker plays before it reports."""
+_HASH_SEED = "0"
+"""`PYTHONHASHSEED` of all simulations: the order of a set of strings depends on it."""
+
+
+def main() -> int:
+    """Play, and return exit status 1 if a promise was broken."""
+    options = _options().parse_args()
+    if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
+        arguments = [sys.executable, "-m", "simulation", *sys.argv[1:]]
+        os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": _HASH_SEED})  # noqa: S606 - itself
+    if options.seed is not None:
+        return _replay(options.seed, options.picture, shrinks=options.shrink)
+    return _play_many(options)
+
+
+def _play_many(options: argparse.Namespace) -> int:
+    if not (options.minutes or options.seeds or options.rebalances):
+        options.minutes = 1.0
+    first = secrets.randbelow(10**9) if options.first is None else options.first
+    print(f"seeds from {first:,} on, in {options.lanes} processes")
+    began, totals, broken = time.monotonic(), lanes.Totals(), list[tuple[int, str]]()
+    chunks = _chunks(first, options.seeds)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    spawn = multiprocessing.get_context("spawn")
+    with (
+        Progress(*columns, disable=not sys.stdout.isatty(), transient=True) as progress,
+        ProcessPoolExecutor(options.lanes, spawn, lanes.start, max_tasks_per_child=50) as workers,
+    ):
+        task = progress.add_task("", total=1)
+
+        def share() -> float:
+            shares = [(time.monotonic() - began) / (options.minutes * 60)] if options.minutes else []
+            shares += [totals.rebalances / options.rebalances] if options.rebalances else []
+            shares += [totals.seeds / options.seeds] if options.seeds else []
+            return max(shares)
+
+        under_way: set[Future[tuple[lanes.Totals, list[tuple[int, str]]]]] = set()
+        while not (len(broken) >= options.most or share() >= 1):
+            while len(under_way) < 2 * options.lanes and (chunk := next(chunks, None)) is not None:
+                under_way.add(workers.submit(lanes.play_chunk, chunk))
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                part, found = future.result()
+                totals.add(part)
+                broken += found
+            words = f"{totals.seeds:,} seeds, {totals.rebalances:,} rebalances, {len(broken)} broken promises"
+            progress.update(task, completed=share(), description=words)
+        workers.shutdown(wait=True, cancel_futures=True)
+    print(totals)
+    for seed, words in broken:
+        print(f"seed {seed}: {words}")
+    if broken:
+        print(f'Replay one with: make simulate ARGS="--seed {broken[0][0]}"')
+        return 1
+    print("every promise was kept")
+    return 0
+
+
+def _chunks(first: int, seeds: int | None) -> Iterator[range]:
+    end = first + (10**12 if seeds is None else seeds)
+    for begin in range(first, end, _CHUNK):
+        yield range(begin, min(begin + _CHUNK, end))
+
+
+def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
+    lanes.start()
+    from simulation.player import Outcome, play  # noqa: PLC0415 - after `start`
+    from simulation.scenario import Scenario, describe, generate  # noqa: PLC0415 - as above
+    from simulation.shrink import shrink  # noqa: PLC0415 - as above
+    from simulation.timeline import draw  # noqa: PLC0415 - as above
+
+    outcome = play(generate(seed, others=False), keep=True)
+    violation = outcome.violation
+    if violation is not None and shrinks:
+        promise = violation.promise
+
+        def breaks(scenario: Scenario) -> bool:
+            again = play(scenario).violation
+            return again is not None and again.promise == promise
+
+        outcome: Outcome = play(shrink(outcome.scenario, breaks), keep=True)
+    print(describe(outcome.scenario))
+    print("\n".join(map(str, outcome.story.lines)))
+    print(
+        f"seed {seed}: {outcome.generations} generations, {outcome.rebalances} rebalances of members, "
+        f"{outcome.delivered} messages, {outcome.virtual_seconds:.1f} s of virtual time, "
+        f"{outcome.events} events, digest {outcome.digest:08x}"
+    )
+    print("every promise was kept" if outcome.violation is None else f"BROKEN: {outcome.violation}")
+    if picture is not None:
+        picture.write_text(draw(outcome.story.lines))
+        print(f"drawn in {picture}")
+    return 0 if outcome.violation is None else 1
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m simulation", description="Play groups in virtual time, and hold them to promises."
+    )
+    parser.add_argument("--seed", type=int, help="replay this seed, and print its story")
+    parser.add_argument(
+        "--no-shrink", dest="shrink", action="store_false", help="leave a violation as long as it is"
+    )
+    parser.add_argument("--picture", type=Path, help="draw the replay into this file, as SVG")
+    parser.add_argument("--minutes", type=float, help="play for so long (default: 1)")
+    parser.add_argument("--seeds", type=int, help="play so many seeds")
+    parser.add_argument("--rebalances", type=int, help="play until members have completed so many rebalances")
+    parser.add_argument("--first", type=int, help="the first seed (default: a random one)")
+    parser.add_argument("--lanes", type=int, default=os.cpu_count(), help="processes (default: all cores)")
+    parser.add_argument(
+        "--most", type=int, default=10, help="end after so many broken promises (default: 10)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

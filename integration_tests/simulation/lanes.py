@@ -1,0 +1,62 @@
+"""A process that plays seeds, and the sums that it reports."""
+
+import logging
+import time
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over simulations."""
+
+    seeds: int = 0
+    generations: int = 0
+    rebalances: int = 0
+    delivered: int = 0
+    virtual_hours: float = 0.0
+    core_minutes: float = 0.0
+
+    def add(self, other: "Totals") -> None:
+        """Add another sum."""
+        self.seeds += other.seeds
+        self.generations += other.generations
+        self.rebalances += other.rebalances
+        self.delivered += other.delivered
+        self.virtual_hours += other.virtual_hours
+        self.core_minutes += other.core_minutes
+
+    def __str__(self) -> str:
+        """Write the sums in words."""
+        return (
+            f"{self.seeds:,} seeds, {self.virtual_hours:,.0f} hours of virtual time: {self.rebalances:,} rebalances "
+            f"of members in {self.generations:,} generations, {self.delivered:,} messages; "
+            f"{self.core_minutes:.1f} core-minutes, {self.rebalances / max(self.core_minutes, 1e-9):,.0f} "
+            f"rebalances ({self.generations / max(self.core_minutes, 1e-9):,.0f} generations) a core-minute"
+        )
+
+
+def start() -> None:
+    """Prepare a worker."""
+    from simulation import runtime  # noqa: PLC0415 - it changes nothing before `install`
+
+    logging.disable(logging.CRITICAL)  # the consumer's warnings of what is done to it
+    runtime.install()
+
+
+def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
+    """Play some seeds in a worker; return sums, and the seeds that broke a promise."""
+    from simulation.player import play  # noqa: PLC0415 - after `runtime.install`
+    from simulation.scenario import generate  # noqa: PLC0415 - as above
+
+    totals, broken, began = Totals(), [], time.process_time()
+    for seed in seeds:
+        outcome = play(generate(seed, others=False))
+        totals.seeds += 1
+        totals.generations += outcome.generations
+        totals.rebalances += outcome.rebalances
+        totals.delivered += outcome.delivered
+        totals.virtual_hours += outcome.virtual_seconds / 3600
+        if outcome.violation is not None:
+            broken.append((seed, str(outcome.violation)))
+    totals.core_minutes = (time.process_time() - began) / 60
+    return totals, broken
