@@ -1,0 +1,259 @@
+"""A group of pods in virtual time, and the scenarios that are played with it."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from groupwright.testing._simulation.classic_group import State
+from groupwright.testing._simulation.cluster import Cluster
+from groupwright.testing._simulation.group_ledger import GroupLedger, pod_of
+from groupwright.testing._simulation.model_member import MemberState, ModelMember
+from groupwright.testing._simulation.model_settings import MemberSettings
+from groupwright.testing._simulation.results import Result
+from groupwright.testing._simulation.scenarios import Crash, Join, Leave, RollingRestart, Scenario, Settings
+from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
+from groupwright.testing._simulation.settings import GroupSettings
+from groupwright.testing.errors import SimulationError
+
+GROUP = "group"
+_STEP = 100 * MS
+"""Time between two looks at the group."""
+_JITTER = 0.2
+"""Share of a pod's start and stop times by which they vary."""
+
+
+@dataclass(slots=True)
+class _Pod:
+    """A pod: `member` is None while it is down."""
+
+    name: str
+    starts: int = 0
+    member: ModelMember | None = None
+
+
+class SimulatedGroup:
+    """A cluster, and pods with one consumer each."""
+
+    def __init__(self, settings: Settings, pods: int, topics: Mapping[str, int], seed: int) -> None:
+        """Start all pods, and wait until the group is stable.
+
+        Raises:
+            SimulationError: It does not become stable.
+        """
+        self._settings = settings
+        self._topics = dict(topics)
+        self._seed = seed
+        self._scheduler = Scheduler(seed)
+        self._random: random.Random = self._scheduler.stream("pods")
+        self._ledger = GroupLedger(self._scheduler, topics)
+        self._cluster = Cluster(
+            self._scheduler,
+            brokers=settings.brokers,
+            settings=GroupSettings(
+                initial_rebalance_delay_ms=settings.initial_rebalance_delay_ms,
+                min_session_timeout_ms=settings.min_session_timeout_ms,
+                max_session_timeout_ms=settings.max_session_timeout_ms,
+            ),
+            version=settings.kafka_version,
+        )
+        self._cluster.on_coordinator = self._on_coordinator
+        self._generation = self._generations = self._assigned_generation = self._produced = 0
+        self._last_action = 0
+        self._produces = True
+        for topic, partitions in self._topics.items():
+            self._cluster.create_topic(topic, partitions)
+        self._run(2 * SECOND)  # until all brokers know the topics
+        self._produce()
+        self._pods = [_Pod(f"pod-{number}") for number in range(pods)]
+        for pod in self._pods:
+            self._scheduler.call_in(int(self._random.random() * SECOND), partial(self._start, pod))
+        self._run(2 * SECOND)
+        self._settle()
+        self._run(self._settings.auto_commit_interval_ms * MS)
+
+    def play(self, scenarios: Sequence[Scenario]) -> Result:
+        """Play scenarios one after the other; each begins when the group is stable.
+
+        Raises:
+            SimulationError: The group does not become stable again, or a member fails.
+        """
+        pods = len(self._pods)
+        self._ledger.begin()
+        self._generations = self._produced = 0
+        began = self._last_action = self._scheduler.now
+        for scenario in scenarios:
+            match scenario:
+                case RollingRestart():
+                    self._rolling_restart(scenario)
+                case Join():
+                    self._join(scenario)
+                case Leave():
+                    self._leave(scenario)
+                case Crash():
+                    self._crash(scenario)
+            self._settle()
+        stable = self._ledger.last_change
+        pauses = self._ledger.pauses()
+        self._produces = False
+        self._run(5 * SECOND)  # what was produced last arrives
+        return Result(
+            scenario=", ".join(map(repr, scenarios)),
+            seed=self._seed,
+            pods=pods,
+            rebalances=self._generations,
+            moves=self._ledger.moves,
+            min_moves=self._ledger.min_moves,
+            partitions=pauses,
+            produced=self._produced,
+            delivered=self._ledger.delivered_total,
+            delivered_twice=self._ledger.repeated,
+            seconds=(self._last_action - began) / SECOND,
+            stable_seconds=(stable - began) / SECOND,
+        )
+
+    # --- Scenarios
+
+    def _rolling_restart(self, scenario: RollingRestart) -> None:
+        order = self._pods[::-1]  # as a StatefulSet does
+        killed = {pod.name for pod in self._random.sample(order, scenario.killed)}
+        for first in range(0, len(order), scenario.at_once):
+            batch = order[first : first + scenario.at_once]
+            for pod in batch:
+                self._stop(pod, kill=pod.name in killed)
+                self._start_later(pod, self._vary(self._settings.stop_seconds))
+            while not all(self._is_ready(pod, scenario) for pod in batch):
+                self._run(_STEP)
+
+    def _join(self, scenario: Join) -> None:
+        new = [_Pod(f"pod-{len(self._pods) + number}") for number in range(scenario.members)]
+        self._pods += new
+        for pod in new:
+            self._start_later(pod, 0)
+        while any(pod.member is None for pod in new):
+            self._run(_STEP)
+
+    def _leave(self, scenario: Leave) -> None:
+        for _ in range(scenario.members):
+            self._stop(self._pods.pop(), kill=False)
+
+    def _crash(self, scenario: Crash) -> None:
+        crashed = self._random.sample(self._pods, scenario.members)
+        for pod in crashed:
+            self._stop(pod, kill=True)
+            if scenario.restarts:
+                self._start_later(pod, 0)
+            else:
+                self._pods.remove(pod)
+        while scenario.restarts and any(pod.member is None for pod in crashed):
+            self._run(_STEP)
+
+    # --- Pods
+
+    def _start_later(self, pod: _Pod, stop: int) -> None:
+        delay = stop + self._vary(self._settings.start_seconds)
+        self._scheduler.call_in(delay, partial(self._start, pod))
+
+    def _vary(self, seconds: float) -> int:
+        return int(seconds * SECOND * (1 - _JITTER + 2 * _JITTER * self._random.random()))
+
+    def _start(self, pod: _Pod) -> None:
+        settings = self._settings
+        shortest, longest = settings.processing_ms
+        pod.starts += 1
+        self._last_action = self._scheduler.now
+        pod.member = ModelMember(
+            Process(f"{pod.name}.{pod.starts}", self._scheduler),
+            self._cluster,
+            MemberSettings(
+                topics=tuple(self._topics),
+                assignors=(settings.assignor_object(),),
+                group_id=GROUP,
+                group_instance_id=pod.name if settings.static_membership else None,
+                behaviour=settings.client,
+                cooperative=settings.is_cooperative,
+                session_timeout=settings.session_timeout_ms * MS,
+                heartbeat_interval=settings.heartbeat_interval_ms * MS,
+                max_poll_interval=settings.max_poll_interval_ms * MS,
+                auto_commit_interval=settings.auto_commit_interval_ms * MS,
+                processing=(int(shortest * MS), int(longest * MS)),
+            ),
+            self._ledger,
+        )
+
+    def _stop(self, pod: _Pod, *, kill: bool) -> None:
+        member, pod.member = pod.member, None
+        self._last_action = self._scheduler.now
+        if member is None:
+            return
+        if kill:
+            member.process.kill()
+            self._cluster.cut(member.process)
+            self._ledger.killed(member.name)
+        else:
+            member.close()
+
+    def _is_ready(self, pod: _Pod, scenario: RollingRestart) -> bool:
+        if pod.member is None:
+            return False
+        return not scenario.waits_for_join or pod.member.name in self._ledger.joined_members
+
+    # --- Time
+
+    def _run(self, duration: int) -> None:
+        self._scheduler.run_until(self._scheduler.now + duration)
+        if self._ledger.failures:
+            raise SimulationError(f"a member has failed, {self._ledger.failures[0]}")
+
+    def _settle(self) -> None:
+        """Run until the group has been stable for two heartbeat intervals.
+
+        Raises:
+            SimulationError: That takes too long.
+        """
+        settings = self._settings
+        quiet = 2 * settings.heartbeat_interval_ms * MS
+        limit = 10 * 60 * SECOND + 3 * (settings.session_timeout_ms + settings.max_poll_interval_ms) * MS
+        deadline = self._scheduler.now + limit
+        while not self._is_stable() or self._scheduler.now < self._ledger.last_change + quiet:
+            if self._scheduler.now >= deadline:
+                raise SimulationError(
+                    f"the group is not stable after {limit // SECOND} s: its assignor may not converge, or "
+                    "processing_ms may exceed max_poll_interval_ms"
+                )
+            self._run(_STEP)
+
+    def _is_stable(self) -> bool:
+        """Whether the group's members are the live pods' consumers, and have their assignments."""
+        group = self._cluster.coordinator.group(GROUP)
+        members = [pod.member for pod in self._pods if pod.member is not None]
+        return (
+            group is not None
+            and group.state is State.STABLE
+            and len(group.members) == len(members) == len(self._pods)
+            and all(
+                member.state is MemberState.STABLE and member.generation == group.generation_id
+                for member in members
+            )
+        )
+
+    def _on_coordinator(self) -> None:
+        """Count generations, and record the members of those that become Stable."""
+        group = self._cluster.coordinator.group(GROUP)
+        if group is None:
+            return
+        if group.generation_id > self._generation:
+            self._generations += group.generation_id - self._generation
+            self._generation = group.generation_id
+        if group.state is State.STABLE and group.generation_id > self._assigned_generation:
+            self._assigned_generation = group.generation_id
+            self._ledger.generation_began(pod_of(member.client_id) for member in group.members.values())
+
+    def _produce(self) -> None:
+        if not self._produces:
+            return
+        for topic, partitions in self._topics.items():
+            for partition in range(partitions):
+                self._cluster.produce(topic, partition)
+            self._produced += partitions
+        self._scheduler.call_in(int(SECOND / self._settings.messages_per_second), self._produce)
