@@ -129,6 +129,9 @@ class GroupLedger(Observer):
         else:
             self._next[topic, partition] = offset + 1
 
+    def committed(self, member: str, partition: TopicPartition, offset: int) -> None:
+        """Ignore a commit."""
+
     def closed(self, member: str) -> None:
         """Record the member's end."""
         self._ended(member)

@@ -17,23 +17,20 @@ from functools import partial
 
 from groupwright.assignors import (
     Assignor,
-    CooperativeStickyAssignor,
-    JoinedMember,
     PartitionsByTopic,
     Subscription,
-    assign_members,
     decode_assignment,
-    decode_members,
-    encode_assignments,
     encode_subscription,
-    subscribed_topics,
 )
 from groupwright.testing._simulation import messages as msg
-from groupwright.testing._simulation.broker_messages import MetadataResponse
 from groupwright.testing._simulation.cluster import AnyResponse, Cluster
-from groupwright.testing._simulation.messages import CommittedOffset, ErrorCode, TopicPartition
+from groupwright.testing._simulation.messages import ErrorCode, TopicPartition
+from groupwright.testing._simulation.model_application import ModelApplication
 from groupwright.testing._simulation.model_client import ModelClient
-from groupwright.testing._simulation.model_fetcher import ModelFetcher, Position
+from groupwright.testing._simulation.model_fetcher import ModelFetcher
+from groupwright.testing._simulation.model_leader import ModelLeader
+from groupwright.testing._simulation.model_offsets import COORDINATOR_MOVED, RETRIED, ModelOffsets, Offsets
+from groupwright.testing._simulation.model_session import ModelSession
 from groupwright.testing._simulation.model_settings import MemberSettings
 from groupwright.testing._simulation.observer import Observer
 from groupwright.testing._simulation.scheduler import MS, SECOND, Event, Process
@@ -66,13 +63,8 @@ class MemberState(Enum):
     """Has closed or failed."""
 
 
-Offsets = tuple[tuple[TopicPartition, CommittedOffset], ...]
-
 _ENDING = {MemberState.CLOSING, MemberState.ENDED}
-_RENEWS_SESSION = {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
-_COORDINATOR_MOVED = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _MEMBERSHIP_RESET = {ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
-_RETRIED = {*_COORDINATOR_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 class ModelMember:
@@ -110,32 +102,37 @@ class ModelMember:
             on_coordinator=self._serve,
         )
         self._fetcher = ModelFetcher(cluster, process, self._deliver)
-        self._random = process.scheduler.stream(f"{process.name}/processing")
-        self._is_polling = True
-        self._last_poll = process.scheduler.now
-        self._next_poll: Event | None = None
-        self._at_poll: list[Callable[[], object]] = []
-        """What waits for the application's next poll."""
+        self._offsets = ModelOffsets(
+            process,
+            self._client,
+            self._fetcher,
+            settings,
+            observer,
+            identity=lambda: (self.member_id, self.generation),
+            on_error=self._on_offsets_error,
+            on_fetched=self._deliver,
+        )
+        self._session = ModelSession(
+            process,
+            self._client,
+            settings,
+            identity=lambda: (self.member_id, self.generation),
+            is_due=self._is_heartbeat_due,
+            on_response=self._on_heartbeat,
+            on_expired=self._on_session_expired,
+        )
+        self._leader = ModelLeader(process, self._client, settings, on_change=self._request_rejoin)
+        self._application = ModelApplication(
+            process, settings, on_poll=self._poll, on_poll_timeout=self._leave_for_poll_interval
+        )
         self._is_closing = False
         self._round = 0
         """Number of the attempt to join. Whatever belongs to an earlier one has no effect."""
         self._rejoin_needed = True
         self._is_backing_off = False
         self._earliest_join = process.scheduler.now
-        self._heartbeat: Event | None = None
-        self._heartbeat_in_flight = False
-        self._session_end = 0
-        self._is_watching_session = False
-        self._is_fetching_offsets = False
         self._commit_timer: Event | None = None
-        watches = self._behaviour.every_eager_member_watches_topics and not settings.is_cooperative
-        self._own_topics = frozenset(settings.topics if watches else ())
-        self._watched = self._own_topics
-        """Topics whose change makes the member rejoin: all of the group's if it leads."""
-        self._known_topics: dict[str, int] | None = None
-        """Numbers of partitions of the watched topics, once they are known."""
         self._client.find_coordinator()
-        process.call_in(settings.metadata_max_age, self._refresh_metadata)
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
@@ -146,50 +143,26 @@ class ModelMember:
 
     def process_for(self, duration: int) -> None:
         """Have the application process for `duration` microseconds from now on, without a poll."""
-        if self.state is MemberState.ENDED:
-            return
-        limit = self.settings.max_poll_interval
-        if self._next_poll is not None:
-            self._next_poll.cancel()
-        self._is_polling = False
-        self._last_poll = self._now
-        self._next_poll = self.process.call_in(duration, self._poll)
-        if duration > limit:
-            self.process.call_in(limit, partial(self._exceed_poll_interval, self._next_poll))
+        if self.state is not MemberState.ENDED:
+            self._application.process_for(duration)
 
     def close(self) -> None:
         """Close the member when the application has processed its messages; `Observer.closed` follows."""
         self._is_closing = True
-        if self._is_polling:
+        if self._application.is_polling:
             self._close()
 
     def _poll(self) -> None:
-        self._next_poll = None
-        if self.state is MemberState.ENDED:
-            return
-        if self._now - self._last_poll > self.settings.max_poll_interval:
-            self._leave_for_poll_interval()  # the process was stopped meanwhile
-        self._is_polling = True
-        self._last_poll = self._now
         if self._is_closing:
             self._close()
             return
-        waiting, self._at_poll = self._at_poll, []
-        for action in waiting:
-            action()
+        self._application.run_waiting()
         self._serve()
         self._deliver()
 
-    def _when_polling(self, action: Callable[[], object]) -> None:
-        """Do something now if the application polls, or at its next poll."""
-        if self._is_polling:
-            action()
-        else:
-            self._at_poll.append(action)
-
     def _deliver(self) -> None:
         """Return messages from `poll`, if there are any."""
-        if not self._is_polling or self.state in _ENDING:
+        if not self._application.is_polling or self.state in _ENDING:
             return
         messages = self._fetcher.fetch(self.settings.max_poll_records)
         if not messages:
@@ -197,16 +170,11 @@ class ModelMember:
         for message in messages:
             self._observer.delivered(self.name, *message)
         self._schedule_commit()
-        low, high = self.settings.processing
-        self.process_for(low + int(self._random.random() * (high - low)))
-
-    def _exceed_poll_interval(self, poll: Event) -> None:
-        if self._next_poll is poll:
-            self._leave_for_poll_interval()
+        self._application.process_batch()
 
     def _leave_for_poll_interval(self) -> None:
         """Leave the group, as `max.poll.interval.ms` demands; static members only forget their id."""
-        if self.state in {MemberState.UNJOINED, MemberState.JOINING, MemberState.ENDED}:
+        if self.state in {MemberState.UNJOINED, MemberState.JOINING, *_ENDING}:
             return
         if self.settings.group_instance_id is None and self._client.is_ready:
             self._client.send(self._leave_request(), lambda _: None)
@@ -223,11 +191,15 @@ class ModelMember:
         if self.state not in {MemberState.UNJOINED, MemberState.STABLE} or not self._rejoin_needed:
             return
         is_lost = self.generation == NO_GENERATION and self._fetcher.owned
-        if is_lost and self._is_polling and not self._behaviour.rebalances_in_poll:
+        if is_lost and self._application.is_polling and not self._behaviour.rebalances_in_poll:
             self._drop(self._observer.lost)
         revokes = self._fetcher.owned and (is_lost or not self.settings.is_cooperative)
         needs_poll = self._behaviour.rebalances_in_poll or revokes
-        if not self._client.is_ready or self._is_backing_off or (needs_poll and not self._is_polling):
+        if (
+            not self._client.is_ready
+            or self._is_backing_off
+            or (needs_poll and not self._application.is_polling)
+        ):
             return
         self._prepare()
 
@@ -241,16 +213,26 @@ class ModelMember:
             self._join(self._round)
         elif not self.settings.is_cooperative:
             self._fetcher.is_paused = True
-            self._commit(self._fetcher.to_commit(), partial(self._revoke_all, self._round))
+            self._commit(partial(self._revoke_all, self._round))
         elif not self._behaviour.commits_at_cooperative_revocation:
-            self._commit(self._fetcher.to_commit(), partial(self._join, self._round))
+            self._commit(partial(self._join, self._round))
         else:
             self._join(self._round)
 
+    def _commit(self, then: Callable[[], object], offsets: Offsets | None = None) -> None:
+        """Commit these or all positions before a revocation, and go on unless the membership changes."""
+        number = self._round
+        closes = self.state is MemberState.CLOSING
+        self._offsets.commit_until(
+            self._fetcher.to_commit() if offsets is None else offsets,
+            self._now + (_CLOSE_TIMEOUT if closes else self.settings.max_poll_interval),
+            lambda: number == self._round,
+            then,
+        )
+
     def _revoke_all(self, number: int) -> None:
-        if number == self._round:
-            self._drop(self._observer.revoked)
-            self._join(number)
+        self._drop(self._observer.revoked)
+        self._join(number)
 
     def _drop(self, report: Callable[[str, tuple[TopicPartition, ...], int], object]) -> None:
         """Own nothing from now on."""
@@ -287,7 +269,7 @@ class ModelMember:
         def answered(response: AnyResponse | None) -> None:
             handle = partial(self._on_join, number, response)
             if self._behaviour.rebalances_in_poll:
-                self._when_polling(handle)
+                self._application.when_polling(handle)
             else:
                 handle()
 
@@ -312,12 +294,16 @@ class ModelMember:
             self.member_id, self.generation = response.member_id, response.generation_id
             self.protocol = response.protocol_name or ""
             self.state = MemberState.SYNCING
-            self._renew_session()
-            self._schedule_heartbeat()
+            self._session.begin()
             if response.leader == self.member_id:
-                self._lead(number, response)
+                self._leader.perform_assignment(
+                    self._assignors[self.protocol],
+                    response,
+                    lambda: number == self._round,
+                    partial(self._sync, number),
+                )
             else:
-                self._watch(self._own_topics)
+                self._leader.follow()
                 self._sync(number, {})
         elif response.error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
@@ -333,8 +319,8 @@ class ModelMember:
         elif error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.state = MemberState.UNJOINED
             self._request_rejoin()
-        elif error in _RETRIED:
-            if error in _COORDINATOR_MOVED:
+        elif error in RETRIED:
+            if error in COORDINATOR_MOVED:
                 self._client.forget_coordinator()
             self._retry()
         elif error is ErrorCode.FENCED_INSTANCE_ID or not self._behaviour.retries_refused_join:
@@ -363,35 +349,6 @@ class ModelMember:
         self.state = MemberState.UNJOINED
         self._request_rejoin()
 
-    def _lead(self, number: int, joined: msg.JoinGroupResponse) -> None:
-        """Fetch the metadata of all topics, and assign their partitions."""
-        listed = [
-            JoinedMember(each.member_id, each.group_instance_id, each.metadata) for each in joined.members
-        ]
-        members = decode_members(listed)
-        topics = subscribed_topics(members)
-        assignor = self._assignors[self.protocol]
-
-        def fetched(metadata: MetadataResponse | None) -> None:
-            if number != self._round:
-                return
-            if metadata is None:
-                self.process.call_in(self.settings.retry_backoff, fetch)
-                return
-            self._watched, self._known_topics = topics, dict(metadata.topics)
-            if joined.skip_assignment:
-                self._sync(number, {})
-                return
-            withholds = self.settings.is_cooperative and not isinstance(assignor, CooperativeStickyAssignor)
-            _, assignment = assign_members(assignor, members, metadata.topics, cooperative=withholds)
-            self._sync(number, encode_assignments(assignment))
-
-        def fetch() -> None:
-            if number == self._round:
-                self._client.fetch_metadata(topics, fetched)
-
-        fetch()
-
     def _sync(self, number: int, assignments: dict[str, bytes]) -> None:
         if not self._client.is_ready:
             self._retry()
@@ -413,8 +370,8 @@ class ModelMember:
             self._retry()
         elif response.error is ErrorCode.NONE:
             self.state = MemberState.ASSIGNED
-            self._renew_session()
-            self._when_polling(partial(self._apply, number, response.assignment))
+            self._session.renew()
+            self._application.when_polling(partial(self._apply, number, response.assignment))
         else:
             self._on_error(response.error)
 
@@ -428,63 +385,42 @@ class ModelMember:
         revoked = [each for each in self.owned if each not in keeps]
         added = [each for each in assigned if each not in self._fetcher.owned]
 
-        def finish() -> None:
+        self._observer.joined(self.name, self.generation)
+        commits = self._behaviour.commits_at_cooperative_revocation
+        offsets = self._fetcher.to_commit(revoked) if commits else ()
+        self._fetcher.unassign(revoked)
+        if revoked:
+            self._observer.revoked(self.name, revoked, self._assigned_generation)
+
+        def assign() -> None:
             if number != self._round:
                 return
-            self._observer.joined(self.name, self.generation)
-            if revoked:
-                self._fetcher.unassign(revoked)
-                self._observer.revoked(self.name, revoked, self._assigned_generation)
             self._assigned_generation = self.generation
             self._assignors[self.protocol].on_assignment(assignment, self.generation)
             self._fetcher.assign(added)
             if added:
                 self._observer.assigned(self.name, added, self.generation)
             self.state = MemberState.STABLE
-            self._fetch_offsets()
+            self._offsets.fetch()
             self._rejoin_needed = self._rejoin_needed or bool(revoked)
             self._serve()
             self._deliver()
 
-        if revoked and self._behaviour.commits_at_cooperative_revocation:
-            self._commit(self._fetcher.to_commit(revoked), finish)
-        else:
-            finish()
+        self._commit(partial(self._application.when_polling, assign), offsets)
 
-    # --- Heartbeats, the session and topics
+    # --- Heartbeats and the session
 
-    def _schedule_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-        self._heartbeat = self.process.call_in(self.settings.heartbeat_interval, self._send_heartbeat)
+    def _is_heartbeat_due(self) -> bool:
+        syncs = self.state is MemberState.SYNCING and self._behaviour.heartbeats_while_syncing
+        return syncs or self.state in {MemberState.PREPARING, MemberState.ASSIGNED, MemberState.STABLE}
 
-    def _send_heartbeat(self) -> None:
-        self._schedule_heartbeat()
-        states = {MemberState.PREPARING, MemberState.ASSIGNED, MemberState.STABLE}
-        if self._behaviour.heartbeats_while_syncing:
-            states.add(MemberState.SYNCING)
-        if self.state not in states or not self._client.is_ready or self._heartbeat_in_flight:
-            return
-        self._heartbeat_in_flight = True
-        request = msg.HeartbeatRequest(
-            self.settings.group_id, self.member_id, self.generation, self.settings.group_instance_id
-        )
-        self._client.send(request, partial(self._on_heartbeat, request))
-
-    def _on_heartbeat(self, request: msg.HeartbeatRequest, response: AnyResponse | None) -> None:
-        self._heartbeat_in_flight = False
-        is_stale = (request.member_id, request.generation_id) != (self.member_id, self.generation)
-        if not isinstance(response, msg.HeartbeatResponse) or is_stale:
-            return
+    def _on_heartbeat(self, error: ErrorCode) -> None:
         if self.state is MemberState.JOINING or self.state in _ENDING:
             return
-        if response.error in _RENEWS_SESSION:
-            self._renew_session()
-        if response.error is ErrorCode.REBALANCE_IN_PROGRESS:
-            if self.state is MemberState.STABLE:
-                self._request_rejoin()
-        else:
-            self._on_membership_error(response.error)
+        if error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            self._on_membership_error(error)
+        elif self.state is MemberState.STABLE:
+            self._request_rejoin()
 
     def _on_membership_error(self, error: ErrorCode) -> None:
         """Handle an error of Heartbeat or OffsetCommit."""
@@ -492,155 +428,51 @@ class ModelMember:
             self._reset(error)
         elif error is ErrorCode.FENCED_INSTANCE_ID:
             self._fail(error.name)
-        elif error in _COORDINATOR_MOVED:
+        elif error in COORDINATOR_MOVED:
             self._client.forget_coordinator()
 
-    def _renew_session(self) -> None:
-        self._session_end = self._now + self.settings.session_timeout
-        if not self._is_watching_session:
-            self._is_watching_session = True
-            self.process.call_at(self._session_end, self._check_session)
-
-    def _check_session(self) -> None:
-        self._is_watching_session = False
-        if self.state in _ENDING:
+    def _on_session_expired(self) -> None:
+        if self.state is not MemberState.STABLE:
             return
-        if self._now >= self._session_end and self.state is MemberState.STABLE:
-            if self._behaviour.loses_expired_session:
-                self._reset(ErrorCode.UNKNOWN_MEMBER_ID)
-                return
-            self._client.forget_coordinator()
-            self._renew_session()
+        if self._behaviour.loses_expired_session:
+            self._reset(ErrorCode.UNKNOWN_MEMBER_ID)
         else:
-            self._is_watching_session = True
-            self.process.call_at(max(self._session_end, self._now + SECOND), self._check_session)
-
-    def _refresh_metadata(self) -> None:
-        """Rejoin if topics have changed since the last assignment that this member made."""
-        if self.state in _ENDING:
-            return
-        self.process.call_in(self.settings.metadata_max_age, self._refresh_metadata)
-        watched, known = self._watched, self._known_topics
-
-        def fetched(metadata: MetadataResponse | None) -> None:
-            if metadata is None or watched is not self._watched or known is not self._known_topics:
-                return
-            self._known_topics = dict(metadata.topics)
-            if known is not None and self._known_topics != known:
-                self._request_rejoin()
-
-        if watched:
-            self._client.fetch_metadata(watched, fetched)
-
-    def _watch(self, topics: frozenset[str]) -> None:
-        known = self._known_topics
-        self._watched = topics
-        self._known_topics = (
-            None if known is None else {each: known[each] for each in known if each in topics}
-        )
+            self._client.forget_coordinator()
+            self._session.renew()
 
     # --- Offsets
-
-    def _fetch_offsets(self) -> None:
-        """Fetch the committed offsets of new partitions, as often as it takes."""
-        unknown = self._fetcher.unknown()
-        if not unknown or self._is_fetching_offsets or self.state in _ENDING:
-            return
-        self._is_fetching_offsets = True
-        if self._client.is_ready:
-            request = msg.OffsetFetchRequest(
-                self.settings.group_id, tuple(position.partition for position in unknown)
-            )
-            self._client.send(request, partial(self._on_offsets, unknown))
-        else:
-            self._on_offsets(unknown, None)
-
-    def _on_offsets(self, asked: Sequence[Position], response: AnyResponse | None) -> None:
-        if isinstance(response, msg.OffsetFetchResponse) and response.error is ErrorCode.NONE:
-            self._is_fetching_offsets = False
-            self._fetcher.start(asked, [committed.offset for _, committed in response.partitions])
-            self._fetch_offsets()
-            self._deliver()
-            return
-        if isinstance(response, msg.OffsetFetchResponse):
-            self._on_membership_error(response.error)
-
-        def again() -> None:
-            self._is_fetching_offsets = False
-            self._fetch_offsets()
-
-        self.process.call_in(self.settings.retry_backoff, again)
-
-    def _auto_commit(self) -> None:
-        self._commit_timer = None
-        if self._behaviour.rebalances_in_poll:
-            self._when_polling(self._commit_positions)
-        else:
-            self._commit_positions()
-
-    def _commit_positions(self) -> None:
-        offsets = self._fetcher.to_commit()
-        if self.state is MemberState.STABLE and self._client.is_ready and offsets:
-            request = self._commit_request(offsets)
-            self._client.send(request, partial(self._on_commit, request))
-        elif offsets:
-            self._schedule_commit()
 
     def _schedule_commit(self) -> None:
         interval = self.settings.auto_commit_interval
         if interval is not None and self._commit_timer is None:
             self._commit_timer = self.process.call_in(interval, self._auto_commit)
 
-    def _commit(self, offsets: Offsets, then: Callable[[], object]) -> None:
-        """Commit before a revocation, and again while the coordinator cannot be reached; then go on."""
-        if not offsets or self.settings.auto_commit_interval is None:
-            then()
-            return
-        number = self._round
-        request = self._commit_request(offsets)
-        closes = self.state is MemberState.CLOSING
-        deadline = self._now + (_CLOSE_TIMEOUT if closes else self.settings.max_poll_interval)
+    def _auto_commit(self) -> None:
+        self._commit_timer = None
+        if self._behaviour.rebalances_in_poll:
+            self._application.when_polling(self._commit_positions)
+        else:
+            self._commit_positions()
 
-        def send() -> None:
-            if number == self._round and self._client.is_ready:
-                self._client.send(request, answered)
-            elif number == self._round:
-                again()
+    def _commit_positions(self) -> None:
+        offsets = self._fetcher.to_commit()
+        if offsets and self.state is MemberState.STABLE:
+            self._offsets.commit(offsets, self._after_commit)
+        elif offsets:
+            self._schedule_commit()
 
-        def answered(response: AnyResponse | None) -> None:
-            error = self._on_commit(request, response)
-            if number == self._round:
-                (again if error in _RETRIED else then)()
+    def _after_commit(self, error: ErrorCode) -> None:
+        if error in RETRIED:
+            self._schedule_commit()
 
-        def again() -> None:
-            if self._now < deadline:
-                self.process.call_in(self.settings.retry_backoff, send)
-            else:
-                then()
-
-        send()
-
-    def _commit_request(self, offsets: Offsets) -> msg.OffsetCommitRequest:
-        settings = self.settings
-        return msg.OffsetCommitRequest(
-            settings.group_id, offsets, self.member_id, self.generation, settings.group_instance_id
-        )
-
-    def _on_commit(self, request: msg.OffsetCommitRequest, response: AnyResponse | None) -> ErrorCode:
-        """Handle a commit's response; return its error."""
-        if not isinstance(response, msg.OffsetCommitResponse):
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = response.partitions[0][1]
-        if error is ErrorCode.NONE:
-            for partition, committed in request.offsets:
-                self._fetcher.on_committed(partition, committed.offset)
-                self._observer.committed(self.name, partition, committed.offset)
-        elif error is ErrorCode.REBALANCE_IN_PROGRESS:
+    def _on_offsets_error(self, error: ErrorCode, generation: int) -> None:
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
             if self.state is MemberState.STABLE:
                 self._request_rejoin()
-        elif request.generation_id == self.generation and self.state not in _ENDING:
+        elif error in COORDINATOR_MOVED:
+            self._client.forget_coordinator()
+        elif generation == self.generation and self.state not in _ENDING:
             self._on_membership_error(error)
-        return error
 
     # --- The end
 
@@ -649,11 +481,11 @@ class ModelMember:
             return
         is_member = self.state in {MemberState.STABLE, MemberState.PREPARING}
         self._round += 1
-        self._at_poll.clear()
+        self._stop_timers()
         self.state = MemberState.CLOSING
         if is_member and self.generation != NO_GENERATION:
             self._fetcher.is_paused = True
-            self._commit(self._fetcher.to_commit(), self._revoke_and_leave)
+            self._commit(self._revoke_and_leave)
         else:
             self._drop(self._observer.lost)
             self._leave()
@@ -683,12 +515,16 @@ class ModelMember:
         closes = self.state is MemberState.CLOSING
         self.state = MemberState.ENDED
         self._round += 1
-        for timer in (self._heartbeat, self._commit_timer, self._next_poll):
-            if timer is not None:
-                timer.cancel()
+        self._stop_timers()
         self._client.close()
         if closes:
             self._observer.closed(self.name)
+
+    def _stop_timers(self) -> None:
+        if self._commit_timer is not None:
+            self._commit_timer.cancel()
+        for part in (self._application, self._leader, self._offsets, self._session):
+            part.stop()
 
     @property
     def _now(self) -> int:

@@ -11,7 +11,7 @@ from groupwright.testing._simulation.messages import TopicPartition
 
 
 class Observer(Protocol):
-    """Receives the events of members; a base class whose methods do nothing.
+    """Receives the events of members.
 
     A member is named by its process. Its generation is that of its last completed rebalance.
     """

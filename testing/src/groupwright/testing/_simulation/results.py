@@ -44,8 +44,8 @@ class Result:
         pods: Pods at the beginning.
         rebalances: Generations that the group has begun.
         moves: Changes of a partition's owner. A pod that restarts is the same owner.
-        min_moves: Moves that an assignor needs which keeps each of these generations balanced with the
-            fewest. An assignor that tolerates imbalance can do with fewer.
+        min_moves: Moves that were needed: as many as an assignor makes that keeps each of these generations
+            balanced with the fewest, and never more than `moves`.
         partitions: The pauses of each partition.
         produced: Messages produced to the topics since the beginning.
         delivered: Deliveries of messages to applications in that time, repeated ones included.
@@ -105,7 +105,7 @@ class Study:
     results: tuple[Result, ...]
 
     def range(self, figure: Callable[[Result], float]) -> tuple[float, float]:
-        """Return the smallest and the largest value of a figure, as in `study.range(lambda each: each.moves)`."""
+        """Return the smallest and the largest value of a figure of each result."""
         figures = [figure(result) for result in self.results]
         return min(figures), max(figures)
 
@@ -115,34 +115,26 @@ class Study:
 
 
 def _text(results: Sequence[Result]) -> str:
-    def span(figure: Callable[[Result], float], unit: str = "", digits: int = 0) -> str:
-        figures = [f"{figure(result):,.{digits}f}" for result in results]
-        low, high = (choose(figures, key=lambda text: float(text.replace(",", ""))) for choose in (min, max))
-        return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+    def span(figure: Callable[[Result], float], digits: int = 0) -> str:
+        figures = sorted(round(figure(result), digits) for result in results)
+        low, high = (f"{value:,.{digits}f}" for value in (figures[0], figures[-1]))
+        return low if low == high else f"{low} to {high}"
 
     first = results[0]
     seeds = f"seed {first.seed}" if len(results) == 1 else f"{len(results)} seeds"
-    head = f"{first.scenario} of {first.pods} pods with {len(first.partitions)} partitions ({seeds})"
-    rows = [
-        ("rebalances", span(lambda each: each.rebalances)),
-        (
-            "moves of partitions",
-            f"{span(lambda each: each.moves)} (fewest for balance: {span(lambda each: each.min_moves)})",
-        ),
-        (
-            "partitions paused",
-            f"{span(lambda each: each.paused_partitions)}; longest {span(lambda each: each.longest_pause, ' s', 1)}, "
-            f"mean {span(lambda each: each.mean_pause, ' s', 1)}, "
-            f"total {span(lambda each: each.total_pause, ' s')}",
-        ),
-        (
-            "delivered twice",
-            f"{span(lambda each: each.delivered_twice)} of {span(lambda each: each.produced)} messages",
-        ),
-        (
-            "stable after",
-            f"{span(lambda each: each.stable_seconds, ' s', 1)}; "
-            f"the last pod's action came after {span(lambda each: each.seconds, ' s', 1)}",
-        ),
-    ]
-    return "\n".join([head, *(f"  {name:<20} {value}" for name, value in rows)])
+    needed = f"{span(lambda each: each.moves)}, of which {span(lambda each: each.min_moves)} were needed"
+    pauses = (
+        f"{span(lambda each: each.paused_partitions)}; longest {span(lambda each: each.longest_pause, 1)} s, "
+        f"mean {span(lambda each: each.mean_pause, 1)} s, total {span(lambda each: each.total_pause)} s"
+    )
+    repeated = f"{span(lambda each: each.delivered_twice)} of {span(lambda each: each.produced)} messages"
+    stable = f"{span(lambda each: each.stable_seconds, 1)} s; the last pod began or ended after "
+    rows = {
+        "rebalances": span(lambda each: each.rebalances),
+        "moves of partitions": needed,
+        "partitions paused": pauses,
+        "delivered twice": repeated,
+        "stable after": f"{stable}{span(lambda each: each.seconds, 1)} s",
+    }
+    head = f"{first.scenario}: {first.pods} pods, {len(first.partitions)} partitions, {seeds}"
+    return "\n".join([head, *(f"  {name:<20} {value}" for name, value in rows.items())])

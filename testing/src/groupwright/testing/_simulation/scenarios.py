@@ -35,6 +35,8 @@ class Settings:
         start_seconds: Time from a pod's start to its consumer's `subscribe`, up to a fifth more or less.
         stop_seconds: Time from the signal that stops a pod, when its consumer closes, to its replacement's
             start, up to a fifth more or less.
+        ready_seconds: Time from a consumer's `subscribe` until its pod counts as ready, and the next one may
+            restart.
         messages_per_second: Messages that each partition gets.
     """
 
@@ -54,6 +56,7 @@ class Settings:
     brokers: int = 3
     start_seconds: float = 10.0
     stop_seconds: float = 2.0
+    ready_seconds: float = 5.0
     messages_per_second: float = 1.0
 
     def __post_init__(self) -> None:
@@ -68,7 +71,7 @@ class Settings:
             _check(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: set it to 1 or more")
         for name in ("auto_commit_interval_ms", "messages_per_second"):
             _check(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: set it to more than 0")
-        for name in ("start_seconds", "stop_seconds", "initial_rebalance_delay_ms"):
+        for name in ("start_seconds", "stop_seconds", "ready_seconds", "initial_rebalance_delay_ms"):
             _check(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: set it to 0 or more")
         session, heartbeat = self.session_timeout_ms, self.heartbeat_interval_ms
         _check(
@@ -85,8 +88,8 @@ class Settings:
         polls = self.max_poll_interval_ms
         _check(
             self.client is not Behaviour.LIBRDKAFKA or polls >= session,
-            f"max_poll_interval_ms is {polls}, and librdkafka refuses less than session_timeout_ms ({session}): "
-            "raise it",
+            f"max_poll_interval_ms is {polls}, and librdkafka refuses less than session_timeout_ms, which is "
+            f"{session}: raise it",
         )
         shortest, longest = self.processing_ms
         _check(
@@ -118,8 +121,8 @@ class RollingRestart:
     Attributes:
         at_once: Pods that restart at the same time.
         killed: Pods that are killed instead of closed, at random.
-        waits_for_join: Whether a pod counts as ready when its consumer has joined the group; otherwise it
-            does when it has started. The next pods restart when these are ready.
+        waits_for_join: Whether a pod counts as ready only if its consumer has joined the group. The next pods
+            restart when these are ready.
     """
 
     at_once: int = 1
@@ -201,7 +204,7 @@ class Crash:
         most = pods if self.restarts else pods - 1
         _check(
             1 <= self.members <= most,
-            f"members is {self.members}: let 1 to {most} of {pods} pods crash, so that the group has a member after",
+            f"members is {self.members}: let 1 to {most} of {pods} pods crash, so that a member is left",
         )
 
 

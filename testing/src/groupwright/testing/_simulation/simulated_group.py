@@ -1,8 +1,7 @@
 """A group of pods in virtual time, and the scenarios that are played with it."""
 
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 from groupwright.testing._simulation.classic_group import State
@@ -29,6 +28,7 @@ class _Pod:
 
     name: str
     starts: int = 0
+    started: int = 0
     member: ModelMember | None = None
 
 
@@ -45,7 +45,7 @@ class SimulatedGroup:
         self._topics = dict(topics)
         self._seed = seed
         self._scheduler = Scheduler(seed)
-        self._random: random.Random = self._scheduler.stream("pods")
+        self._random = self._scheduler.stream("pods")
         self._ledger = GroupLedger(self._scheduler, topics)
         self._cluster = Cluster(
             self._scheduler,
@@ -98,12 +98,12 @@ class SimulatedGroup:
         self._produces = False
         self._run(5 * SECOND)  # what was produced last arrives
         return Result(
-            scenario=", ".join(map(repr, scenarios)),
+            scenario=", ".join(map(_name, scenarios)),
             seed=self._seed,
             pods=pods,
             rebalances=self._generations,
             moves=self._ledger.moves,
-            min_moves=self._ledger.min_moves,
+            min_moves=min(self._ledger.min_moves, self._ledger.moves),
             partitions=pauses,
             produced=self._produced,
             delivered=self._ledger.delivered_total,
@@ -161,7 +161,7 @@ class SimulatedGroup:
         settings = self._settings
         shortest, longest = settings.processing_ms
         pod.starts += 1
-        self._last_action = self._scheduler.now
+        pod.started = self._last_action = self._scheduler.now
         pod.member = ModelMember(
             Process(f"{pod.name}.{pod.starts}", self._scheduler),
             self._cluster,
@@ -194,7 +194,8 @@ class SimulatedGroup:
             member.close()
 
     def _is_ready(self, pod: _Pod, scenario: RollingRestart) -> bool:
-        if pod.member is None:
+        ready = pod.started + int(self._settings.ready_seconds * SECOND)
+        if pod.member is None or self._scheduler.now < ready:
             return False
         return not scenario.waits_for_join or pod.member.name in self._ledger.joined_members
 
@@ -257,3 +258,13 @@ class SimulatedGroup:
                 self._cluster.produce(topic, partition)
             self._produced += partitions
         self._scheduler.call_in(int(SECOND / self._settings.messages_per_second), self._produce)
+
+
+def _name(scenario: Scenario) -> str:
+    """Return a scenario as text, without what is left at its default."""
+    changed = (
+        f"{each.name}={getattr(scenario, each.name)}"
+        for each in fields(scenario)
+        if getattr(scenario, each.name) != each.default
+    )
+    return f"{type(scenario).__name__}({', '.join(changed)})"
