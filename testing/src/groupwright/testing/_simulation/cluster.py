@@ -48,7 +48,7 @@ class Topic:
     Attributes:
         id: Number that no other topic has had.
         ends: End offset of each partition.
-        fetchers: Called once for each partition, at its next message.
+        fetchers: Called once for each partition, at its next message or when the topic is deleted.
     """
 
     id: int
@@ -192,6 +192,9 @@ class Cluster:
         if topic is not None:
             self.coordinator.delete_topic(name)
             self._publish(self._network.metadata_lag)
+            for fetchers in topic.fetchers.values():
+                for fetch in fetchers:
+                    fetch()
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Have a topic grow to this number of partitions."""
@@ -209,6 +212,9 @@ class Cluster:
     def leader(self, partition: TopicPartition) -> int:
         """Return the leader of a partition: the first live broker of its replicas, or -1."""
         count = len(self.brokers)
+        preferred = self.brokers[partition[1] % count]
+        if preferred.up:
+            return preferred.number
         order = (self.brokers[(partition[1] + step) % count] for step in range(count))
         return next((broker.number for broker in order if broker.up), -1)
 

@@ -26,7 +26,7 @@ class Position:
         next: Offset of the next message; None until the committed offset is known.
         committed: The last offset that was committed or fetched as such.
         topic_id: The topic to which `next` belongs; 0 for the one that exists at the first fetch.
-        is_waiting: Whether the partition's next append wakes the consumer.
+        is_waiting: Whether all messages are fetched, so that the partition's next append wakes the consumer.
     """
 
     partition: TopicPartition
@@ -97,7 +97,7 @@ class ModelFetcher:
         positions = list(self.owned.values())
         self._turn = (self._turn + 1) % len(positions)
         for position in positions[self._turn :] + positions[: self._turn]:
-            if position.next is None:
+            if position.next is None or position.is_waiting:
                 continue
             topic = self._topic(position)
             if topic is None:
@@ -107,7 +107,7 @@ class ModelFetcher:
             taken = range(position.next, min(topic.ends[partition], position.next + limit - len(messages)))
             messages += [(topic.id, name, partition, offset) for offset in taken]
             position.next = taken.stop if taken else position.next
-            if position.next >= topic.ends[partition] and not position.is_waiting:
+            if position.next >= topic.ends[partition]:
                 position.is_waiting = True
                 topic.fetchers.setdefault(partition, []).append(partial(self._appended, position))
         return messages
@@ -121,7 +121,7 @@ class ModelFetcher:
         if not self._cluster.reaches(self._process, self._cluster.leader(position.partition)):
             return None
         if position.topic_id not in {0, topic.id}:  # the topic was deleted and created again
-            position.next, position.committed, position.is_waiting = 0, -1, False
+            position.next, position.committed = 0, -1
         position.topic_id = topic.id
         return topic
 

@@ -479,7 +479,7 @@ class ModelMember:
     def _close(self) -> None:
         if self.state in _ENDING:
             return
-        is_member = self.state in {MemberState.STABLE, MemberState.PREPARING}
+        is_member = self.state in {MemberState.STABLE, MemberState.PREPARING, MemberState.ASSIGNED}
         self._round += 1
         self._stop_timers()
         self.state = MemberState.CLOSING
