@@ -6,10 +6,12 @@ from groupwright.assignors import (
     Assignor,
     CooperativeStickyAssignor,
     JoinedMember,
+    RebalanceProtocol,
     assign_members,
     decode_members,
     encode_assignments,
     subscribed_topics,
+    withhold_claimed,
 )
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.broker_messages import MetadataResponse
@@ -80,9 +82,12 @@ class ModelLeader:
             if joined.skip_assignment:
                 done({})
                 return
-            withholds = self._settings.is_cooperative and not isinstance(assignor, CooperativeStickyAssignor)
-            _, assignment = assign_members(assignor, members, metadata.topics, cooperative=withholds)
-            done(encode_assignments(assignment))
+            is_cooperative = self._settings.is_cooperative
+            withholds = is_cooperative and RebalanceProtocol.COOPERATIVE not in assignor.protocols
+            # The assignment of Kafka's assignor is not checked: it weighs claims by their generations.
+            checks = is_cooperative and not withholds and not isinstance(assignor, CooperativeStickyAssignor)
+            group, assignment = assign_members(assignor, members, metadata.topics, cooperative=checks)
+            done(encode_assignments(withhold_claimed(group, assignment) if withholds else assignment))
 
         def fetch() -> None:
             if is_wanted():
