@@ -18,6 +18,8 @@ from groupwright.testing.errors import SimulationError
 GROUP = "group"
 _STEP = 100 * MS
 """Time between two looks at the group."""
+_MOST_REBALANCES = 1000
+"""Rebalances, besides ten for each pod, after which a group counts as one that never becomes stable."""
 _JITTER = 0.2
 """Share of a pod's start and stop times by which they vary."""
 
@@ -70,7 +72,7 @@ class SimulatedGroup:
             self._scheduler.call_in(int(self._random.random() * SECOND), partial(self._start, pod))
         self._run(2 * SECOND)
         self._settle()
-        self._run(self._settings.auto_commit_interval_ms * MS)
+        self._run(settings.auto_commit_interval_ms * MS)
 
     def play(self, scenarios: Sequence[Scenario]) -> Result:
         """Play scenarios one after the other; each begins when the group is stable.
@@ -79,10 +81,13 @@ class SimulatedGroup:
             SimulationError: The group does not become stable again, or a member fails.
         """
         pods = len(self._pods)
+        self._run_to_any_phase()
         self._ledger.begin()
         self._generations = self._produced = 0
         began = self._last_action = self._scheduler.now
-        for scenario in scenarios:
+        for number, scenario in enumerate(scenarios):
+            if number:
+                self._run_to_any_phase()
             match scenario:
                 case RollingRestart():
                     self._rolling_restart(scenario)
@@ -206,21 +211,27 @@ class SimulatedGroup:
         if self._ledger.failures:
             raise SimulationError(f"a member has failed, {self._ledger.failures[0]}")
 
+    def _run_to_any_phase(self) -> None:
+        """Run for a random time, so that a scenario begins at any time between two heartbeats and commits."""
+        longest = max(self._settings.auto_commit_interval_ms, self._settings.heartbeat_interval_ms)
+        self._run(int(longest * MS * self._random.random()))
+
     def _settle(self) -> None:
         """Run until the group has been stable for two heartbeat intervals.
 
         Raises:
-            SimulationError: That takes too long.
+            SimulationError: That takes too much time, or too many rebalances.
         """
         settings = self._settings
         quiet = 2 * settings.heartbeat_interval_ms * MS
         limit = 10 * 60 * SECOND + 3 * (settings.session_timeout_ms + settings.max_poll_interval_ms) * MS
-        deadline = self._scheduler.now + limit
+        began, generation = self._scheduler.now, self._generation
         while not self._is_stable() or self._scheduler.now < self._ledger.last_change + quiet:
-            if self._scheduler.now >= deadline:
+            took, rebalances = self._scheduler.now - began, self._generation - generation
+            if took > limit or rebalances > _MOST_REBALANCES + 10 * len(self._pods):
                 raise SimulationError(
-                    f"the group is not stable after {limit // SECOND} s: its assignor may not converge, or "
-                    "processing_ms may exceed max_poll_interval_ms"
+                    f"the group is not stable after {took // SECOND} s and {rebalances} rebalances: its "
+                    "assignor may not converge, or processing_ms may exceed max_poll_interval_ms"
                 )
             self._run(_STEP)
 
