@@ -1,10 +1,13 @@
 """The cost of deploys, crashes and scaling in simulated groups."""
 
+import doctest
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +29,7 @@ from groupwright.testing.simulation import (
 )
 from harness.patience import PATIENCE
 
+README = Path(__file__).parents[1] / "README.md"
 TOPICS = {"orders": 12}
 EAGER = Settings(start_seconds=5)
 COOPERATIVE = replace(EAGER, assignor="cooperative-sticky")
@@ -407,6 +411,32 @@ def test_every_public_name_is_documented() -> None:
     for name in simulation.__all__:
         if name != "Scenario":  # a union of classes
             assert getattr(simulation, name).__doc__, name
+
+
+@pytest.mark.slow
+def test_the_docstrings_example_runs() -> None:
+    tested = doctest.testmod(simulation, optionflags=doctest.ELLIPSIS)
+    assert tested == doctest.TestResults(failed=0, attempted=5)
+
+
+@pytest.mark.slow
+def test_the_readmes_example_prints_what_it_shows_apart_from_numbers() -> None:
+    section = README.read_text(encoding="utf-8").partition("## The cost of a deploy")[2]
+    program, shown = re.findall(r"```(?:python|text)\n(.*?)```", section, re.DOTALL)[:2]
+
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+
+    def masked(text: str) -> str:
+        return re.sub(r"\d[\d,.]*( to \d[\d,.]*)?", "N", text)
+
+    assert masked(ran.stdout) == masked(shown)
+    assert ran.stderr == ""
 
 
 @pytest.mark.slow

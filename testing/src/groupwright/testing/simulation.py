@@ -4,14 +4,19 @@
 Kafka's group coordinator, which is held to real brokers by thousands of random requests. An hour of a group
 takes seconds, and the same seed gives the same result. `study` plays it with several seeds.
 
-Example: What does a rolling deploy of 40 pods with 400 partitions cost?
+Example: What does a rolling deploy of 40 pods with 400 partitions cost, four pods at a time?
 
-    >>> settings = Settings(assignor="cooperative-sticky", session_timeout_ms=45_000, start_seconds=20)
-    >>> deploy = simulate(RollingRestart(at_once=4), settings, pods=40, topics={"orders": 400})
-    >>> deploy.rebalances < 100, deploy.moves >= deploy.min_moves
-    (True, True)
-    >>> static = Settings(assignor="cooperative-sticky", static_membership=True, start_seconds=20)
-    >>> simulate(RollingRestart(at_once=4), static, pods=40, topics={"orders": 400}).rebalances
+    >>> from dataclasses import replace
+    >>> deploy, size = RollingRestart(at_once=4), {"pods": 40, "topics": {"orders": 400}}
+    >>> settings = Settings(assignor="cooperative-sticky", start_seconds=20, messages_per_second=0.1)
+    >>> print(simulate(deploy, settings, **size))
+    RollingRestart(at_once=4): 40 pods, 400 partitions, seed 0
+      rebalances           4...
+      moves of partitions  7..., of which 7... were needed
+      partitions paused    400; longest ... s, mean 2... s, total ... s
+      delivered twice      ... of 12,000 messages
+      stable after         29... s; the last pod began or ended after 28... s
+    >>> simulate(deploy, replace(settings, static_membership=True), **size).rebalances
     0
 
 The simulation leaves out: failing brokers and networks, regular expressions, transactions, the time that

@@ -40,7 +40,7 @@ class ModelOffsets:
             client: The member's connections.
             fetcher: The member's partitions.
             settings: The member's settings.
-            observer: Hears of accepted commits.
+            observer: Receives accepted commits.
             identity: Returns the present member id and generation.
             on_error: Called with each error, and the generation of its request, or -1.
             on_fetched: Called when partitions have positions.

@@ -34,7 +34,8 @@ class Behaviour(Enum):
     def loses_expired_session(self) -> bool:
         """Whether a member without heartbeat responses for a session timeout loses its partitions.
 
-        Java looks for another coordinator instead, and keeps its partitions until it is told otherwise.
+        Java looks for the coordinator again instead, and keeps its partitions until that answers with an
+        error.
         """
         return self is Behaviour.LIBRDKAFKA
 

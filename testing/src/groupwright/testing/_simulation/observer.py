@@ -17,25 +17,25 @@ class Observer(Protocol):
     """
 
     def joined(self, member: str, generation: int) -> None:
-        """A member has completed a rebalance; `revoked` and `assigned` follow, if anything changes."""
+        """Handle the end of a member's rebalance; `revoked` and `assigned` follow, if anything changes."""
 
     def assigned(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """A member owns these partitions, besides those that it has kept, from this generation on."""
+        """Handle new partitions of a member, which owns them from this generation on."""
 
     def revoked(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """A member has revoked partitions; it owned them in this generation."""
+        """Handle a revocation of partitions, which the member owned in this generation."""
 
     def lost(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """A member has lost partitions: others may own them already."""
+        """Handle the loss of partitions, which others may own already."""
 
     def delivered(self, member: str, topic_id: int, topic: str, partition: int, offset: int) -> None:
-        """An application has received a message."""
+        """Handle a message that an application has received."""
 
     def committed(self, member: str, partition: TopicPartition, offset: int) -> None:
-        """The coordinator has accepted a member's commit."""
+        """Handle a commit that the coordinator has accepted."""
 
     def closed(self, member: str) -> None:
-        """A member's `close` has returned."""
+        """Handle the return of a member's `close`."""
 
     def failed(self, member: str, reason: str) -> None:
-        """A member has ended with a fatal error."""
+        """Handle a fatal error, with which a member has ended."""
