@@ -120,6 +120,28 @@ def test_a_deploy_that_waits_for_joins_takes_longer() -> None:
     assert play(RollingRestart(waits_for_join=True), slow).seconds > play(RollingRestart(), slow).seconds
 
 
+def test_a_pod_is_replaced_when_its_consumer_has_closed() -> None:
+    """Otherwise its replacement would fence it."""
+    busy = replace(STATIC, processing_ms=(0, 15_000), start_seconds=0, stop_seconds=0)
+
+    assert play(RollingRestart(), busy).rebalances == 0
+
+
+def test_slow_applications_slow_eager_rebalances_down() -> None:
+    busy = replace(EAGER, processing_ms=(0, 15_000))
+
+    assert play(Join(), busy).stable_seconds > play(Join()).stable_seconds + 3
+
+
+def test_cooperative_java_members_that_process_beyond_their_sessions_never_settle() -> None:
+    """JoinGroup's response waits for a poll, and heartbeats wait for the response."""
+    busy = replace(COOPERATIVE, session_timeout_ms=6_000, processing_ms=(0, 30_000))
+    assert play(Join(), replace(busy, client=Behaviour.LIBRDKAFKA)).rebalances < 10
+
+    with pytest.raises(SimulationError, match="processing_ms may be too long for .* session_timeout_ms"):
+        play(Join(), busy)
+
+
 # --- Crashes, joins and leaves
 
 
@@ -403,7 +425,7 @@ def test_a_group_that_cannot_keep_up_with_its_polls_is_reported() -> None:
     settings = replace(
         EAGER, session_timeout_ms=6_000, max_poll_interval_ms=6_000, processing_ms=(20_000, 20_000)
     )
-    with pytest.raises(SimulationError, match="processing_ms may exceed max_poll_interval_ms"):
+    with pytest.raises(SimulationError, match="processing_ms may be too long for max_poll_interval_ms"):
         simulate(RollingRestart(), settings, pods=2, topics=TOPICS)
 
 

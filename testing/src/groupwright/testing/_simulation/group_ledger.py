@@ -45,6 +45,11 @@ class GroupLedger(Observer):
         self._unowned_since = dict.fromkeys(self._unowned_since, now)
         self.last_change = now
 
+    @property
+    def consumed(self) -> int:
+        """Messages that have been delivered at least once, since the very beginning."""
+        return sum(self._next.values())
+
     def pauses(self) -> tuple[PartitionPause, ...]:
         """Return the pauses of each partition; those that have not ended end now."""
         now = self._scheduler.now

@@ -17,7 +17,9 @@ class Behaviour(Enum):
     def rebalances_in_poll(self) -> bool:
         """Whether JoinGroup is sent, and its response is handled, only while the application polls.
 
-        librdkafka does so on a thread of its own; only revocations and assignments wait for a poll.
+        librdkafka does so on a thread of its own; only revocations and assignments wait for a poll. A
+        cooperative Java member goes on consuming while its JoinGroup is in flight, and sends no heartbeats
+        until the response is handled. So its session can expire while its application processes.
         """
         return self is Behaviour.JAVA
 

@@ -47,7 +47,7 @@ class Result:
         min_moves: Moves that were needed: as many as an assignor makes that keeps each of these generations
             balanced with the fewest, and never more than `moves`.
         partitions: The pauses of each partition.
-        produced: Messages produced to the topics since the beginning.
+        produced: Messages produced since the beginning, and those that were not consumed before.
         delivered: Deliveries of messages to applications in that time, repeated ones included.
         delivered_twice: Deliveries of messages that had been delivered before.
         seconds: Time from the first action to the last, such as the start of the last pod's consumer.

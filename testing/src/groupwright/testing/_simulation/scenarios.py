@@ -33,8 +33,8 @@ class Settings:
         kafka_version: Version of the brokers.
         brokers: Number of brokers.
         start_seconds: Time from a pod's start to its consumer's `subscribe`, up to a fifth more or less.
-        stop_seconds: Time from the signal that stops a pod, when its consumer closes, to its replacement's
-            start, up to a fifth more or less.
+        stop_seconds: Time from the end of a consumer's `close`, which begins when the application has
+            processed its messages, to the start of its pod's replacement, up to a fifth more or less.
         ready_seconds: Time from a consumer's `subscribe` until its pod counts as ready, and the next one may
             restart.
         messages_per_second: Messages that each partition gets.

@@ -60,7 +60,7 @@ class SimulatedGroup:
             version=settings.kafka_version,
         )
         self._cluster.on_coordinator = self._on_coordinator
-        self._generation = self._generations = self._assigned_generation = self._produced = 0
+        self._generation = self._generations = self._assigned_generation = 0
         self._last_action = 0
         self._produces = True
         for topic, partitions in self._topics.items():
@@ -83,7 +83,8 @@ class SimulatedGroup:
         pods = len(self._pods)
         self._run_to_any_phase()
         self._ledger.begin()
-        self._generations = self._produced = 0
+        self._generations = 0
+        consumed = self._ledger.consumed
         began = self._last_action = self._scheduler.now
         for number, scenario in enumerate(scenarios):
             if number:
@@ -101,7 +102,7 @@ class SimulatedGroup:
         stable = self._ledger.last_change
         pauses = self._ledger.pauses()
         self._produces = False
-        self._run(5 * SECOND)  # what was produced last arrives
+        self._drain()
         return Result(
             scenario=", ".join(map(_name, scenarios)),
             seed=self._seed,
@@ -110,7 +111,7 @@ class SimulatedGroup:
             moves=self._ledger.moves,
             min_moves=min(self._ledger.min_moves, self._ledger.moves),
             partitions=pauses,
-            produced=self._produced,
+            produced=self._produced() - consumed,
             delivered=self._ledger.delivered_total,
             delivered_twice=self._ledger.repeated,
             seconds=(self._last_action - began) / SECOND,
@@ -125,8 +126,7 @@ class SimulatedGroup:
         for first in range(0, len(order), scenario.at_once):
             batch = order[first : first + scenario.at_once]
             for pod in batch:
-                self._stop(pod, kill=pod.name in killed)
-                self._start_later(pod, self._vary(self._settings.stop_seconds))
+                self._replace(pod, kill=pod.name in killed)
             while not all(self._is_ready(pod, scenario) for pod in batch):
                 self._run(_STEP)
 
@@ -134,7 +134,7 @@ class SimulatedGroup:
         new = [_Pod(f"pod-{len(self._pods) + number}") for number in range(scenario.members)]
         self._pods += new
         for pod in new:
-            self._start_later(pod, 0)
+            self._scheduler.call_in(self._vary(self._settings.start_seconds), partial(self._start, pod))
         while any(pod.member is None for pod in new):
             self._run(_STEP)
 
@@ -147,7 +147,7 @@ class SimulatedGroup:
         for pod in crashed:
             self._stop(pod, kill=True)
             if scenario.restarts:
-                self._start_later(pod, 0)
+                self._scheduler.call_in(self._vary(self._settings.start_seconds), partial(self._start, pod))
             else:
                 self._pods.remove(pod)
         while scenario.restarts and any(pod.member is None for pod in crashed):
@@ -155,9 +155,19 @@ class SimulatedGroup:
 
     # --- Pods
 
-    def _start_later(self, pod: _Pod, stop: int) -> None:
-        delay = stop + self._vary(self._settings.start_seconds)
-        self._scheduler.call_in(delay, partial(self._start, pod))
+    def _replace(self, pod: _Pod, *, kill: bool) -> None:
+        """Stop a pod, and start it again when its consumer has closed and the pod has ended."""
+        member = pod.member
+        self._stop(pod, kill=kill)
+
+        def start_once_closed() -> None:
+            if member is None or kill or member.state is MemberState.ENDED:
+                delay = self._vary(self._settings.stop_seconds) + self._vary(self._settings.start_seconds)
+                self._scheduler.call_in(delay, partial(self._start, pod))
+            else:
+                self._scheduler.call_in(_STEP // 10, start_once_closed)
+
+        start_once_closed()
 
     def _vary(self, seconds: float) -> int:
         return int(seconds * SECOND * (1 - _JITTER + 2 * _JITTER * self._random.random()))
@@ -231,9 +241,19 @@ class SimulatedGroup:
             if took > limit or rebalances > _MOST_REBALANCES + 10 * len(self._pods):
                 raise SimulationError(
                     f"the group is not stable after {took // SECOND} s and {rebalances} rebalances: its "
-                    "assignor may not converge, or processing_ms may exceed max_poll_interval_ms"
+                    "assignor may not converge, or processing_ms may be too long for max_poll_interval_ms or "
+                    "session_timeout_ms"
                 )
             self._run(_STEP)
+
+    def _drain(self) -> None:
+        """Run until all messages are consumed, or for twice as long as a poll may take and a minute."""
+        deadline = self._scheduler.now + 60 * SECOND + 2 * int(self._settings.processing_ms[1] * MS)
+        while self._ledger.consumed < self._produced() and self._scheduler.now < deadline:
+            self._run(_STEP)
+
+    def _produced(self) -> int:
+        return sum(sum(topic.ends) for topic in self._cluster.topics.values())
 
     def _is_stable(self) -> bool:
         """Whether the group's members are the live pods' consumers, and have their assignments."""
@@ -267,7 +287,6 @@ class SimulatedGroup:
         for topic, partitions in self._topics.items():
             for partition in range(partitions):
                 self._cluster.produce(topic, partition)
-            self._produced += partitions
         self._scheduler.call_in(int(SECOND / self._settings.messages_per_second), self._produce)
 
 
