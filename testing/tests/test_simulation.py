@@ -138,7 +138,7 @@ def test_cooperative_java_members_that_process_beyond_their_sessions_never_settl
     busy = replace(COOPERATIVE, session_timeout_ms=6_000, processing_ms=(0, 30_000))
     assert play(Join(), replace(busy, client=Behaviour.LIBRDKAFKA)).rebalances < 10
 
-    with pytest.raises(SimulationError, match="processing_ms may be too long for .* session_timeout_ms"):
+    with pytest.raises(SimulationError, match=r"processing_ms may be too long for .* session_timeout_ms"):
         play(Join(), busy)
 
 
