@@ -163,19 +163,18 @@ def test_the_consumers_protocol_is_pure() -> None:
 
 
 def test_the_simulation_is_pure() -> None:
-    """No network, no clock, no threads, no random numbers: the same inputs give the same outputs."""
-    room = ROOT / "testing/src/groupwright/testing/_simulation"
-    used = {name for module in room.glob("*.py") for name in imports(module)}
-    foreign = {name for name in used if not name.startswith("groupwright.testing._simulation")}
+    """No network, no clock, no threads: the same seed gives the same outputs.
 
-    assert {name.split(".")[0] for name in foreign} <= set(sys.stdlib_module_names)
-    assert {name.split(".")[0] for name in foreign} & {
-        "asyncio",
-        "random",
-        "threading",
-        "time",
-        "uuid",
-    } == set()
+    Random numbers come from the scheduler alone, which derives them from the seed.
+    """
+    room = ROOT / "testing/src/groupwright/testing/_simulation"
+    used = {module.name: imports(module) for module in room.glob("*.py")}
+    own = ("groupwright.testing._simulation", "groupwright.testing.errors", "groupwright.assignors")
+    foreign = {(module, name) for module, names in used.items() for name in names if not name.startswith(own)}
+    forbidden = {"asyncio", "random", "secrets", "threading", "time", "uuid"}
+
+    assert {name.split(".")[0] for _, name in foreign} <= set(sys.stdlib_module_names)
+    assert {each for each in foreign if each[1].split(".")[0] in forbidden} == {("scheduler.py", "random")}
 
 
 def test_no_part_imports_another_parts_private_modules() -> None:

@@ -50,3 +50,7 @@ class LoadedGroupError(GroupwrightError):
 
 class PromiseBrokenError(LoadedGroupError, AssertionError):
     """A consumer group violated a guarantee; the message names the guarantee, the partition and the time."""
+
+
+class SimulationError(GroupwrightError, ValueError):
+    """A simulation's settings are impossible, or its group never becomes stable; the message says why."""

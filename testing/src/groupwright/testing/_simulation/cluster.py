@@ -48,7 +48,7 @@ class Topic:
     Attributes:
         id: Number that no other topic has had.
         ends: End offset of each partition.
-        fetchers: Called once for each partition, at its next message.
+        fetchers: Called once for each partition, at its next message or when the topic is deleted.
     """
 
     id: int
@@ -172,7 +172,7 @@ class Cluster:
         self._connections: dict[Connection, None] = {}
         self._isolated: dict[str, bool] = {}
         self._parked: dict[int, tuple[Connection, msg.Request]] = {}
-        self._requests = self._topic_ids = self._version_published = 0
+        self._requests = self._topic_ids = self._version_published = self._elections = 0
         self._loading = False
         self._timer: Event | None = None
         self.coordinator = self._elect({})
@@ -192,6 +192,9 @@ class Cluster:
         if topic is not None:
             self.coordinator.delete_topic(name)
             self._publish(self._network.metadata_lag)
+            for fetchers in topic.fetchers.values():
+                for fetch in fetchers:
+                    fetch()
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Have a topic grow to this number of partitions."""
@@ -209,6 +212,9 @@ class Cluster:
     def leader(self, partition: TopicPartition) -> int:
         """Return the leader of a partition: the first live broker of its replicas, or -1."""
         count = len(self.brokers)
+        preferred = self.brokers[partition[1] % count]
+        if preferred.up:
+            return preferred.number
         order = (self.brokers[(partition[1] + step) % count] for step in range(count))
         return next((broker.number for broker in order if broker.up), -1)
 
@@ -287,13 +293,12 @@ class Cluster:
         broker = self.brokers[number]
         if not broker.up:
             return
-        hands_over = self.coordinator_broker == number
-        if hands_over and clean:
+        if self.coordinator_broker == number and clean:
             self.move_coordinator()
         broker.up = False
-        for connection in [each for each in self._connections if each.broker is broker]:
+        for connection in [each for each in self._connections if each.broker is broker and not each.silent]:
             connection.lose()
-        if hands_over and not clean:
+        if self.coordinator_broker == number:  # it was not handed over, or there is no other live broker
             self.coordinator_broker = None
             self._parked.clear()
             self.scheduler.call_in(election, self._elect_if_none)
@@ -323,11 +328,12 @@ class Cluster:
 
     def _start_coordinator(self, broker: int, loading: int) -> None:
         self.coordinator_broker, self._loading = broker, True
-        log = self.coordinator.log
+        self._elections += 1
+        election = self._elections
 
         def loaded() -> None:
-            if self.coordinator_broker == broker and self._loading:
-                self.coordinator, self._loading = self._elect(log), False
+            if election == self._elections and self.coordinator_broker == broker:
+                self.coordinator, self._loading = self._elect(self.coordinator.log), False
                 self._coordinator_acted()
 
         self.scheduler.call_in(loading, loaded)

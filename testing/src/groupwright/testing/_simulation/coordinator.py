@@ -685,7 +685,9 @@ class Coordinator:
 
     def _remove_members_without_sync(self, group: ClassicGroup, now: int) -> None:
         """Remove the members that have not sent SyncGroup in time, and rebalance."""
-        for member_id in list(group.pending_syncs):
+        present = [member.member_id for member in group.ordered() if member.member_id in group.pending_syncs]
+        replaced = sorted(group.pending_syncs.difference(present))  # static members' former ids
+        for member_id in present + replaced:
             self._remove(group, member_id)
         self._prepare_rebalance(group, now)
 

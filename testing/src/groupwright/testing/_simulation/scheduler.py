@@ -107,7 +107,9 @@ class Process:
         return self.stopped or not self.alive
 
     def stop(self, duration: int) -> None:
-        """Stop the process for `duration` microseconds; a stop that is under way is extended."""
+        """Stop the process for `duration` microseconds, counted anew if it is stopped already."""
+        if not self.alive:
+            return
         self.stopped = True
         self._stops += 1
         stop = self._stops
