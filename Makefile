@@ -9,7 +9,7 @@ JOBS   ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover coordinator-model soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,12 @@ fuzz-rediscover: $(VENV)/.dev ## Mended defects put back, and how soon random pr
 
 coordinator-model: $(VENV)/.dev ## Random requests to a real coordinator and to the model of it (ARGS="--sequences 5000 --seed 1")
 	@PYTHONPATH=integration_tests $(BIN)/python -m coordinator_model $(ARGS)
+
+simulate: $(VENV)/.dev ## Groups in virtual time with the consumer's real code (ARGS="--minutes 60", "--seed 4711")
+	@PYTHONPATH=integration_tests $(BIN)/python -m simulation $(ARGS)
+
+simulate-rediscover: $(VENV)/.dev ## Mended defects put back, and how soon simulations find them (ARGS="seek stopped")
+	@PYTHONPATH=integration_tests $(BIN)/python -m simulation.rediscover $(ARGS)
 
 soak: $(VENV)/.dev ## Chaos test of partition ownership (ARGS="--minutes 60 --seed 7")
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak $(ARGS)

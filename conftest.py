@@ -18,7 +18,7 @@ _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "s
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
 _FIRST = (_PARITY, _SPARK)
-_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness")
+_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation")
 """Folders of the integration tests that need no cluster."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
+from groupwright.consumer._membership import assignment_applier, manual_assignment
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer._membership.classic_membership import ClassicMembership
@@ -430,6 +432,86 @@ def test_an_event_that_ctrl_c_interrupts_after_its_callback_calls_it_once(
 
     assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
     assert assigned == [[("t", 0)], []]
+
+
+def test_the_session_limits_the_fast_path_from_the_first_message_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network thread learns a moment later that on_assign has returned; the fast path is open by then.
+
+    A process that was stopped soon after on_assign, beyond its session, returned messages that others had.
+    """
+    monkeypatch.setattr(Membership, "identity", ME)
+    monkeypatch.setattr(Membership, "session_until", 50.0)
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    assert member.fast_path_until > 50.0
+
+    stage.gain({"t": (0,)}, {("t", 0): 7})
+
+    assert not member._membership.owned
+    assert member.fast_path_until == 50.0
+    assert member.session_expired
+    monkeypatch.setattr(Membership, "identity", MemberIdentity())
+    assert member.fast_path_until == 0.0
+
+
+def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler raised while the callback's arguments were made, and the callback was never called."""
+    stage.applier.on_revoke = stage.notify("revoke")
+    stage.gain({"t": (0,)}, {("t", 0): 7})
+    revocation = Revoke(next(stage.tickets), {"t": (0,)}, lost=False, identity=ME)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(assignment_applier, "TopicPartition", interrupt)
+        stage.applier.revoke(stage.consumer, revocation)
+    with polled(stage.consumer):
+        stage.applier.revoke(stage.consumer, revocation)
+
+    assert stage.called == [("revoke", [("t", 0)])]
+    assert not stage.assigned()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, paused: bool
+) -> None:
+    """librdkafka refuses a seek while it still ends the fetch of an earlier assignment."""
+    stage.gain({"t": (0, 1)}, {("t", 0): 7, ("t", 1): 8})
+    if paused:
+        stage.consumer.pause([TopicPartition("t", 0)])
+
+    def refuse(_handle: object, _partition: TopicPartition) -> None:
+        raise KafkaException(KafkaError(KafkaError._STATE))
+
+    monkeypatch.setattr(
+        manual_assignment,
+        "Native",
+        refusing := SimpleNamespace(
+            **{
+                name: getattr(Native, name)
+                for name in ("assignment", "position", "incremental_assign", "incremental_unassign", "pause")
+            }
+        ),
+    )
+    refusing.seek = refuse
+    stage.consumer.seek(TopicPartition("t", 0, 3))
+
+    assert stage.assigned() == {("t", 0): 3, ("t", 1): 8}
+    assert stage.consumer.paused() == ([TopicPartition("t", 0)] if paused else [])
+
+
+def test_a_seek_of_what_was_assigned_by_hand_is_refused_as_by_librdkafka(stage: Stage) -> None:
+    stage.consumer.assign([TopicPartition("t", 0)])
+
+    with pytest.raises(KafkaException) as refused:
+        stage.consumer.seek(TopicPartition("t", 0, 3))
+    assert refused.value.args[0].code() == KafkaError._STATE
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

@@ -25,3 +25,5 @@ class Mutation:
     """The scenario of the parity suite that shows it, of a defect beside confluent-kafka."""
     in_fuzzing: bool = False
     """Whether random programs can show it."""
+    in_simulation: bool = False
+    """Whether simulations find it within ten minutes."""

@@ -53,7 +53,8 @@ class Copy:
         Raises:
             RunnerError: The tests would import the original sources.
         """
-        self._directory = directory
+        self.directory = directory
+        """Its root."""
         for name in (*(f"{part}/src" for part in _PARTS), *_BESIDES):
             source = ROOT / name
             if source.is_dir():
@@ -83,7 +84,7 @@ class Copy:
     @contextmanager
     def broken(self, mutation: Mutation) -> Iterator[None]:
         """Apply a mutation, and restore the copy at the end."""
-        path = self._directory / mutation.file
+        path = self.directory / mutation.file
         whole = path.read_text(encoding="utf-8")
         path.write_text(broken(whole, mutation), encoding="utf-8")
         try:
@@ -94,13 +95,13 @@ class Copy:
     def _check_that_it_is_used(self) -> None:
         shown = "import groupwright.consumer as c, groupwright.assignors as a; print(c.__file__, a.__file__)"
         paths = self._python("-c", shown).stdout.split()
-        if len(paths) != 2 or not all(path.startswith(str(self._directory)) for path in paths):
-            raise RunnerError(f"the tests would not run on the copy in {self._directory}, but on {paths}")
+        if len(paths) != 2 or not all(path.startswith(str(self.directory)) for path in paths):
+            raise RunnerError(f"the tests would not run on the copy in {self.directory}, but on {paths}")
 
     def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, *arguments],
-            cwd=self._directory,
+            cwd=self.directory,
             env=self.environment,
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""`python -m simulation`: play groups in virtual time, with the consumer's real code, and hold them to promises.
+"""`python -m simulation`: play groups in virtual time with the real consumer, and hold them to promises.
 
 python -m simulation --minutes 1                fresh seeds for a minute, on all cores
 python -m simulation --rebalances 1000000       until so many rebalances were played
@@ -17,10 +17,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
 from simulation import lanes
 
 _CHUNK = 8
 """Seeds that a worker plays before it reports."""
+_SHRINK_SECONDS = 120
 _HASH_SEED = "0"
 """`PYTHONHASHSEED` of all simulations: the order of a set of strings depends on it."""
 
@@ -55,7 +57,7 @@ def _play_many(options: argparse.Namespace) -> int:
             shares = [(time.monotonic() - began) / (options.minutes * 60)] if options.minutes else []
             shares += [totals.rebalances / options.rebalances] if options.rebalances else []
             shares += [totals.seeds / options.seeds] if options.seeds else []
-            return max(shares)
+            return float(max(shares))
 
         under_way: set[Future[tuple[lanes.Totals, list[tuple[int, str]]]]] = set()
         while not (len(broken) >= options.most or share() >= 1):
@@ -87,12 +89,12 @@ def _chunks(first: int, seeds: int | None) -> Iterator[range]:
 
 def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
     lanes.start()
-    from simulation.player import Outcome, play  # noqa: PLC0415 - after `start`
+    from simulation.player import play  # noqa: PLC0415 - after `start`
     from simulation.scenario import Scenario, describe, generate  # noqa: PLC0415 - as above
     from simulation.shrink import shrink  # noqa: PLC0415 - as above
     from simulation.timeline import draw  # noqa: PLC0415 - as above
 
-    outcome = play(generate(seed, others=False), keep=True)
+    outcome = play(generate(seed), keep=True)
     violation = outcome.violation
     if violation is not None and shrinks:
         promise = violation.promise
@@ -101,7 +103,9 @@ def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
             again = play(scenario).violation
             return again is not None and again.promise == promise
 
-        outcome: Outcome = play(shrink(outcome.scenario, breaks), keep=True)
+        end = time.monotonic() + _SHRINK_SECONDS
+        print(f"making it small, for {_SHRINK_SECONDS} s at most", file=sys.stderr)
+        outcome = play(shrink(outcome.scenario, breaks, lambda: time.monotonic() > end), keep=True)
     print(describe(outcome.scenario))
     print("\n".join(map(str, outcome.story.lines)))
     print(

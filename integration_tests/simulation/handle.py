@@ -2,18 +2,21 @@
 
 It follows what the parity suite and experiments have shown of librdkafka 2.16:
 
-- A partition without an offset starts at the committed one, which is fetched from the coordinator; without one,
-  or at "beginning" and "end", ListOffsets is sent.
-- The late answer to that ListOffsets overrides a seek that was made meanwhile. If the partition was unassigned
-  meanwhile, ListOffsets is sent again half a second later, and its answer overrides a new assignment's start.
+- A partition without an offset starts at the committed one, which is fetched from the coordinator; without
+  one, or at "beginning" and "end", ListOffsets is sent.
+- The late answer to that ListOffsets overrides a seek that was made meanwhile. If the partition was
+  unassigned meanwhile, ListOffsets is sent again half a second later, and its answer overrides a new
+  assignment's start.
 - Messages of a partition that was unassigned, sought or paused are never returned afterwards.
 - `incremental_assign` and `incremental_unassign` are refused as a whole.
 - A pause outlives an assignment; it is ignored for a topic that was never assigned.
-- A position is kept after `incremental_unassign`, and there is none between an assignment and the first message.
+- A position is kept after `incremental_unassign`; there is none between an assignment and the first message.
 - A handle that has lost all its brokers fetches nothing, without an error, until it is created again.
-- `seek` fails while the committed offset is being fetched, and for what is not assigned.
+- `seek` fails while the committed offset is being fetched, for what is not assigned, and while a former fetch
+  of the partition has not ended, which takes up to seconds on a busy machine.
 """
 
+import functools
 import math
 from collections import deque
 from collections.abc import Callable
@@ -29,11 +32,11 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from simulation import runtime
-from simulation.runtime import MemberProcess, Threading, Wakeup
 
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import MS
+from simulation import runtime
+from simulation.runtime import MemberProcess, Threading, Wakeup
 
 _Key = tuple[str, int]
 
@@ -43,6 +46,8 @@ _BUFFERED = 20
 """Longest queue of messages of one partition."""
 _RETRY = 300 * MS
 """Longest time until a request to a broker that is not reached is sent again."""
+_STOP = 2_000 * MS
+"""Longest time until the fetch of an unassigned partition has ended."""
 _REPEATED = 500 * MS
 """Time until ListOffsets is sent again after its partition was unassigned."""
 _RESETS = {"earliest": OFFSET_BEGINNING, "smallest": OFFSET_BEGINNING, "beginning": OFFSET_BEGINNING}
@@ -51,7 +56,17 @@ _RESETS = {"earliest": OFFSET_BEGINNING, "smallest": OFFSET_BEGINNING, "beginnin
 class _Fetcher:
     """One assigned partition. A version marks what was fetched before a seek or a pause as outdated."""
 
-    __slots__ = ("assigned", "buffered", "is_active", "is_waiting", "next", "offset", "topic_id", "version")
+    __slots__ = (
+        "assigned",
+        "buffered",
+        "is_active",
+        "is_pending",
+        "is_waiting",
+        "next",
+        "offset",
+        "topic_id",
+        "version",
+    )
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
@@ -59,6 +74,8 @@ class _Fetcher:
         self.assigned = True
         self.is_active = False
         """Whether `next` is a real offset."""
+        self.is_pending = False
+        """Whether it is not started yet, because a former fetch of the partition has not ended."""
         self.next = offset
         """The next offset to fetch."""
         self.topic_id: int | None = None
@@ -85,8 +102,8 @@ class Librdkafka:
         self._positions: dict[_Key, int] = {}
         self._known: set[str] = set()
         self._paused: set[_Key] = set()
-        self._late: set[_Key] = set()
-        """Partitions that were unassigned while their ListOffsets was under way."""
+        self._stopping: dict[_Key, int] = {}
+        """Times at which the fetches of unassigned partitions have ended."""
         self._fetched = Wakeup()
         self._is_idle = False
         self.idle_until: Callable[[], float] = lambda: 0.0
@@ -161,7 +178,7 @@ class Librdkafka:
         self._check_open()
         self._remove(list(self._fetchers))
         if len({_key(p) for p in partitions}) < len(partitions):
-            raise _error(KafkaError._INVALID_ARG)  # noqa: SLF001 - public
+            raise _error(KafkaError._INVALID_ARG)
         self._add(partitions)
 
     def unassign(self) -> None:
@@ -174,9 +191,9 @@ class Librdkafka:
         self._check_open()
         keys = [_key(p) for p in partitions]
         if len(set(keys)) < len(keys):
-            raise _error(KafkaError._INVALID_ARG)  # noqa: SLF001 - public
+            raise _error(KafkaError._INVALID_ARG)
         if any(key in self._fetchers for key in keys):
-            raise _error(KafkaError._CONFLICT)  # noqa: SLF001 - public
+            raise _error(KafkaError._CONFLICT)
         self._add(partitions)
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
@@ -184,7 +201,7 @@ class Librdkafka:
         self._check_open()
         keys = [_key(p) for p in partitions]
         if len(set(keys)) < len(keys) or any(key not in self._fetchers for key in keys):
-            raise _error(KafkaError._INVALID_ARG)  # noqa: SLF001 - public
+            raise _error(KafkaError._INVALID_ARG)
         self._remove(keys)
 
     def assignment(self) -> list[TopicPartition]:
@@ -199,15 +216,27 @@ class Librdkafka:
             fetcher = self._fetchers[key] = _Fetcher(OFFSET_STORED if unset else partition.offset)
             self._known.add(key[0])
             self._positions.pop(key, None)
+            stopped_at = self._stopping.pop(key, 0)
+            if stopped_at > self._process.scheduler.now:
+                fetcher.is_pending = True
+                self._process.call_at(stopped_at, functools.partial(self._begin, key, fetcher))
+            else:
+                self._start(key, fetcher, fetcher.offset)
+
+    def _begin(self, key: _Key, fetcher: _Fetcher) -> None:
+        """Start a partition whose former fetch has ended."""
+        fetcher.is_pending = False
+        if fetcher.assigned:
             self._start(key, fetcher, fetcher.offset)
 
     def _remove(self, keys: list[_Key]) -> None:
         for key in keys:
             fetcher = self._fetchers.pop(key)
             fetcher.assigned = False
+            self._stopping[key] = self._process.scheduler.now + int(self._random.random() ** 4 * _STOP)
             if not fetcher.is_active and fetcher.offset in {OFFSET_BEGINNING, OFFSET_END}:
                 logical = fetcher.offset
-                self._process.call_in(_REPEATED, lambda key=key, logical=logical: self._repeat(key, logical))
+                self._process.call_in(_REPEATED, functools.partial(self._repeat, key, logical))
 
     def _repeat(self, key: _Key, logical: int) -> None:
         """Answer a ListOffsets that was sent again; it overrides the start of a new assignment."""
@@ -226,13 +255,18 @@ class Librdkafka:
         else:
             self._later(lambda: self._listed(key, fetcher, offset), fetcher)
 
-    def _later(self, action: Any, fetcher: _Fetcher, *, longest: int = 0) -> None:
+    def _later(self, action: Callable[[], None], fetcher: _Fetcher, *, longest: int = 0) -> None:
         """Act after a round trip, unless the partition is unassigned by then."""
         delay = int(self._random.random() * longest) if longest else self._round_trip()
-        self._process.call_in(delay, lambda: fetcher.assigned and not self._closed and action())
+
+        def act() -> None:
+            if fetcher.assigned and not self._closed:
+                action()
+
+        self._process.call_in(delay, act)
 
     def _round_trip(self) -> int:
-        slow = self._random.random() < 0.05  # noqa: PLR2004 - a share
+        slow = self._random.random() < 0.05
         return int(self._random.random() * (80 * MS if slow else 4 * MS)) + 300
 
     def _committed_found(self, key: _Key, fetcher: _Fetcher) -> None:
@@ -267,16 +301,15 @@ class Librdkafka:
         if fetcher.is_waiting or not fetcher.is_active or key in self._paused:
             return
         fetcher.is_waiting = True
-        version = fetcher.version
-        self._later(lambda: version == fetcher.version and self._arrived(key, fetcher), fetcher)
+        self._later(functools.partial(self._arrived, key, fetcher, fetcher.version), fetcher)
 
-    def _arrived(self, key: _Key, fetcher: _Fetcher) -> None:
-        version = fetcher.version
+    def _arrived(self, key: _Key, fetcher: _Fetcher, version: int) -> None:
+        if version != fetcher.version:
+            return
         topic = self.cluster.topics.get(key[0])
         is_known = topic is not None and key[1] < len(topic.ends)
         if topic is None or not is_known or not self._reaches(self.cluster.leader(key)):
-            retry = lambda: version == fetcher.version and self._arrived(key, fetcher)  # noqa: E731 - short
-            self._later(retry, fetcher, longest=_RETRY)
+            self._later(functools.partial(self._arrived, key, fetcher, version), fetcher, longest=_RETRY)
             return
         end = topic.ends[key[1]]
         fetcher.is_waiting = False
@@ -317,9 +350,9 @@ class Librdkafka:
         key = _key(partition)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            raise _error(KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 - public
-        if not fetcher.is_active and fetcher.offset == OFFSET_STORED:
-            raise _error(KafkaError._STATE)  # noqa: SLF001 - public
+            raise _error(KafkaError._UNKNOWN_PARTITION)
+        if fetcher.is_pending or (not fetcher.is_active and fetcher.offset == OFFSET_STORED):
+            raise _error(KafkaError._STATE)
         self._positions.pop(key, None)
         if partition.offset >= 0:
             self._restart(key, fetcher, partition.offset)
@@ -361,12 +394,12 @@ class Librdkafka:
         self._check_open()
         del topic
         if self.lost_brokers:
-            raise _error(KafkaError._TRANSPORT)  # noqa: SLF001 - public
+            raise _error(KafkaError._TRANSPORT)
         if timeout == 0:
-            raise _error(KafkaError._TIMED_OUT)  # noqa: SLF001 - public
+            raise _error(KafkaError._TIMED_OUT)
         self._wait(timeout)
         if not any(self._reaches(broker.number) for broker in self.cluster.brokers):
-            raise _error(KafkaError._TRANSPORT)  # noqa: SLF001 - public
+            raise _error(KafkaError._TRANSPORT)
 
     def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Return committed offsets."""
@@ -374,7 +407,7 @@ class Librdkafka:
         self._wait(timeout)
         broker = self.cluster.coordinator_broker
         if broker is None or not self._reaches(broker):
-            raise _error(KafkaError._TIMED_OUT)  # noqa: SLF001 - public
+            raise _error(KafkaError._TIMED_OUT)
         found = (self.cluster.coordinator.committed(self._group, _key(p)) for p in partitions)
         offsets = [OFFSET_INVALID if offset < 0 else offset for offset in found]
         return [TopicPartition(*_key(p), offset) for p, offset in zip(partitions, offsets, strict=True)]
@@ -383,8 +416,9 @@ class Librdkafka:
         self, partitions: list[TopicPartition], timeout: float = -1
     ) -> list[TopicPartition]:
         """Time out, as with a timeout of 0."""
+        del partitions, timeout
         self._check_open()
-        raise _error(KafkaError._TIMED_OUT)  # noqa: SLF001 - public
+        raise _error(KafkaError._TIMED_OUT)
 
     def get_watermark_offsets(self, partition: TopicPartition, **_: Any) -> tuple[int, int]:
         """Return the first and the last offset."""

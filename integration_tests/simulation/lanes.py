@@ -27,11 +27,12 @@ class Totals:
 
     def __str__(self) -> str:
         """Write the sums in words."""
+        minutes = max(self.core_minutes, 1e-9)
         return (
-            f"{self.seeds:,} seeds, {self.virtual_hours:,.0f} hours of virtual time: {self.rebalances:,} rebalances "
-            f"of members in {self.generations:,} generations, {self.delivered:,} messages; "
-            f"{self.core_minutes:.1f} core-minutes, {self.rebalances / max(self.core_minutes, 1e-9):,.0f} "
-            f"rebalances ({self.generations / max(self.core_minutes, 1e-9):,.0f} generations) a core-minute"
+            f"{self.seeds:,} seeds, {self.virtual_hours:,.0f} hours of virtual time: {self.rebalances:,} "
+            f"rebalances of members in {self.generations:,} generations, {self.delivered:,} messages; "
+            f"{self.core_minutes:.1f} core-minutes, {self.rebalances / minutes:,.0f} rebalances "
+            f"({self.generations / minutes:,.0f} generations) a core-minute"
         )
 
 
@@ -50,7 +51,7 @@ def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
 
     totals, broken, began = Totals(), [], time.process_time()
     for seed in seeds:
-        outcome = play(generate(seed, others=False))
+        outcome = play(generate(seed))
         totals.seeds += 1
         totals.generations += outcome.generations
         totals.rebalances += outcome.rebalances

@@ -1,19 +1,21 @@
-"""A member with the consumer's real code: a simulated process, and an application that does what services do."""
+"""A member with the consumer's real code: a process, and an application that does what services do."""
 
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
-from simulation import runtime
-from simulation.runtime import MemberProcess, VirtualThread
-from simulation.scenario import Commits, MemberPlan, Scenario
 
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
+from simulation import runtime
+from simulation.runtime import MemberProcess, VirtualThread
+from simulation.scenario import Commits, MemberPlan, Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LONGEST_POLL = 2.0
 """Seconds."""
@@ -37,6 +39,9 @@ class Observer(Protocol):
 
     def sought(self, member: "RealMember", key: Key, offset: int) -> None:
         """The application has sought."""
+
+    def start_of(self, key: Key) -> int:
+        """Return the offset that the group has committed."""
 
     def asked(self, member: "RealMember", offsets: dict[Key, int]) -> None:
         """The application has asked for an asynchronous commit of these offsets."""
@@ -90,7 +95,7 @@ class RealMember:
         self.ended = True
         self.process.kill()
         if self.consumer is not None:
-            self.consumer._finalizer.detach()  # noqa: SLF001 - a killed process runs no finalizers
+            self.consumer._finalizer.detach()
 
     def close(self) -> None:
         """Have the application close its consumer."""
@@ -100,6 +105,14 @@ class RealMember:
         """Close the consumer by another thread of the process."""
         if self.consumer is not None and not self.closing:
             VirtualThread(self.process, self._close).start()
+
+    def be_busy(self, duration: int) -> None:
+        """Have the application process for so long."""
+        self.orders.append(lambda: _sleep(duration))
+
+    def enforce_rebalance(self) -> None:
+        """Have the consumer rejoin; for the application."""
+        self.consumer.enforce_rebalance()
 
     def subscribe_to(self, topics: list[str]) -> None:
         """Have the application subscribe to these topics."""
@@ -132,7 +145,7 @@ class RealMember:
     @property
     def session_until(self) -> int | None:
         """When its session ends as far as the member knows, in microseconds; None if it has none."""
-        ends = self.consumer._member._membership.session_until  # noqa: SLF001 - what no caller needs
+        ends = self.consumer._member._membership.session_until
         return None if ends == math.inf else int((ends - runtime.BEGINNING) * SECOND)
 
     @property
@@ -140,13 +153,16 @@ class RealMember:
         """The partitions that the application has been given."""
         return frozenset(self._owned)
 
+    def _wake(self) -> None:
+        self.consumer.librdkafka.wake()  # not looked up before: the handle may be created again
+
     # --- The application
 
     def _run(self) -> None:
         error: str | None = None
         try:
             self.consumer = consumer = Consumer(self._config())
-            self.process.on_wake = lambda: consumer.librdkafka.wake()  # which is replaced if it is recreated
+            self.process.on_wake = self._wake
             self._subscribe()
             while not self.closing:
                 self._poll(consumer)
@@ -220,9 +236,9 @@ class RealMember:
             self._observer.said(self, f"poll raised {type(error).__name__}")
             return
         for message in messages:
-            error = message.error()
-            if error is not None:
-                self._observer.said(self, f"poll returned {error.name()}")
+            problem = message.error()
+            if problem is not None:
+                self._observer.said(self, f"poll returned {problem.name()}")
                 continue
             key = (message.topic(), message.partition())
             self._last[key] = message.offset()
@@ -232,7 +248,7 @@ class RealMember:
                     consumer.store_offsets(message)
 
     def _idle_until(self) -> float:
-        until: float = self.consumer._member.fast_path_until  # noqa: SLF001 - what no caller needs
+        until: float = self.consumer._member.fast_path_until
         return until
 
     def _act(self, consumer: Any) -> None:
@@ -242,7 +258,7 @@ class RealMember:
             except KafkaException as error:
                 self._observer.said(self, f"is refused: {error.args[0].name()}")
         plan, chance = self.plan, self._random.random
-        if plan.commits in {Commits.SYNC, Commits.ASYNC} and chance() < 0.3:  # noqa: PLR2004 - a share
+        if plan.commits in {Commits.SYNC, Commits.ASYNC} and chance() < 0.3:
             self._commit(consumer, synchronous=plan.commits is Commits.SYNC)
         owned = sorted(self._owned)
         if owned and not self.calm and chance() < plan.seeks:
@@ -303,7 +319,20 @@ class RealMember:
             consumer.incremental_assign(partitions)
         elif self.plan.assigns:
             consumer.assign(partitions)
+        if self.plan.seeks_at_start:
+            self.orders.appendleft(lambda: self._seek_to_starts(keys))
         self._maybe_raise()
+
+    def _seek_to_starts(self, keys: list[Key]) -> None:
+        """Seek to where the partitions start, as an application does that keeps its own offsets."""
+        for key in keys:
+            if key in self._owned and key not in self._last:
+                offset = self._observer.start_of(key)
+                try:
+                    self.consumer.seek(TopicPartition(*key, offset))
+                except KafkaException as error:
+                    raise RuntimeError(f"a seek after the assignment was refused: {error}") from error
+                self._observer.sought(self, key, offset)
 
     def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         self._work_in_callback()

@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Iterable
 from typing import Any
 
 from confluent_kafka import OFFSET_END
-from simulation import runtime
-from simulation.runtime import MemberProcess, VirtualThread
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
@@ -37,6 +35,8 @@ from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyRequest, Cluster, Connection
 from groupwright.testing._simulation.scheduler import SECOND, Event
+from simulation import runtime
+from simulation.runtime import MemberProcess, VirtualThread
 
 _LEAVE_TIMEOUT = 5.0
 """Seconds; as in the consumer's own network."""
@@ -216,7 +216,7 @@ class Network:
         """Run `function` after some time."""
         timer = _Timer()
         if seconds != math.inf:
-            timer._event = self.process.call_in(  # noqa: SLF001 - this module's
+            timer._event = self.process.call_in(
                 max(0, math.ceil(seconds * SECOND)),
                 lambda: self.run(lambda: timer.cancelled or function()),
             )

@@ -2,16 +2,7 @@
 
 import functools
 import gc
-from collections import Counter
 from dataclasses import dataclass
-
-from simulation import runtime
-from simulation.handle import Librdkafka
-from simulation.member import RealMember
-from simulation.network import Network
-from simulation.promises import GENERATIONS_A_TROUBLE, GROUP, BrokenPromiseError, Promises
-from simulation.scenario import Kind, MemberPlan, Scenario, Trouble
-from simulation.story import Story
 
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
@@ -19,6 +10,16 @@ from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
 from groupwright.testing._simulation.settings import GroupSettings
+from simulation import runtime
+from simulation.foreign import ForeignMember, commits_of
+from simulation.handle import Librdkafka
+from simulation.member import RealMember
+from simulation.network import Network
+from simulation.promises import GENERATIONS_A_TROUBLE, GROUP, BrokenPromiseError, Promises
+from simulation.scenario import Client, Kind, MemberPlan, Scenario, Trouble
+from simulation.story import Story
+
+AnyMember = RealMember | ForeignMember
 
 _MOST_PARTITIONS = 8
 _REST = 30 * SECOND
@@ -81,7 +82,7 @@ class _Player:
         self._promises = Promises(scheduler, cluster, scenario.session_timeout)
         cluster.on_answer = self._answered
         scheduler.after_event = self._promises.check
-        self._members: list[RealMember] = []
+        self._members: list[AnyMember] = []
         self._random = scheduler.stream("player")
         self._state: State | None = None
         self._producing = True
@@ -146,8 +147,8 @@ class _Player:
     def _settle(self) -> None:
         """Wait until the group is at rest, and check that it stays so."""
         scenario, scheduler = self._scenario, self._scheduler
-        # A member whose session ends unnoticed, or that is in a slow callback, holds up a rebalance for so long;
-        # a deadlock would last for ever.
+        # A member whose session ends unnoticed, or that is in a slow callback, holds up a rebalance for so
+        # long; a deadlock would last for ever.
         bound = 3 * (scenario.max_poll_interval + scenario.session_timeout) + 150 * SECOND
         end, rest_since, generations = scheduler.now + bound, scheduler.now, -1
         while scheduler.now < rest_since + _REST:
@@ -186,20 +187,24 @@ class _Player:
         return f"not delivered: {', '.join(missing)}" if missing else ""
 
     @staticmethod
-    def _reads(member: RealMember, topic: str) -> bool:
+    def _reads(member: AnyMember, topic: str) -> bool:
         return any(name == topic or name.startswith("^") for name in member.topics)
 
     def _break(self, promise: str, detail: str) -> None:
         raise BrokenPromiseError(promise, detail, self._scheduler.now)
 
-    def _running(self) -> list[RealMember]:
+    def _running(self) -> list[AnyMember]:
         return [member for member in self._members if not member.ended and not member.closing]
 
     # --- Troubles
 
     def _join(self, plan: MemberPlan) -> None:
         if len(self._running()) < self._scenario.largest_group:
-            member = RealMember(plan, self._scenario, self._scheduler, self)
+            member: AnyMember
+            if plan.client is Client.GROUPWRIGHT:
+                member = RealMember(plan, self._scenario, self._scheduler, self)
+            else:
+                member = ForeignMember(plan, self._scenario, self._scheduler, self._cluster, self)
             self._members.append(member)
             self._story.tell(plan.name, f"starts: {_words(plan)}")
             member.start()
@@ -246,33 +251,41 @@ class _Player:
         self._story.tell("cluster", words)
         self._promises.troubled()
 
-    def _make_of(self, member: RealMember, trouble: Trouble) -> None:
+    def _make_of(self, member: AnyMember, trouble: Trouble) -> None:  # noqa: C901 - a case for each
         kind = trouble.kind
         self._story.tell(member.name, f"{kind.value} {trouble.duration / SECOND:.3f} s")
         self._promises.troubled(member.name)
         match kind:
             case Kind.CLOSE:
                 member.close()
-            case Kind.CLOSE_BY_OTHER_THREAD:
-                member.close_by_other_thread()
             case Kind.KILL | Kind.RESTART:
                 member.kill()
                 self._promises.killed(member)
                 if kind is Kind.RESTART:
                     again = functools.partial(self._restart, member.plan, len(self._members))
                     self._scheduler.call_in(trouble.duration, again)
+            case Kind.STOP if isinstance(member, RealMember):
+                member.process.stop_at_reading(trouble.duration, trouble.detail)
             case Kind.STOP:
-                member.process.stop_for = trouble.duration
-                member.process.stop_after = trouble.detail
+                member.process.stop(trouble.duration)
             case Kind.BUSY:
-                member.orders.append(lambda: runtime.current().block(trouble.duration / SECOND))
+                member.be_busy(trouble.duration)
             case Kind.CUT:
                 self._cluster.cut(member.process)
             case Kind.ISOLATE:
                 self._cluster.isolate(member.process)
                 self._scheduler.call_in(trouble.duration, lambda: self._cluster.rejoin(member.process))
+            case Kind.EXPEL:
+                self._expel(member)
+            case _ if isinstance(member, RealMember):
+                self._make_of_ours(member, trouble)
+
+    def _make_of_ours(self, member: RealMember, trouble: Trouble) -> None:
+        match trouble.kind:
+            case Kind.CLOSE_BY_OTHER_THREAD:
+                member.close_by_other_thread()
             case Kind.ENFORCE:
-                member.orders.append(lambda: member.consumer.enforce_rebalance())
+                member.orders.append(member.enforce_rebalance)
             case Kind.UNSUBSCRIBE:
                 member.unsubscribe(trouble.duration)
             case Kind.SUBSCRIBE:
@@ -284,10 +297,8 @@ class _Player:
             case Kind.LOSE_BROKERS:
                 if member.consumer is not None:
                     member.consumer.librdkafka.lost_brokers = True
-            case Kind.EXPEL:
-                self._expel(member)
 
-    def _expel(self, member: RealMember) -> None:
+    def _expel(self, member: AnyMember) -> None:
         """Remove a member as an administrator does."""
         group = self._cluster.coordinator.group(GROUP)
         mine = [each for each in (group.members if group else ()) if each.startswith(f"{member.name}-")]
@@ -320,43 +331,45 @@ class _Player:
                 self._story.tell(process.name, "LeaveGroup")
             case _:
                 error = getattr(response, "error", None)
-                self._story.tell(
-                    process.name,
-                    f"{type(request).__name__.removesuffix('Request')}: {error.name if error is not None else ''}",
-                )
+                what = type(request).__name__.removesuffix("Request")
+                self._story.tell(process.name, f"{what}: {'' if error is None else error.name}")
 
-    def assigned(self, member: RealMember, partitions: list[Key]) -> None:
+    def assigned(self, member: AnyMember, partitions: list[Key]) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.tell(member.name, f"on_assign {_names(partitions)}")
             self._promises.assigned(member, partitions)
 
-    def revoked(self, member: RealMember, partitions: list[Key], *, lost: bool) -> None:
+    def revoked(self, member: AnyMember, partitions: list[Key], *, lost: bool) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.tell(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
-            self._promises.revoked(member, partitions, lost=lost, commits=member.plan.commits)
+            self._promises.revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
 
-    def delivered(self, member: RealMember, topic_id: int, key: Key, offset: int) -> None:
+    def delivered(self, member: AnyMember, topic_id: int, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
             del topic_id
             self._story.tell(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
             self._promises.delivered(member, key, offset, session_until=member.session_until)
 
-    def sought(self, member: RealMember, key: Key, offset: int) -> None:
+    def sought(self, member: AnyMember, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.tell(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
             self._promises.sought(member, key, offset)
 
-    def asked(self, member: RealMember, offsets: dict[Key, int]) -> None:
+    def start_of(self, key: Key) -> int:
+        """See `Observer`."""
+        return max(0, self._cluster.coordinator.committed(GROUP, key))
+
+    def asked(self, member: AnyMember, offsets: dict[Key, int]) -> None:
         """See `Observer`."""
         if not member.ended:
             del offsets
             self._promises.asked(member)
 
-    def committed(self, member: RealMember, offsets: dict[Key, int], error: str | None) -> None:
+    def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:
         """See `Observer`."""
         if not member.ended:
             told = error or ", ".join(
@@ -365,17 +378,21 @@ class _Player:
             self._story.tell(member.name, f"commit ended: {told}")
             self._promises.committed(member, offsets, error)
 
-    def said(self, member: RealMember, words: str) -> None:
+    def said(self, member: AnyMember, words: str) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.tell(member.name, words)
 
-    def closed(self, member: RealMember, error: str | None) -> None:
+    def closed(self, member: AnyMember, error: str | None) -> None:
         """See `Observer`."""
         self._story.tell(member.name, f"has closed{'' if error is None else f' with {error}'}")
         if error is not None:
             self._break("an application gets no error that it does not expect", f"{member.name}: {error}")
         self._promises.closed(member)
+
+    def failed(self, member: ForeignMember) -> None:
+        """Forget a member of another client that has ended with an error."""
+        self._promises.killed(member)
 
 
 def _renamed(plan: MemberPlan, name: str) -> MemberPlan:

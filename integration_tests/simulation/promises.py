@@ -2,15 +2,15 @@
 
 | promise | checked |
 |---|---|
-| A partition has one owner | whenever `on_assign` is called: no other member owns it that the group still has |
+| A partition has one owner | at each `on_assign`: no other member owns it that the group still has |
 | Only the owner gets messages | at each message: the member owns the partition, and its session is not over |
 | No message is lost | at each commit: every message before it was delivered; in the end: all were |
-| None is delivered twice | at each message: it follows the one before; the first one starts where the group has committed |
-| Commits are never backwards, and never beyond what was delivered | at each commit that the coordinator accepts |
-| A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted these offsets |
+| None is delivered twice | at each message: it follows the last one, or the group's committed offset |
+| Commits never go backwards, or beyond what was delivered | at each commit that the coordinator accepts |
+| A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted it |
 | What was asked to be committed ends before `close` returns | when it has returned |
-| What was consumed before a clean revocation is committed | when the partition is assigned again, if no trouble came between |
-| Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` has got; all is revoked when `close` returns |
+| What was consumed before a clean revocation is committed | at the next assignment, without troubles before |
+| Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` got; `close` leaves nothing |
 | The group comes to rest | in the end: Stable, every partition has one owner, all is consumed, no rebalance |
 | No storms | in the end: no more generations than the troubles can have caused |
 """
@@ -19,13 +19,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
-from simulation.scenario import Commits
-
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
+from simulation.scenario import Commits
 
 GROUP = "group"
 
@@ -163,7 +162,7 @@ class Promises:
         if offset > partition.complete:
             self._broken(
                 "no commit is beyond what was delivered",
-                f"{member} has committed {offset} of {_name(key)}, and {partition.complete} was not delivered",
+                f"{member} has committed {offset} of {_name(key)}, of which {partition.complete} is next",
             )
         partition.committed = offset
         partition.history.append((self._scheduler.now, offset))
@@ -202,7 +201,7 @@ class Promises:
         if troubled < when - self._session_timeout and partition.committed < position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
-                f"{before} has consumed {_name(key)} up to {position}, and {partition.committed} is committed",
+                f"{before} has consumed {_name(key)} up to {position}, but committed {partition.committed}",
             )
 
     def revoked(self, member: Member, keys: list[Key], *, lost: bool, commits: Commits | None) -> None:
@@ -263,8 +262,10 @@ class Promises:
 
     def sought(self, member: Member, key: Key, offset: int) -> None:
         """Record a seek."""
-        self._backwards.add(key)
-        window = self._partitions[key].owners.get(member.name)
+        partition = self._partitions[key]
+        window = partition.owners.get(member.name)
+        if offset < partition.committed or (window is not None and offset < (window.position or 0)):
+            self._backwards.add(key)
         if window is not None:
             window.position, window.sought = offset, True
 

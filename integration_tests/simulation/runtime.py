@@ -1,7 +1,8 @@
 """Virtual threads, locks and clocks, and what of the real world they replace in the consumer.
 
-Each thread of a simulated process is a greenlet. It runs until it waits; then the scheduler runs whatever comes
-next in virtual time. So of all simulated processes one thread runs at a time, and a seed decides the order.
+Each thread of a simulated process is a greenlet. It runs until it waits; then the scheduler runs whatever
+comes next in virtual time. So of all simulated processes one thread runs at a time, and a seed decides the
+order.
 
 `install` puts these in place of the real ones, before the consumer is imported:
 
@@ -108,6 +109,10 @@ class MemberProcess(Process):
         self.on_wake: Callable[[], object] = _nothing
         """Called when the consumer's polling thread is woken."""
 
+    def stop_at_reading(self, duration: int, readings: int) -> None:
+        """Stop the process for `duration` microseconds, after so many readings of the clock."""
+        self.stop_for, self.stop_after = duration, readings
+
     def kill(self) -> None:
         """End the process and its threads at once, as SIGKILL does."""
         super().kill()
@@ -126,7 +131,7 @@ class VirtualThread(greenlet):
         here.threads += 1
         self.ident = here.threads
         self.process = process
-        self.ended = False
+        self.started = self.ended = False
         self._body = work
         self._hub: Any = None
         self._is_waiting = self._woken = False
@@ -136,7 +141,11 @@ class VirtualThread(greenlet):
     def start(self, delay: int = 0) -> None:
         """Start the thread after `delay` microseconds."""
         self.process.threads.append(self)
-        self.process.call_in(delay, self.resume)
+        self.process.call_in(delay, self._begin)
+
+    def _begin(self) -> None:
+        self.started = True
+        self.resume()
 
     def resume(self) -> None:
         """Run the thread until it waits; for the scheduler."""
@@ -183,11 +192,11 @@ class VirtualThread(greenlet):
         """Have the thread end with `ProcessKilledError`, wherever it waits."""
         self._is_waiting = False
         tries = 100
-        while not self.dead and self and tries:
+        while not self.dead and self.started and tries:
             tries -= 1
             self._hub = getcurrent()
             self.throw(ProcessKilledError)
-        if not self.dead and self:
+        if not self.dead and self.started:
             raise RuntimeError(f"a thread of {self.process.name} does not end")
 
     def join(self, timeout: float | None = None) -> None:
@@ -218,7 +227,7 @@ def current() -> VirtualThread:
     """Return the present virtual thread."""
     thread = getcurrent()
     if not isinstance(thread, VirtualThread):
-        raise RuntimeError("this waits, and is called outside of a simulated thread")
+        raise RuntimeError("this waits, and is called outside of a simulated thread")  # noqa: TRY004 - a state
     return thread
 
 
@@ -397,16 +406,16 @@ def install() -> None:
         return
     if any(name.startswith("groupwright.consumer.") for name in sys.modules):
         raise RuntimeError("groupwright.consumer is imported already: simulate in a process of its own")
-    time.monotonic, time.time, time.sleep = _monotonic, _time, _sleep
+    time.monotonic, time.time = _monotonic, _time
+    time.sleep = _sleep  # type: ignore[assignment] # without keywords
     from simulation.handle import Handle  # noqa: PLC0415 - it may not be imported before `time` is replaced
 
     confluent_kafka.Consumer = Handle  # type: ignore[assignment,misc] # simulated
     confluent_kafka.simulated = True  # type: ignore[attr-defined] # for the next call
     package = importlib.import_module("groupwright.consumer")
-    modules = [package]
-    for found in pkgutil.walk_packages(package.__path__, "groupwright.consumer."):
-        if not found.name.endswith((".kerberos", ".aio", ".deserializing")):
-            modules.append(importlib.import_module(found.name))
+    names = (found.name for found in pkgutil.walk_packages(package.__path__, "groupwright.consumer."))
+    unused = (".kerberos", ".aio", ".deserializing")
+    modules = [package, *(importlib.import_module(name) for name in names if not name.endswith(unused))]
     from simulation.network import Network  # noqa: PLC0415 - as above
 
     simulated = {"threading": Threading, "get_ident": get_ident, "Wakeup": Wakeup, "Network": Network}

@@ -1,4 +1,4 @@
-"""What a simulation plays: a cluster, members with their applications, and troubles. A seed decides it all."""
+"""What a simulation plays: a cluster, members with their applications, and troubles, all by a seed."""
 
 import random
 from dataclasses import dataclass, field
@@ -103,6 +103,7 @@ class MemberPlan:
         raises: Chance that a callback raises.
         seeks: Chance of a seek, backwards to what was delivered already.
         pauses: Chance that a partition is paused, or a paused one resumed.
+        seeks_at_start: Whether it seeks each partition to where it starts, soon after `on_assign`.
         assigns: Whether `on_assign` calls `assign` itself.
         commits_in_revoke: Whether `on_revoke` commits synchronously.
     """
@@ -119,6 +120,7 @@ class MemberPlan:
     raises: float = 0.0
     seeks: float = 0.0
     pauses: float = 0.0
+    seeks_at_start: bool = False
     assigns: bool = False
     commits_in_revoke: bool = False
 
@@ -176,11 +178,11 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         others: Whether members of other clients may take part.
     """
     chance = random.Random(f"scenario/{seed}")  # noqa: S311 - no secret
-    cooperative = chance.random() < 0.5  # noqa: PLR2004 - a share
+    cooperative = chance.random() < 0.5
     strategies = _strategies(chance, cooperative=cooperative)
-    mixed = others and chance.random() < 0.3  # noqa: PLR2004 - a share
+    mixed = others and chance.random() < 0.3
     topics = [("orders", chance.randint(1, 6))]
-    if chance.random() < 0.5:  # noqa: PLR2004 - a share
+    if chance.random() < 0.5:
         topics.append(("payments", chance.randint(1, 3)))
     session = chance.choice((2, 3, 6, 6, 10, 45)) * SECOND
     names = tuple(name for name, _ in topics)
@@ -191,7 +193,7 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         count += 1
         return _member(chance, f"m{count}", strategies, names, mixed=mixed, quick=gentle)
 
-    gentle = chance.random() < 0.5  # noqa: PLR2004 - a share
+    gentle = chance.random() < 0.5
     members = tuple(member() for _ in range(chance.randint(1, 4)))
     made, at = [], 0
     gaps = (100 * MS, 200 * MS, 400 * MS) if gentle else (100 * MS, 300 * MS, SECOND, 2 * SECOND)
@@ -236,13 +238,13 @@ def _member(
 ) -> MemberPlan:
     client = chance.choice(list(Client)) if mixed else Client.GROUPWRIGHT
     commits = chance.choice((Commits.AUTO, Commits.AUTO, *Commits))
-    some = topics if chance.random() < 0.8 else topics[:1]  # noqa: PLR2004 - a share
+    some = topics if chance.random() < 0.8 else topics[:1]
     return MemberPlan(
         name,
         client,
         strategies,
-        ("^.*",) if chance.random() < 0.1 else some,  # noqa: PLR2004 - a share
-        static=not quick and chance.random() < 0.2,  # noqa: PLR2004 - a share
+        ("^.*",) if client is Client.GROUPWRIGHT and chance.random() < 0.1 else some,
+        static=not quick and chance.random() < 0.2,
         commits=commits,
         batch=chance.choice((0, 0, 1, 10, 100)),
         processing=chance.choice((0, 5 * MS) if quick else (0, 5 * MS, 50 * MS, 500 * MS)),
@@ -250,8 +252,9 @@ def _member(
         raises=chance.choice((0.0, 0.0, 0.1)),
         seeks=chance.choice((0.0, 0.0, 0.02)),
         pauses=chance.choice((0.0, 0.0, 0.02)),
-        assigns=chance.random() < 0.2,  # noqa: PLR2004 - a share
-        commits_in_revoke=chance.random() < 0.2,  # noqa: PLR2004 - a share
+        seeks_at_start=chance.random() < 0.2,
+        assigns=chance.random() < 0.2,
+        commits_in_revoke=chance.random() < 0.2,
     )
 
 
@@ -269,11 +272,16 @@ def _trouble(chance: random.Random, kind: Kind, at: int, session: int, plan: Mem
 
 def describe(scenario: Scenario) -> str:
     """Return a scenario in words."""
-    seconds = lambda microseconds: f"{microseconds / SECOND:g} s"  # noqa: E731 - short
     topics = ", ".join(f"{name} ({count})" for name, count in scenario.topics)
+    times = {
+        "session": scenario.session_timeout,
+        "heartbeat": scenario.heartbeat_interval,
+        "poll interval": scenario.max_poll_interval,
+        "automatic commits every": scenario.auto_commit_interval,
+        "initial delay": scenario.initial_delay,
+    }
+    settings = ", ".join(f"{name} {microseconds / SECOND:g} s" for name, microseconds in times.items())
     return (
-        f"{scenario.brokers} brokers; topics {topics}; session {seconds(scenario.session_timeout)}, heartbeat "
-        f"{seconds(scenario.heartbeat_interval)}, poll interval {seconds(scenario.max_poll_interval)}, automatic "
-        f"commits every {seconds(scenario.auto_commit_interval)}, initial delay {seconds(scenario.initial_delay)}; "
-        f"{len(scenario.members)} members at first, {len(scenario.troubles)} troubles"
+        f"{scenario.brokers} brokers; topics {topics}; {settings}; {len(scenario.members)} members at first, "
+        f"{len(scenario.troubles)} troubles"
     )

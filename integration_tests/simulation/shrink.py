@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from simulation.scenario import Commits, MemberPlan, Scenario
+
+_T = TypeVar("_T")
 
 Breaks = Callable[[Scenario], bool]
 """Whether a scenario still breaks the promise."""
 
 
-def shrink(scenario: Scenario, breaks: Breaks, tries: int = 400) -> Scenario:
-    """Return a smaller scenario for which `breaks` holds, after at most so many calls of it."""
-    left, smaller = tries, True
-    while smaller and left > 0:
+def shrink(scenario: Scenario, breaks: Breaks, is_over: Callable[[], bool]) -> Scenario:
+    """Return a smaller scenario for which `breaks` holds, the smallest that is found until `is_over`."""
+    smaller = True
+    while smaller and not is_over():
         smaller = False
         for candidate in _candidates(scenario):
-            if left <= 0:
+            if is_over():
                 break
-            left -= 1
             if breaks(candidate):
                 scenario, smaller = candidate, True
                 break
@@ -26,32 +28,40 @@ def shrink(scenario: Scenario, breaks: Breaks, tries: int = 400) -> Scenario:
 
 def _candidates(scenario: Scenario) -> Iterator[Scenario]:
     """Yield smaller scenarios: with fewer troubles and members, fewer partitions, simpler applications."""
-    troubles = scenario.troubles
-    size = len(troubles)
+    size = len(scenario.troubles)
     while size:
-        for start in range(0, len(troubles), size):
-            yield replace(scenario, troubles=troubles[:start] + troubles[start + size :])
+        for start in range(0, len(scenario.troubles), size):
+            rest = scenario.troubles[:start] + scenario.troubles[start + size :]
+            yield replace(scenario, troubles=rest)
         size //= 2
-    for index in range(len(scenario.members)):
-        if len(scenario.members) > 1:
-            yield replace(scenario, members=scenario.members[:index] + scenario.members[index + 1 :])
-    for index, (name, partitions) in enumerate(scenario.topics):
-        rest = scenario.topics[:index] + scenario.topics[index + 1 :]
-        if rest:
-            yield replace(scenario, topics=rest)
-        if partitions > 1:
-            fewer = (name, partitions // 2)
-            yield replace(scenario, topics=(*scenario.topics[:index], fewer, *scenario.topics[index + 1 :]))
-    if scenario.brokers > 1:
-        yield replace(scenario, brokers=1)
+    if len(scenario.members) > 1:
+        for index in range(len(scenario.members)):
+            yield replace(scenario, members=_without(scenario.members, index))
+    yield from _smaller_clusters(scenario)
     for index, plan in enumerate(scenario.members):
         for simpler in _simpler(plan):
-            members = (*scenario.members[:index], simpler, *scenario.members[index + 1 :])
-            yield replace(scenario, members=members)
-    for index, trouble in enumerate(troubles):
+            yield replace(scenario, members=_with(scenario.members, index, simpler))
+    for index, trouble in enumerate(scenario.troubles):
         for simpler in () if trouble.plan is None else _simpler(trouble.plan):
-            changed = (*troubles[:index], replace(trouble, plan=simpler), *troubles[index + 1 :])
-            yield replace(scenario, troubles=changed)
+            yield replace(scenario, troubles=_with(scenario.troubles, index, replace(trouble, plan=simpler)))
+
+
+def _smaller_clusters(scenario: Scenario) -> Iterator[Scenario]:
+    for index, (name, partitions) in enumerate(scenario.topics):
+        if len(scenario.topics) > 1:
+            yield replace(scenario, topics=_without(scenario.topics, index))
+        if partitions > 1:
+            yield replace(scenario, topics=_with(scenario.topics, index, (name, partitions // 2)))
+    if scenario.brokers > 1:
+        yield replace(scenario, brokers=1)
+
+
+def _without(values: tuple[_T, ...], index: int) -> tuple[_T, ...]:
+    return values[:index] + values[index + 1 :]
+
+
+def _with(values: tuple[_T, ...], index: int, value: _T) -> tuple[_T, ...]:
+    return (*values[:index], value, *values[index + 1 :])
 
 
 def _simpler(plan: MemberPlan) -> Iterator[MemberPlan]:
@@ -66,6 +76,7 @@ def _simpler(plan: MemberPlan) -> Iterator[MemberPlan]:
         "raises": 0.0,
         "seeks": 0.0,
         "pauses": 0.0,
+        "seeks_at_start": False,
         "assigns": False,
         "commits_in_revoke": False,
     }

@@ -4,12 +4,12 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from simulation.story import Line
-
 from groupwright.testing._simulation.scheduler import SECOND
+from simulation.story import Line
 
 _WIDTH, _LEFT, _ROW, _TOP = 1200, 110, 14, 30
 _COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb7700", "#555555")
+_FONT = 'font-family="sans-serif" font-size="10"'
 _PARTITION = re.compile(r"[\w.-]+\[\d+\]")
 _DELIVERED = re.compile(r"gets ([\w.-]+\[\d+\])@\d+")
 _ENDS = ("has closed", "is killed")
@@ -21,9 +21,11 @@ def draw(lines: Sequence[Line]) -> str:
         return ""
     begin, end = lines[0].at, max(lines[-1].at, lines[0].at + 1)
     scale = (_WIDTH - _LEFT - 10) / (end - begin)
-    place = lambda at: _LEFT + (at - begin) * scale  # noqa: E731 - short
     rows: dict[tuple[str, str], int] = {}
     shapes: list[str] = []
+
+    def place(at: int) -> float:
+        return _LEFT + (at - begin) * scale
 
     def y(who: str, what: str) -> int:
         return _TOP + rows.setdefault((who, what), len(rows)) * _ROW
@@ -32,8 +34,8 @@ def draw(lines: Sequence[Line]) -> str:
         color = _COLORS[hash_of(partition) % len(_COLORS)]
         width = max(1.0, (until - since) * scale)
         shapes.append(
-            f'<rect x="{place(since):.1f}" y="{y(who, partition) + 2}" width="{width:.1f}" height="{_ROW - 4}" '
-            f'fill="{color}" opacity="0.55"><title>{who} owns {partition}</title></rect>'
+            f'<rect x="{place(since):.1f}" y="{y(who, partition) + 2}" width="{width:.1f}" '
+            f'height="{_ROW - 4}" fill="{color}" opacity="0.55"><title>{who} owns {partition}</title></rect>'
         )
     for line in lines:
         delivered = _DELIVERED.fullmatch(line.words)
@@ -60,8 +62,7 @@ def draw(lines: Sequence[Line]) -> str:
     height = _TOP + len(rows) * _ROW + 10
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
-            'font-family="sans-serif" font-size="10">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {_FONT}>',
             f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
             *labels,
             *shapes,

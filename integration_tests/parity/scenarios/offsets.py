@@ -150,6 +150,22 @@ def storing_what_is_not_assigned(lab: Lab) -> None:
 
 
 @scenario()
+def storing_what_only_its_position_was_read_of(lab: Lab) -> None:
+    """`position` makes librdkafka know a topic: the error of storing is another one, and a pause stays."""
+    topic = lab.topic(messages=5)
+    consumer = lab.consumer(enable_auto_offset_store=False, enable_auto_commit=False)
+    consumer.attempt("store_offsets", offsets=partitions(topic, 4))
+    consumer.attempt("position", [TopicPartition(topic, 0)])
+    consumer.attempt("store_offsets", offsets=partitions(topic, 4))
+    consumer.attempt("pause", [TopicPartition(topic, 0)])
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.read(1, timeout=1.5)
+    consumer.resume([TopicPartition(topic, 0)])
+    consumer.read(5)
+    consumer.close()
+
+
+@scenario()
 def storing_beside_automatic_storing(lab: Lab) -> None:
     """`store_offsets` needs enable.auto.offset.store=false."""
     topic = lab.topic(messages=5)

@@ -590,7 +590,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Return the offset after the last returned message of each partition."""
         self._guard.check_usable()
         check_partitions(partitions)
-        return self._prefetch.positions_of(self, partitions, self._guard)
+        found = self._prefetch.positions_of(self, partitions, self._guard)
+        self._member.on_position_read(partitions)
+        return found
 
     @between_polls
     def seek(self, partition: TopicPartition) -> None:

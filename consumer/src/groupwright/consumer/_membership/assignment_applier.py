@@ -161,7 +161,7 @@ class AssignmentApplier:
             self._prepared = event.ticket
             gained = keys(event.gained)
             self._new_topics = [
-                TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.knows(key[0])
+                TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.was_assigned(key[0])
             ]
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
         if self._new_topics:
@@ -248,6 +248,10 @@ class AssignmentApplier:
         for topic, number in sorted(self._owned):
             topics.setdefault(topic, []).append(number)
         return topics
+
+    def owns(self, key: TopicPartitionKey) -> bool:
+        """Whether the group has assigned this partition to this member, and not revoked it yet."""
+        return key in self._owned
 
     @property
     def holds_partitions(self) -> bool:
@@ -376,10 +380,13 @@ class AssignmentApplier:
         """Call a callback of the application for the event with this ticket."""
         self._applied = False
         started = self._clock()
+        # Made before the `try`: an exception of a signal handler would otherwise count as the callback's own,
+        # and the callback would never be called.
+        arguments = _partitions(partitions)
         self._in_callback = True
         try:
             if callback is not None:
-                callback(handle, _partitions(partitions))
+                callback(handle, arguments)
         except BaseException as error:  # noqa: BLE001 - Ctrl-C too waits until the rebalance is applied
             self._failures.record(error)
         finally:

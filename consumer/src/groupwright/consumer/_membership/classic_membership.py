@@ -313,6 +313,10 @@ class ClassicMembership:
             assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
         return [TopicPartition(*key) for key in sorted(self._prefetch.paused & assigned)]
 
+    def on_position_read(self, partitions: list[TopicPartition]) -> None:
+        """Record that librdkafka knows these topics from now on, even if they were never assigned."""
+        self._offsets.on_position_read(p.topic for p in partitions)
+
     def _on_assigned_by_hand(self) -> None:
         if not self._subscribed:
             self._events.forget_identity()

@@ -145,6 +145,9 @@ class GroupMembership(Protocol):
     def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused; for any thread."""
 
+    def on_position_read(self, partitions: list[TopicPartition]) -> None:
+        """Record that librdkafka was asked for positions; for any thread."""
+
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return the offset of the last seek of a partition since its assignment; None if unknown."""
 

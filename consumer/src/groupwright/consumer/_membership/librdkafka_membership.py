@@ -212,6 +212,9 @@ class LibrdkafkaMembership:
             assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
         return [TopicPartition(*key) for key in sorted(self._paused & assigned)]
 
+    def on_position_read(self, partitions: list[TopicPartition]) -> None:
+        """Do nothing: librdkafka itself decides what it knows."""
+
     def sought(self, _key: TopicPartitionKey) -> None:
         """Return None: librdkafka has no position between a seek and the next message."""
 

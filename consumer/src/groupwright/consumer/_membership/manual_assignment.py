@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
@@ -116,8 +116,25 @@ class ManualAssignment:
             Native.seek(handle, partition)
             return
         before = self._prefetch.positions_of(handle, [partition], self._guard)
-        Native.seek(handle, partition)
+        try:
+            Native.seek(handle, partition)
+        except KafkaException as error:
+            is_early = error.args[0].code() == KafkaError._STATE  # noqa: SLF001 - librdkafka's public code
+            if not (is_early and self._applier.owns(key)):
+                raise
+            self._assign_again(handle, partition)
         self._offsets.seek(key, partition.offset, before[0])
+
+    def _assign_again(self, handle: Handle, partition: TopicPartition) -> None:
+        """Have librdkafka start at another offset than the one that it was assigned with.
+
+        It refuses to seek as long as it has not begun to fetch, such as while it still ends the fetch of an
+        earlier assignment.
+        """
+        Native.incremental_unassign(handle, [partition])
+        Native.incremental_assign(handle, [partition])
+        if (partition.topic, partition.partition) in self._prefetch.paused:
+            Native.pause(handle, [partition])
 
     def _may_change(self, handle: Handle, words: str, *, whole: bool) -> bool:
         """Check that the rebalance protocol allows this change, or unassign all as librdkafka does.

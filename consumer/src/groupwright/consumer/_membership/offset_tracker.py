@@ -31,6 +31,8 @@ class OffsetTracker:
         # to commit from before it.
         self._starts: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
         self._topics: set[str] = set()
+        self._read: set[str] = set()
+        """Topics of which a position was read."""
 
     def store(self, offsets: Offsets) -> bool:
         """Store offsets of assigned partitions; return whether any of the partitions is assigned."""
@@ -85,9 +87,17 @@ class OffsetTracker:
         """Return the offset of the last seek since the assignment; None without a seek."""
         return self._sought.get(key)
 
-    def knows(self, topic: str) -> bool:
+    def was_assigned(self, topic: str) -> bool:
         """Whether any partition of this topic is assigned, or has been."""
         return topic in self._topics
+
+    def knows(self, topic: str) -> bool:
+        """Whether librdkafka has an entry for this topic: it was assigned, or asked for a position."""
+        return topic in self._topics or topic in self._read
+
+    def on_position_read(self, topics: Iterable[str]) -> None:
+        """Record that librdkafka was asked for positions of these topics, which creates its entries."""
+        self._read.update(topics)
 
     def owns(self, key: TopicPartitionKey) -> bool:
         """Whether a partition is assigned."""

@@ -109,8 +109,8 @@ class TopicMonitor:
         self._assignment_snapshot = {
             name: topic for name, topic in response.topics.items() if name in self.group_subscription
         }
-        # The assignment is made from this response: a topic that is not in it must not count as created later,
-        # or the group would rebalance at each refresh for a topic that was deleted.
+        # The assignment is made from this response. A topic that is not in it must not count as created by
+        # the next one, or the group would rebalance at each refresh for a topic that was deleted.
         kept = {
             name: topic
             for name, topic in self.seen.topics.items()

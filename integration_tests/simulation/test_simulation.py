@@ -1,0 +1,45 @@
+"""Groups in virtual time keep their promises, and a seed is played the same way each time."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_LIMIT_SECONDS = 600
+_DIGEST = re.compile(r"digest ([0-9a-f]{8})")
+
+
+def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command; it needs a process of its own, in which the consumer was not imported before."""
+    return subprocess.run(
+        [sys.executable, "-m", "simulation", *arguments],
+        cwd=ROOT / "integration_tests",
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_SECONDS,
+        check=False,
+    )
+
+
+def test_a_minute_of_fresh_seeds_breaks_no_promise() -> None:
+    done = simulate("--minutes", "1", "--lanes", "1")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_seed_is_replayed_to_the_bit(tmp_path: Path) -> None:
+    picture = tmp_path / "timeline.svg"
+    first, second = simulate("--seed", "13"), simulate("--seed", "13", "--picture", str(picture))
+
+    assert first.returncode == second.returncode == 0, first.stdout + first.stderr
+    assert _DIGEST.findall(first.stdout) == _DIGEST.findall(second.stdout) != []
+    assert "on_assign" in first.stdout
+    assert picture.read_text().startswith("<svg")
+
+
+def test_a_wrong_argument_is_refused() -> None:
+    done = simulate("--seed", "many")
+
+    assert done.returncode == 2
+    assert "invalid int value" in done.stderr
