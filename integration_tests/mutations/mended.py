@@ -408,4 +408,14 @@ MENDED = (
         "the_same_configurations_are_refused",
         in_fuzzing=True,
     ),
+    # --- Found by random programs ---
+    Mutation(
+        "a topic of which only a position was read is not known",
+        f"{CONSUMER}/_membership/offset_tracker.py",
+        "return topic in self._topics or topic in self._read",
+        "return topic in self._topics",
+        f"{_BOTH}[storing_what_only_its_position_was_read_of]",
+        "storing_what_only_its_position_was_read_of",
+        in_fuzzing=True,
+    ),
 )
