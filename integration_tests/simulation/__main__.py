@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from simulation import lanes
 
-_CHUNK = 8
+_CHUNK = 2
 """Seeds that a worker plays before it reports."""
 _SHRINK_SECONDS = 120
 _HASH_SEED = "0"

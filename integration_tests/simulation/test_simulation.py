@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 _LIMIT_SECONDS = 600
 _DIGEST = re.compile(r"digest ([0-9a-f]{8})")
@@ -22,6 +24,7 @@ def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.slow
 def test_a_minute_of_fresh_seeds_breaks_no_promise() -> None:
     done = simulate("--minutes", "1", "--lanes", "1")
 
