@@ -456,6 +456,25 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
     assert member.fast_path_until == 0.0
 
 
+def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`close` did not take it, and did not wait while it was there: a core was busy until it was withdrawn."""
+    monkeypatch.setattr(Membership, "session_until", 0.0)
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    member._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
+    with polled(stage.consumer):
+        member.serve(stage.consumer)
+        assert member._inbox
+        member._events.closing = True
+        member.serve(stage.consumer)
+
+    assert not member._inbox
+    assert not stage.assigned()
+    member._events.closing = False
+
+
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,5 +195,12 @@ MUTATIONS = (
         "consumer/tests/test_assignment_applier.py::test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch",
         in_simulation=True,
     ),
+    Mutation(
+        "close() keeps a core busy while an assignment of an expired session waits",
+        f"{CONSUMER}/_membership/event_server.py",
+        "return self.closing or not self._next_assignment_is_stale",
+        "return not self._next_assignment_is_stale",
+        "consumer/tests/test_assignment_applier.py::test_an_assignment_of_an_expired_session_does_not_keep_close_busy",
+    ),
     *MENDED,
 )

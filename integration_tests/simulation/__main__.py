@@ -4,6 +4,7 @@ python -m simulation --minutes 1                fresh seeds for a minute, on all
 python -m simulation --rebalances 1000000       until so many rebalances were played
 python -m simulation --seed 4711                replay one seed, to the bit, and print its story
 python -m simulation --seed 4711 --picture FILE and draw it as SVG
+python -m simulation --story consume-gathers    what once broke a promise
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from simulation import lanes
+from simulation.stories import STORIES
 
 _CHUNK = 2
 """Seeds that a worker plays before it reports."""
@@ -33,6 +35,8 @@ def main() -> int:
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         arguments = [sys.executable, "-m", "simulation", *sys.argv[1:]]
         os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": _HASH_SEED})  # noqa: S606 - itself
+    if options.story is not None:
+        return _play_story(options.story)
     if options.seed is not None:
         return _replay(options.seed, options.picture, shrinks=options.shrink)
     return _play_many(options)
@@ -77,6 +81,21 @@ def _play_many(options: argparse.Namespace) -> int:
     if broken:
         print(f'Replay one with: make simulate ARGS="--seed {broken[0][0]}"')
         return 1
+    print("every promise was kept")
+    return 0
+
+
+def _play_story(name: str) -> int:
+    lanes.start()
+    from simulation.player import play  # noqa: PLC0415 - after `start`
+
+    for scenario in STORIES[name]():
+        violation = play(scenario).violation
+        if violation is not None:
+            outcome = play(scenario, keep=True)
+            print("\n".join(map(str, outcome.story.lines)))
+            print(f"BROKEN: {violation}")
+            return 1
     print("every promise was kept")
     return 0
 
@@ -129,6 +148,7 @@ def _options() -> argparse.ArgumentParser:
         "--no-shrink", dest="shrink", action="store_false", help="leave a violation as long as it is"
     )
     parser.add_argument("--picture", type=Path, help="draw the replay into this file, as SVG")
+    parser.add_argument("--story", choices=STORIES, help="play scenarios that once broke a promise")
     parser.add_argument("--minutes", type=float, help="play for so long (default: 1)")
     parser.add_argument("--seeds", type=int, help="play so many seeds")
     parser.add_argument("--rebalances", type=int, help="play until members have completed so many rebalances")

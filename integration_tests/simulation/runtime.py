@@ -34,9 +34,9 @@ from groupwright.testing._simulation.scheduler import SECOND, Event, Process, Sc
 
 BEGINNING = 1_000
 """The clock's reading, in seconds, at the beginning of a simulation: some code takes 0 for long ago."""
-_LAST_READING = "timed"
-"""The function of the consumer that reads the clock after the last look at the session, before a message is
-returned: nothing can be promised of a process that is stopped there."""
+_LAST_READINGS = frozenset({"timed", "_call"})
+"""Functions of the consumer that read the clock after the last look at the session, before a message is
+returned or a callback is called: nothing can be promised of a process that is stopped there."""
 _HUB = 1
 """Identifier of the thread that runs the scheduler; it belongs to no process."""
 
@@ -63,7 +63,7 @@ class World:
                 raise ProcessKilledError
             if process.stop_after is not None:
                 process.stop_after -= 1
-                if process.stop_after < 0 and sys._getframe(2).f_code.co_name != _LAST_READING:
+                if process.stop_after < 0 and sys._getframe(2).f_code.co_name not in _LAST_READINGS:
                     process.stop_after = None
                     process.stop(process.stop_for)
                     thread.block(0)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from simulation.stories import STORIES
+
 ROOT = Path(__file__).parents[2]
 _LIMIT_SECONDS = 600
 _DIGEST = re.compile(r"digest ([0-9a-f]{8})")
@@ -39,6 +41,13 @@ def test_a_seed_is_replayed_to_the_bit(tmp_path: Path) -> None:
     assert _DIGEST.findall(first.stdout) == _DIGEST.findall(second.stdout) != []
     assert "on_assign" in first.stdout
     assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_what_once_broke_a_promise_does_so_no_more(story: str) -> None:
+    done = simulate("--story", story)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_wrong_argument_is_refused() -> None:

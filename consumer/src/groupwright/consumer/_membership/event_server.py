@@ -182,8 +182,9 @@ class EventServer:
             if not self._applier.prepare(handle, coming):
                 return False  # the next poll tries again
             self._commit_replaced(handle, coming)
-        # Nothing that takes time may follow, up to on_assign: the process may be stopped meanwhile.
-        return not self._next_assignment_is_stale
+        # Nothing that takes time may follow, up to on_assign: the process may be stopped meanwhile. While the
+        # consumer closes, no assignment is served, and `leave` would not wait while one stays in the inbox.
+        return self.closing or not self._next_assignment_is_stale
 
     def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
         match event:
