@@ -438,6 +438,21 @@ def test_a_coordinator_that_moves_answers_parked_requests(cluster: Cluster) -> N
     assert coordinator(cluster, one).broker == cluster.coordinator_broker != 0
 
 
+def test_a_coordinator_that_crashed_answers_nothing_when_the_next_one_moves_while_it_loads(
+    cluster: Cluster,
+) -> None:
+    one = client(cluster)
+    one.send("join", join())
+    run(cluster, 100 * MS)
+
+    cluster.stop_broker(0, clean=False, election=10 * MS)
+    run(cluster, 20 * MS)
+    cluster.move_coordinator()
+    run(cluster, SECOND)
+
+    assert one.answers == []
+
+
 def test_a_coordinator_that_loads_says_so(cluster: Cluster) -> None:
     cluster.move_coordinator(loading=10 * SECOND)
     assert cluster.coordinator_broker is not None

@@ -317,7 +317,8 @@ class Cluster:
         others = [each.number for each in self.brokers if each.up and each.number != self.coordinator_broker]
         if self.coordinator_broker is None or not others:
             return
-        self._reply(self.coordinator.resign(self._now_ms))
+        if not self._loading:  # else the last coordinator has resigned, or crashed
+            self._reply(self.coordinator.resign(self._now_ms))
         self._parked.clear()
         self._start_coordinator(self._random.choice(others), loading)
 
