@@ -441,6 +441,7 @@ def test_a_coordinator_that_moves_answers_parked_requests(cluster: Cluster) -> N
 def test_a_coordinator_that_crashed_answers_nothing_when_the_next_one_moves_while_it_loads(
     cluster: Cluster,
 ) -> None:
+    cluster = Cluster(cluster.scheduler)
     one = client(cluster)
     one.send("join", join())
     run(cluster, 100 * MS)
