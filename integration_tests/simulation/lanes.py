@@ -51,7 +51,11 @@ def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
 
     totals, broken, began = Totals(), [], time.process_time()
     for seed in seeds:
-        outcome = play(generate(seed))
+        try:
+            outcome = play(generate(seed))
+        except Exception as error:  # noqa: BLE001 - one seed ends no run
+            broken.append((seed, f"the simulation itself has failed: {error!r}"))
+            continue
         totals.seeds += 1
         totals.generations += outcome.generations
         totals.rebalances += outcome.rebalances
