@@ -459,7 +459,7 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
 def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`close` did not take it, and did not wait while it was there: a core was busy until it was withdrawn."""
+    """`close` did not take it, and did not wait while it was there: it used a core until it was withdrawn."""
     monkeypatch.setattr(Membership, "session_until", 0.0)
     member = stage.consumer._member
     assert isinstance(member, ClassicMembership)
@@ -531,6 +531,33 @@ def test_a_seek_of_what_was_assigned_by_hand_is_refused_as_by_librdkafka(stage: 
     with pytest.raises(KafkaException) as refused:
         stage.consumer.seek(TopicPartition("t", 0, 3))
     assert refused.value.args[0].code() == KafkaError._STATE
+
+
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delayed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, cooperative: bool
+) -> None:
+    """A handler raised when on_assign had returned; a seek before the next poll was refused."""
+    stage.applier.on_assign = stage.notify("assign")
+    committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
+    gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(stage.applier, "_with_starts", interrupt)
+        stage.applier.assign(stage.consumer, gain)
+    assert stage.called == [("assign", [("t", 0), ("t", 1)])]
+    assert not stage.assigned()
+    stage.consumer.seek(TopicPartition("t", 0, 3))
+    with polled(stage.consumer):
+        stage.applier.assign(stage.consumer, gain)
+
+    assert stage.assigned() == {("t", 0): 3, ("t", 1): 7}
+    assert len(stage.called) == 1
+    with pytest.raises(KafkaException):
+        stage.consumer.seek(TopicPartition("t", 2, 3))
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

@@ -170,7 +170,6 @@ MUTATIONS = (
         "if not self._applier.holds_partitions:\n            return membership.owned_until\n",
         "if True:\n            return membership.owned_until\n",
         "consumer/tests/test_assignment_applier.py::test_the_session_limits_the_fast_path_from_the_first_message_on",
-        in_simulation=True,
     ),
     Mutation(
         "a topic that was deleted before the assignment makes the group rebalance for ever",
@@ -201,6 +200,13 @@ MUTATIONS = (
         "return self.closing or not self._next_assignment_is_stale",
         "return not self._next_assignment_is_stale",
         "consumer/tests/test_assignment_applier.py::test_an_assignment_of_an_expired_session_does_not_keep_close_busy",
+    ),
+    Mutation(
+        "a seek is refused while an interrupted assignment waits for the next poll",
+        f"{CONSUMER}/_membership/manual_assignment.py",
+        "if self._applier.awaits_assignment(key) and key not in",
+        "if False and key not in",
+        "consumer/tests/test_assignment_applier.py::test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delayed",
     ),
     *MENDED,
 )

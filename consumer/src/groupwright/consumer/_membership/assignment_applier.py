@@ -253,6 +253,13 @@ class AssignmentApplier:
         """Whether the group has assigned this partition to this member, and not revoked it yet."""
         return key in self._owned
 
+    def awaits_assignment(self, key: TopicPartitionKey) -> bool:
+        """Whether on_assign was called for this partition, and an exception has ended the poll then.
+
+        The next poll completes the assignment.
+        """
+        return key in self._owned and self._called != self._done
+
     @property
     def holds_partitions(self) -> bool:
         """Whether partitions that the group has assigned to this member are still to be revoked."""

@@ -111,6 +111,10 @@ class ManualAssignment:
         """Continue at another offset."""
         check_partitions([partition])
         key = (partition.topic, partition.partition)
+        if self._applier.awaits_assignment(key) and key not in _keys(Native.assignment(handle)):
+            Native.incremental_assign(handle, [partition])
+            self._offsets.seek(key, partition.offset, TopicPartition(*key))
+            return
         if key not in _keys(Native.assignment(handle)):
             # Native.position would create the partition in librdkafka, and seek would fail with another code.
             Native.seek(handle, partition)
