@@ -484,9 +484,9 @@ def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
     revocation = Revoke(next(stage.tickets), {"t": (0,)}, lost=False, identity=ME)
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise RuntimeError
 
-    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
         stage.applier.revoke(stage.consumer, revocation)
     with polled(stage.consumer):
