@@ -77,6 +77,7 @@ class RealMember:
         self._observer = observer
         self._random = scheduler.stream(f"application {plan.name}")
         self._topics = list(plan.topics)
+        self._stop: tuple[int, int] | None = None
         self._owned: set[Key] = set()
         self._last: dict[Key, int] = {}
         self._paused: set[Key] = set()
@@ -113,6 +114,10 @@ class RealMember:
     def enforce_rebalance(self) -> None:
         """Have the consumer rejoin; for the application."""
         self.consumer.enforce_rebalance()
+
+    def stop_after_assignment(self, duration: int, readings: int) -> None:
+        """Have the process stopped soon after its next `on_assign`, after so many readings of the clock."""
+        self._stop = (duration, readings)
 
     def subscribe_to(self, topics: list[str]) -> None:
         """Have the application subscribe to these topics."""
@@ -314,6 +319,9 @@ class RealMember:
         keys = _keys(partitions)
         self._owned.update(keys)
         self._observer.assigned(self, keys)
+        if self._stop is not None:
+            self.process.stop_at_reading(*self._stop)
+            self._stop = None
         self._work_in_callback()
         if self.plan.assigns and "cooperative-sticky" in self.plan.strategy:
             consumer.incremental_assign(partitions)

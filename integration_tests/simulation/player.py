@@ -2,7 +2,7 @@
 
 import functools
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
@@ -84,7 +84,6 @@ class _Player:
         scheduler.after_event = self._promises.check
         self._members: list[AnyMember] = []
         self._random = scheduler.stream("player")
-        self._state: State | None = None
         self._producing = True
 
     def play(self) -> Outcome:
@@ -212,7 +211,7 @@ class _Player:
     def _restart(self, plan: MemberPlan, attempt: int) -> None:
         name = plan.name if plan.static else f"{plan.name.partition('-')[0]}-{attempt}"
         if not any(member.name == name for member in self._running()):
-            self._join(_renamed(plan, name))
+            self._join(replace(plan, name=name))
 
     def _make(self, trouble: Trouble) -> None:
         running = self._running()
@@ -265,7 +264,9 @@ class _Player:
                     again = functools.partial(self._restart, member.plan, len(self._members))
                     self._scheduler.call_in(trouble.duration, again)
             case Kind.STOP if isinstance(member, RealMember):
-                member.process.stop_at_reading(trouble.duration, trouble.detail)
+                soon = trouble.detail % 2 == 0
+                stop = member.process.stop_at_reading if soon else member.stop_after_assignment
+                stop(trouble.duration, trouble.detail)
             case Kind.STOP:
                 member.process.stop(trouble.duration)
             case Kind.BUSY:
@@ -393,12 +394,6 @@ class _Player:
     def failed(self, member: ForeignMember) -> None:
         """Forget a member of another client that has ended with an error."""
         self._promises.killed(member)
-
-
-def _renamed(plan: MemberPlan, name: str) -> MemberPlan:
-    from dataclasses import replace  # noqa: PLC0415
-
-    return replace(plan, name=name)
 
 
 def _words(plan: MemberPlan) -> str:
