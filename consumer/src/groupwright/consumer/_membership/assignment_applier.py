@@ -249,9 +249,13 @@ class AssignmentApplier:
             topics.setdefault(topic, []).append(number)
         return topics
 
-    def owns(self, key: TopicPartitionKey) -> bool:
-        """Whether the group has assigned this partition to this member, and not revoked it yet."""
-        return key in self._owned
+    def may_restart(self, key: TopicPartitionKey) -> bool:
+        """Whether a partition may be assigned again at another offset: it is the group's.
+
+        With ``auto.offset.reset=error``, librdkafka returns an error for a partition that has no start, and
+        refuses to seek.
+        """
+        return key in self._owned and self._reset in _LOGICAL
 
     def awaits_assignment(self, key: TopicPartitionKey) -> bool:
         """Whether on_assign was called for this partition, and an exception has ended the poll then.

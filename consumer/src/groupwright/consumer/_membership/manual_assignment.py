@@ -124,7 +124,7 @@ class ManualAssignment:
             Native.seek(handle, partition)
         except KafkaException as error:
             is_early = error.args[0].code() == KafkaError._STATE  # noqa: SLF001 - librdkafka's public code
-            if not (is_early and self._applier.owns(key)):
+            if not (is_early and self._applier.may_restart(key)):
                 raise
             self._assign_again(handle, partition)
         self._offsets.seek(key, partition.offset, before[0])
