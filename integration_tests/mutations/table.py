@@ -189,7 +189,7 @@ MUTATIONS = (
     Mutation(
         "a seek is refused while librdkafka has not begun to fetch",
         f"{CONSUMER}/_membership/manual_assignment.py",
-        "if not (is_early and self._applier.owns(key)):",
+        "if not (is_early and self._applier.may_restart(key)):",
         "if True:",
         "consumer/tests/test_assignment_applier.py::test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch",
         in_simulation=True,
