@@ -453,6 +453,7 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
     assert member.fast_path_until == 50.0
     assert member.session_expired
     monkeypatch.setattr(Membership, "identity", MemberIdentity())
+    member._events.identity = ME
     assert member.fast_path_until == 0.0
 
 

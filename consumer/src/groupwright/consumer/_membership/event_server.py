@@ -140,7 +140,8 @@ class EventServer:
         membership = self._membership
         if not self._applier.holds_partitions:
             return membership.owned_until
-        return membership.session_until if membership.identity.valid else 0.0
+        has_lost = self.identity.valid and not membership.identity.valid
+        return 0.0 if has_lost else membership.session_until
 
     def hold_until_revoked(self) -> None:
         """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""
