@@ -296,8 +296,11 @@ class _Player:
                 if member.consumer is not None:
                     member.consumer.wakeup()
             case Kind.LOSE_BROKERS:
-                if member.consumer is not None:
+                if member.consumer is not None and self._scenario.brokers > 1:
+                    # It happens while brokers end, so that the coordinator is looked up again.
                     member.consumer.librdkafka.lost_brokers = True
+                    self._cluster_trouble("the coordinator moves")
+                    self._cluster.move_coordinator()
 
     def _expel(self, member: AnyMember) -> None:
         """Remove a member as an administrator does."""

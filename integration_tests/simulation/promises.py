@@ -90,6 +90,8 @@ class Promises:
         self._cluster = cluster
         self._session_timeout = session_timeout
         self._partitions: dict[Key, _Partition] = defaultdict(_Partition)
+        self._joined: dict[str, int] = {}
+        """Last generation that each client has joined."""
         self._ids: dict[str, str] = {}
         """Member id by client."""
         self._confirmed: dict[str, int] = {}
@@ -138,6 +140,8 @@ class Promises:
             case msg.JoinGroupRequest(), msg.JoinGroupResponse():
                 if response.member_id:
                     self._ids[name] = response.member_id
+                if response.error is ErrorCode.NONE:
+                    self._joined[name] = response.generation_id
                 if response.error is ErrorCode.NONE and response.generation_id != self._last_generation:
                     self._last_generation = response.generation_id
                     self.generations += 1
@@ -177,7 +181,7 @@ class Promises:
             if member.name in partition.owners:
                 self._broken("callbacks are paired", f"{member.name} is assigned {_name(key)} a second time")
             for other in partition.owners.values():
-                if not self._is_excused(other.member):
+                if not (self._is_excused(other.member) or self._is_excused(member)):
                     self._broken(
                         "a partition has one owner",
                         f"{member.name} is assigned {_name(key)}, which {other.member.name} owns",
@@ -186,10 +190,15 @@ class Promises:
             partition.owners[member.name] = Window(member, self._scheduler.now)
 
     def _is_excused(self, member: Member) -> bool:
-        """Whether the group has removed a member, which may not know it yet."""
+        """Whether the group went on without a member, which may not know it yet.
+
+        A static member that misses a generation stays in the group, but its partitions may be assigned to
+        others in it (KIP-345).
+        """
         group = self._cluster.coordinator.group(GROUP)
-        ids = () if group is None else group.members
-        return member.ended or self._ids.get(member.name) not in ids
+        if member.ended or group is None or self._ids.get(member.name) not in group.members:
+            return True
+        return self._joined.get(member.name) != group.generation_id
 
     def _check_clean_end(self, member: str, key: Key, partition: _Partition) -> None:
         """Check that what was consumed before a clean revocation has been committed."""
