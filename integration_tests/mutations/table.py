@@ -204,8 +204,8 @@ MUTATIONS = (
     Mutation(
         "a seek is refused while an interrupted assignment waits for the next poll",
         f"{CONSUMER}/_membership/manual_assignment.py",
-        "if self._applier.awaits_assignment(key) and key not in",
-        "if False and key not in",
+        "if not is_assigned and self._applier.awaits_assignment(key):",
+        "if False:",
         "consumer/tests/test_assignment_applier.py::test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delayed",
     ),
     *MENDED,

@@ -86,7 +86,7 @@ class _Fetcher:
 
 
 class Librdkafka:
-    """What is behind a handle."""
+    """State and calls of librdkafka behind a handle."""
 
     cluster: Cluster
     """The cluster of the simulation; set for each simulation."""

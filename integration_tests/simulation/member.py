@@ -43,8 +43,8 @@ class Observer(Protocol):
     def start_of(self, key: Key) -> int:
         """Return the offset that the group has committed."""
 
-    def asked(self, member: "RealMember", offsets: dict[Key, int]) -> None:
-        """The application has asked for an asynchronous commit of these offsets."""
+    def asked(self, member: "RealMember") -> None:
+        """The application has asked for an asynchronous commit."""
 
     def committed(self, member: "RealMember", offsets: dict[Key, int], error: str | None) -> None:
         """`on_commit` was called, or a synchronous commit has returned."""
@@ -152,11 +152,6 @@ class RealMember:
         """When its session ends as far as the member knows, in microseconds; None if it has none."""
         ends = self.consumer._member._membership.session_until
         return None if ends == math.inf else int((ends - runtime.BEGINNING) * SECOND)
-
-    @property
-    def owned(self) -> frozenset[Key]:
-        """The partitions that the application has been given."""
-        return frozenset(self._owned)
 
     def _wake(self) -> None:
         self.consumer.librdkafka.wake()  # not looked up before: the handle may be created again
@@ -273,8 +268,7 @@ class RealMember:
 
     def _commit(self, consumer: Any, *, synchronous: bool) -> None:
         if not synchronous:
-            position = {key: offset + 1 for key, offset in self._last.items() if key in self._owned}
-            self._observer.asked(self, position)
+            self._observer.asked(self)
             consumer.commit(asynchronous=True)
             return
         try:

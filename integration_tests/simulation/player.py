@@ -367,10 +367,9 @@ class _Player:
         """See `Observer`."""
         return max(0, self._cluster.coordinator.committed(GROUP, key))
 
-    def asked(self, member: AnyMember, offsets: dict[Key, int]) -> None:
+    def asked(self, member: AnyMember) -> None:
         """See `Observer`."""
         if not member.ended:
-            del offsets
             self._promises.asked(member)
 
     def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:

@@ -49,8 +49,6 @@ class Window:
 
     member: "Member"
     since: int
-    first: int | None = None
-    """The first offset that was delivered."""
     position: int | None = None
     """The offset after the last message, or that of a seek."""
     sought: bool = False
@@ -244,8 +242,6 @@ class Promises:
         if key[0] not in self._renewed:
             self._check_order(member.name, key, offset, partition, window)
         window.position = offset + 1
-        if window.first is None:
-            window.first = offset
         partition.delivered.add(offset)
         while partition.complete in partition.delivered:
             partition.delivered.discard(partition.complete)

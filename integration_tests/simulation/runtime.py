@@ -134,7 +134,7 @@ class VirtualThread(greenlet):
         self.started = self.ended = False
         self._body = work
         self._hub: Any = None
-        self._is_waiting = self._woken = False
+        self._is_waiting = False
         self._timer: Event | None = None
         self._joining: list[VirtualThread] = []
 
@@ -154,15 +154,14 @@ class VirtualThread(greenlet):
         self._hub = getcurrent()
         self.switch()
 
-    def block(self, seconds: float) -> bool:
-        """Wait until `wake` is called, or for this time; return whether it was."""
-        self._is_waiting, self._woken = True, False
+    def block(self, seconds: float) -> None:
+        """Wait until `wake` is called, or for this time."""
+        self._is_waiting = True
         if seconds != math.inf:
             self._timer = self.process.call_in(max(0, math.ceil(seconds * SECOND)), self._expire)
         self._hub.switch()
         if not self.process.alive:
             raise ProcessKilledError
-        return self._woken
 
     def wake(self) -> None:
         """End the present wait after a short time; no effect if the thread does not wait."""
@@ -176,11 +175,9 @@ class VirtualThread(greenlet):
 
     def _end_wait(self) -> bool:
         waited, self._is_waiting = self._is_waiting, False
-        if waited:
-            self._woken = True
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+        if waited and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         return waited
 
     def _expire(self) -> None:

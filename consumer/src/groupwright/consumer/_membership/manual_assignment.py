@@ -111,11 +111,12 @@ class ManualAssignment:
         """Continue at another offset."""
         check_partitions([partition])
         key = (partition.topic, partition.partition)
-        if self._applier.awaits_assignment(key) and key not in _keys(Native.assignment(handle)):
-            Native.incremental_assign(handle, [partition])
+        is_assigned = key in _keys(Native.assignment(handle))
+        if not is_assigned and self._applier.awaits_assignment(key):
+            self._start_at(handle, partition)
             self._offsets.seek(key, partition.offset, TopicPartition(*key))
             return
-        if key not in _keys(Native.assignment(handle)):
+        if not is_assigned:
             # Native.position would create the partition in librdkafka, and seek would fail with another code.
             Native.seek(handle, partition)
             return
@@ -126,16 +127,13 @@ class ManualAssignment:
             is_early = error.args[0].code() == KafkaError._STATE  # noqa: SLF001 - librdkafka's public code
             if not (is_early and self._applier.may_restart(key)):
                 raise
-            self._assign_again(handle, partition)
+            # librdkafka has not begun to fetch, such as while it still ends an earlier assignment's fetch.
+            Native.incremental_unassign(handle, [partition])
+            self._start_at(handle, partition)
         self._offsets.seek(key, partition.offset, before[0])
 
-    def _assign_again(self, handle: Handle, partition: TopicPartition) -> None:
-        """Have librdkafka start at another offset than the one that it was assigned with.
-
-        It refuses to seek as long as it has not begun to fetch, such as while it still ends the fetch of an
-        earlier assignment.
-        """
-        Native.incremental_unassign(handle, [partition])
+    def _start_at(self, handle: Handle, partition: TopicPartition) -> None:
+        """Assign a partition natively at this offset; a pause of the application goes on."""
         Native.incremental_assign(handle, [partition])
         if (partition.topic, partition.partition) in self._prefetch.paused:
             Native.pause(handle, [partition])
