@@ -163,7 +163,8 @@ def measure(
         try:
             pair.settle()
             pair.rebalance(warm_up)
-            before, first = _footprint(pair.rebalances), tracemalloc.take_snapshot()
+            first = tracemalloc.take_snapshot()  # before the footprint: it is megabytes itself, and stays
+            before = _footprint(pair.rebalances)
             started = time.monotonic()
             pair.rebalance(rebalances)
             seconds = time.monotonic() - started
