@@ -116,7 +116,7 @@ class MemberProcess(Process):
     def kill(self) -> None:
         """End the process and its threads at once, as SIGKILL does."""
         super().kill()
-        for thread in self.threads:
+        for thread in tuple(self.threads):  # each one removes itself
             thread.unwind()
         self.threads.clear()
 
