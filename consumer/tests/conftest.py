@@ -2,6 +2,7 @@
 
 import contextlib
 import dis
+import functools
 import gc
 import sys
 import threading
@@ -10,7 +11,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 import confluent_kafka
@@ -522,6 +523,21 @@ class HandlerError(BaseException):
     """What a signal handler raises."""
 
 
+def _same_handler(code: CodeType, before: int, now: int) -> bool:
+    """Whether the same `try` or `with` holds for both bytecodes.
+
+    CPython raises at the earlier one. Where a `with` ends in between, as in `return call()`, an exception
+    that is raised at the later one would leave the lock held.
+    """
+    return _handler_of(code, before) == _handler_of(code, now)
+
+
+@functools.cache
+def _handler_of(code: CodeType, offset: int) -> int | None:
+    ranges = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    return next((each.target for each in ranges if each.start <= offset < each.end), None)
+
+
 class _Handler:
     """A trace function that raises at the `place`-th bytecode at which a signal handler may run.
 
@@ -531,7 +547,7 @@ class _Handler:
     def __init__(self, place: int) -> None:
         self.raised = False
         self._left = place
-        self._last: dict[FrameType, str] = {}
+        self._last: dict[FrameType, int] = {}
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
         file = frame.f_code.co_filename
@@ -540,13 +556,18 @@ class _Handler:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
             operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            last, self._last[frame] = self._last.get(frame), operation
+            before, self._last[frame] = self._last.get(frame), frame.f_lasti
+            last = None if before is None else dis.opname[frame.f_code.co_code[before]]
             # CPython raises the exception of a function's last call inside the caller's `try`; raised here it
             # would be outside. Calls on `threading`'s locks have no `try`.
             ends = (operation == "RETURN_VALUE" and frame.f_code.co_name != "__enter__") or (
                 last == "CALL_FUNCTION_EX" and frame.f_code.co_name == "call"
             )
-            if last in _CHECKED_AFTER and not ends:
+            if (
+                last in _CHECKED_AFTER
+                and not ends
+                and _same_handler(frame.f_code, before or 0, frame.f_lasti)
+            ):
                 self._left -= 1
                 if self._left == 0:
                     self.raised = True

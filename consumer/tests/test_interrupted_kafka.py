@@ -45,7 +45,7 @@ def test_no_message_is_lost(
     woken: bool,
     interceptors: list[ConsumerInterceptor],
 ) -> None:
-    consumer = scene.consumer(interceptors=interceptors)
+    consumer = scene.consumer(interceptors=interceptors, auto_commit_interval_ms=1)
     consumer.subscribe([scene.topic(messages=_MESSAGES)])
     scene.take(consumer, 1)
     seen, place = [0], 0
