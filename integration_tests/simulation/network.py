@@ -34,7 +34,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyRequest, Cluster, Connection
-from groupwright.testing._simulation.scheduler import SECOND, Event
+from groupwright.testing._simulation.scheduler import SECOND
 from simulation import runtime
 from simulation.runtime import MemberProcess, VirtualThread
 
@@ -83,14 +83,23 @@ class _Future:
 class _Timer:
     """A scheduled callback of the network thread."""
 
-    __slots__ = ("_event", "cancelled")
+    __slots__ = ("_event", "_function", "_network")
 
-    def __init__(self) -> None:
-        self.cancelled = False
-        self._event: Event | None = None
+    def __init__(self, network: "Network", seconds: float, function: Callable[[], object]) -> None:
+        self._network = network
+        self._function: Callable[[], object] | None = function
+        delay = None if seconds == math.inf else max(0, math.ceil(seconds * SECOND))
+        self._event = None if delay is None else network.process.call_in(delay, self._expire)
+
+    def _expire(self) -> None:
+        self._network.run(self._call)
+
+    def _call(self) -> None:
+        if self._function is not None:
+            self._function()
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self._function = None
         if self._event is not None:
             self._event.cancel()
 
@@ -214,17 +223,14 @@ class Network:
 
     def call_in(self, seconds: float, function: Callable[[], object]) -> _Timer:
         """Run `function` after some time."""
-        timer = _Timer()
-        if seconds != math.inf:
-            timer._event = self.process.call_in(
-                max(0, math.ceil(seconds * SECOND)),
-                lambda: self.run(lambda: timer.cancelled or function()),
-            )
-        return timer
+        return _Timer(self, seconds, function)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine on the network thread."""
-        self.call_soon(self._step, coroutine)
+        if self.ended or not self.process.alive:
+            coroutine.close()
+        else:
+            self.call_soon(self._step, coroutine)
 
     def _step(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:

@@ -51,8 +51,10 @@ class Scheduler:
 
     def call_at(self, when: int, action: Action, process: "Process | None" = None) -> Event:
         """Run `action` at `when`, or now if that has passed; see `Process.call_at` for a process."""
-        event = Event(max(when, self.now), action, process)
-        self.repeat(event)
+        when = max(when, self.now)
+        event = Event(when, action, process)
+        self._scheduled += 1
+        heapq.heappush(self._heap, (when, self._scheduled, event))
         return event
 
     def repeat(self, event: Event) -> None:
