@@ -16,7 +16,7 @@ from simulation.handle import Librdkafka
 from simulation.member import RealMember
 from simulation.network import Network
 from simulation.promises import GENERATIONS_A_TROUBLE, GROUP, BrokenPromiseError, Promises
-from simulation.scenario import Client, Kind, MemberPlan, Scenario, Trouble
+from simulation.scenario import LONGEST_CALLBACK, Client, Kind, MemberPlan, Scenario, Trouble
 from simulation.story import Story
 
 AnyMember = RealMember | ForeignMember
@@ -79,7 +79,7 @@ class _Player:
         self._cluster = cluster = Cluster(scheduler, brokers=scenario.brokers, settings=settings)
         Librdkafka.cluster = Network.cluster = cluster
         self._story = Story(scheduler, keep=keep)
-        self._promises = Promises(scheduler, cluster, scenario.session_timeout)
+        self._promises = Promises(scheduler, cluster, scenario.session_timeout + LONGEST_CALLBACK)
         cluster.on_answer = self._answered
         scheduler.after_event = self._promises.check
         self._members: list[AnyMember] = []

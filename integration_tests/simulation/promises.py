@@ -82,11 +82,12 @@ class _Partition:
 class Promises:
     """Observes members and the coordinator; raises `BrokenPromiseError` when a promise is broken."""
 
-    def __init__(self, scheduler: Scheduler, cluster: Cluster, session_timeout: int) -> None:
+    def __init__(self, scheduler: Scheduler, cluster: Cluster, recovery: int) -> None:
         """Begin with no members."""
         self._scheduler = scheduler
         self._cluster = cluster
-        self._session_timeout = session_timeout
+        self._recovery = recovery
+        """How long before a clean revocation ends a trouble may have cost the session, in microseconds."""
         self._partitions: dict[Key, _Partition] = defaultdict(_Partition)
         self._joined: dict[str, int] = {}
         """Last generation that each client has joined."""
@@ -205,7 +206,7 @@ class Promises:
             return
         when, position, before = left
         troubled = max(self._troubled_at.get(name, -1) for name in ("", before, member))
-        if troubled < when - self._session_timeout and partition.committed < position:
+        if troubled < when - self._recovery and partition.committed < position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
                 f"{before} has consumed {_name(key)} up to {position}, but committed {partition.committed}",

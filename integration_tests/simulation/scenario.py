@@ -87,7 +87,8 @@ _OTHERS = {
     Kind.CREATE: 1,
     Kind.DELETE: 1,
 }
-_LARGEST_GROUP = 6
+_LARGEST_GROUP = 8
+LONGEST_CALLBACK = 2 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         count += 1
         return _member(chance, f"m{count}", strategies, names, mixed=mixed, quick=gentle)
 
-    gentle = chance.random() < 0.5
+    gentle = chance.random() < 2 / 3
     members = tuple(member() for _ in range(chance.randint(1, 4)))
     made, at = [], 0
     gaps = (100 * MS, 200 * MS, 400 * MS) if gentle else (100 * MS, 300 * MS, SECOND, 2 * SECOND)
@@ -214,7 +215,7 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         brokers=chance.choice((1, 3, 3)),
         topics=tuple(topics),
         produce_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
-        largest_group=chance.choice((2, 3, 3, 4, _LARGEST_GROUP)),
+        largest_group=chance.choice((3, 5, 6, 7, _LARGEST_GROUP) if gentle else (2, 3, 3, 4, 6)),
         members=members,
         troubles=tuple(made),
     )
@@ -248,7 +249,7 @@ def _member(
         commits=commits,
         batch=chance.choice((0, 0, 1, 10, 100)),
         processing=chance.choice((0, 5 * MS) if quick else (0, 5 * MS, 50 * MS, 500 * MS)),
-        callback=chance.choice((0, 0, 0, 20 * MS) if quick else (0, 0, 0, 100 * MS, 2 * SECOND)),
+        callback=chance.choice((0, 0, 0, 20 * MS) if quick else (0, 0, 0, 100 * MS, LONGEST_CALLBACK)),
         raises=chance.choice((0.0, 0.0, 0.1)),
         seeks=chance.choice((0.0, 0.0, 0.02)),
         pauses=chance.choice((0.0, 0.0, 0.02)),
