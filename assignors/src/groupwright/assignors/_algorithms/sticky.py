@@ -76,7 +76,7 @@ def _members(group: Group, indexed: IndexedGroup) -> list[Member]:
 def _owned_before(members: Sequence[Member]) -> OwnedColumns:
     """Return the claims in the user data, and in the subscriptions of members without user data.
 
-    Members of a real group own nothing when they join eagerly, so only tools that build groups use the latter.
+    Members of a real group own nothing when they join eagerly: the latter is for tools that build groups.
     """
     owned = decode_owned([member.user_data for member in members])
     without_user_data = [
