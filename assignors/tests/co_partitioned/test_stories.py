@@ -299,6 +299,16 @@ def test_an_unknown_treatment_of_the_rest_is_refused() -> None:
         CoPartitionedStickyAssignor(rest="keep")  # type: ignore[arg-type]
 
 
+def test_the_order_of_the_lists_does_not_matter() -> None:
+    pairs = [["audit", "billing"], PAIR]
+    topics = [topic for pair in pairs for topic in pair]
+    group = Group(
+        [Member(id_, topics) for id_ in "abc"], {"audit": 4, "billing": 4, "orders": 7, "payments": 7}
+    )
+    in_reverse = CoPartitionedStickyAssignor([pair[::-1] for pair in pairs[::-1]])
+    assert assign(in_reverse, group) == assign(CoPartitionedStickyAssignor(pairs), group)
+
+
 def test_a_repeated_topic_and_lists_of_one_or_none_are_harmless() -> None:
     lists = CoPartitionedStickyAssignor([["orders", "payments", "orders"], ["audit"], []])
     group = Group([Member("a", PAIR), Member("b", PAIR)], both_of(2))
