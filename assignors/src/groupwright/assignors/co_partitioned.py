@@ -96,8 +96,9 @@ class CoPartitionedStickyAssignor(Assignor):
             joined: Lists of topics that are joined; None to join topics with the same subscribers and equal
                 numbers of partitions. All members must have the same.
             rest: The treatment of different numbers of partitions in a list. `refuse`: they are an error,
-                since records with the same key are then in partitions of different numbers. `assign`: a
-                partition that only some of the topics have is in a bundle with these.
+                since records with the same key may be in partitions of different numbers. The group has no
+                assignment until the numbers are equal. `assign`: a partition that only some of the topics
+                have is in a bundle with those. Use it while topics of a list grow one after the other.
 
         Raises:
             InvalidInputError: A list is not a collection of names, a topic is in two lists, or `rest` is
