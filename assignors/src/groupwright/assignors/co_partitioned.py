@@ -33,17 +33,18 @@ class CoPartitionedStickyAssignor(Assignor):
 
     Priorities 1 to 5 are met exactly, and 6 as in `StickyAssignor`, whose algorithm assigns the bundles.
     Bundles count alike, whatever their size: one of three partitions, and one partition of a topic that is
-    not joined. So if bundles differ in size, neither the balance nor the moves are optimal in partitions. If
-    all have the same size, and none is split between members, both are.
+    not joined. So if bundles differ in size, balance and moves need not be optimal in partitions. If all have
+    the same size, and none is split between members, they are.
 
     The owner of a bundle is the member that owns most of its partitions, of those that subscribe to all its
     topics. Of several that own as many, it is the one that owns the fewest bundles so far. So a bundle that
     another assignor has split is completed where most of it is. The choice between members that own equally
-    many is a heuristic: other choices may move fewer partitions.
+    many is a heuristic. It moves the fewest partitions after `roundrobin` and `cooperative-sticky` in the
+    tests, and up to 5 % more than the fewest if bundles are split at random.
 
     Joined topics: Without an argument, topics with the same subscribers and equal numbers of partitions are
         joined, as in `range`. So a group can change from `range` to this assignor without naming its topics,
-        all members are used whatever they subscribe to, and no group is refused. The price is balance: a
+        no group is refused, and no member is left out because of its subscription. The price is balance: a
         group with many topics of few partitions has few bundles, and leaves members idle, as `range` does.
 
         Pass lists of topics if the application joins only some topics, or if members with different
