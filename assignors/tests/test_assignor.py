@@ -6,6 +6,7 @@ from groupwright.assignors import (
     Assignor,
     AssignorError,
     CooperativeStickyAssignor,
+    CoPartitionedStickyAssignor,
     Group,
     PartitionsByTopic,
     Plan,
@@ -59,19 +60,26 @@ def test_an_assignor_without_a_protocol_is_refused(protocols: frozenset[Rebalanc
         check_assignor(assignor)
 
 
-def test_kafkas_assignors_are_found_by_kafkas_names() -> None:
+def test_the_built_in_assignors_are_found_by_name() -> None:
     assert isinstance(by_name("range"), RangeAssignor)
     assert isinstance(by_name("roundrobin"), RoundRobinAssignor)
     assert by_name("range") is not by_name("range"), "some remember things"
     assert isinstance(by_name("sticky"), StickyAssignor)
     assert isinstance(by_name("cooperative-sticky"), CooperativeStickyAssignor)
-    assert [a.name for a in builtin_assignors()] == ["range", "roundrobin", "sticky", "cooperative-sticky"]
+    assert isinstance(by_name("co-partitioned-sticky"), CoPartitionedStickyAssignor)
+    assert [assignor.name for assignor in builtin_assignors()] == [
+        "range",
+        "roundrobin",
+        "sticky",
+        "cooperative-sticky",
+        "co-partitioned-sticky",
+    ]
     for assignor in builtin_assignors():
         check_assignor(assignor)
 
 
 def test_a_name_that_is_not_known_is_answered_with_those_that_are() -> None:
     with pytest.raises(
-        AssignorError, match="no assignor is named 'rnage'; there are: cooperative-sticky, range, "
+        AssignorError, match="no assignor is named 'rnage'; there are: co-partitioned-sticky, cooperative-"
     ):
         by_name("rnage")

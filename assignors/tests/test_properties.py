@@ -90,7 +90,7 @@ def test_a_million_partitions_are_assigned_to_two_thousand_members(assignor: Ass
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}
     group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)
     sizes = [share.count for share in assign(assignor, group).values()]
-    if assignor.name == "range":
-        assert sizes == [1000] * 1000 + [0] * 1000
+    if assignor.name in ("range", "co-partitioned-sticky"):  # partitions of one number are together
+        assert sorted(sizes, reverse=True) == [1000] * 1000 + [0] * 1000
     else:
         assert sizes == [500] * 2000

@@ -145,6 +145,35 @@ def test_sticky_believes_the_user_data_and_not_the_subscription() -> None:
     assert 1 in assignment["c2"]["a"]
 
 
+@pytest.mark.parametrize("no_user_data", [None, b""])
+def test_sticky_reads_the_subscription_of_a_member_without_user_data(no_user_data: bytes | None) -> None:
+    """A group that a program has built moves no more than a real one."""
+    had = StickyAssignor()
+    had.on_assignment(PartitionsByTopic({"a": [1, 3]}), 7)
+    c1 = Member("c1", ["a"], owned={"a": [0, 2]}, generation=7, user_data=no_user_data)
+    c2 = Member("c2", ["a"], user_data=had.user_data(TOPICS))
+    assert owners(StickyAssignor(), c1, c2) == {"c1": {"a": [0, 2]}, "c2": {"a": [1, 3]}}
+
+
+def test_the_generation_in_the_subscription_counts_with_its_claims() -> None:
+    c1 = Member("c1", ["b"], owned={"b": [0, 1]}, generation=8)
+    had = StickyAssignor()
+    had.on_assignment(PartitionsByTopic({"b": [0, 1]}), 7)
+    c2 = Member("c2", ["b"], user_data=had.user_data(TOPICS))
+    newer = Member("c2", ["b"], owned={"b": [0, 1]}, generation=9)
+    for newest, group in ((c1, [c1, c2]), (newer, [c1, newer])):
+        assignment = assign(StickyAssignor(), Group(group, {"b": 1}))
+        assert assignment[newest.id] == {"b": [0]}
+
+
+def test_user_data_that_cannot_be_decoded_does_not_make_the_subscription_count() -> None:
+    """It is the word of a member of a real group, in which the subscription has no part."""
+    damaged = Member("c1", ["a"], owned={"a": [3]}, user_data=b"\xff\xff\xff\xff")
+    new = Member("c2", ["a"])
+    fresh = Member("c1", ["a"])
+    assert owners(StickyAssignor(), damaged, new) == owners(StickyAssignor(), fresh, new)
+
+
 def test_cooperative_sticky_believes_the_subscription() -> None:
     c1 = Member("c1", ["a"], owned={"a": [0]}, user_data=encode_owned(Owned(PartitionsByTopic({"a": [1]}))))
     c2 = Member("c2", ["a"], owned={"a": [1]}, user_data=encode_owned(Owned(PartitionsByTopic({"a": [0]}))))

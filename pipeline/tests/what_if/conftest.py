@@ -80,9 +80,7 @@ class Past:
     ) -> dict[str, list[dict[str, Any]]]:
         """Return by assignor the rows of its generations."""
         loaded = [
-            load_assignor(each)
-            if isinstance(each, str)
-            else LoadedAssignor(each.name, each, is_builtin=False)
+            load_assignor(each) if isinstance(each, str) else LoadedAssignor(each.name, each, is_cached=False)
             for each in assignors
         ]
         table = replay_group("billing", self.table(), loaded, topics or {}, AssignmentCache())

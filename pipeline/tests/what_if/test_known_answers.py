@@ -42,6 +42,20 @@ def test_range_leaves_idle_members_where_sticky_balances_over_all_topics(past: A
     assert column(played["range"], "topic_spread") == [1.0]
 
 
+def test_co_partitioned_topics_stay_together_and_move_less_than_with_range(past: Any, column: Any) -> None:
+    # range cuts 6 partitions of both topics in 0-2 and 3-5, then in 0-1, 2-3 and 4-5: three numbers move. Two
+    # are enough.
+    pairs = {"a": [0, 1, 2], "b": [3, 4, 5]}
+    past.generation(1, {id_: {"orders": share, "payments": share} for id_, share in pairs.items()})
+    pairs = {"a": [0, 1], "b": [2, 3], "c": [4, 5]}
+    past.generation(2, {id_: {"orders": share, "payments": share} for id_, share in pairs.items()})
+    played = past.play("range", "co-partitioned-sticky")
+    assert column(played["range"], "moved") == [0, 6]
+    assert column(played["co-partitioned-sticky"], "moved") == [0, 4]
+    assert column(played["co-partitioned-sticky"], "imbalance") == [0, 0]
+    assert column(played["co-partitioned-sticky"], "rounds") == [1, 2]
+
+
 def test_a_topic_has_the_partitions_that_were_seen_until_then(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"orders": [0, 1]}})
     past.generation(2, {"a": {"orders": [0, 1, 2, 3]}})

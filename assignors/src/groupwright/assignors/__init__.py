@@ -2,10 +2,10 @@
 
 - Model: an assignor turns a `Group` of `Member`s and `Topic`s into an `Assignment`, which maps member ids to
   `PartitionsByTopic`; these map topics to ascending arrays of partitions.
-- Assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor` and `CooperativeStickyAssignor`, also
-  `by_name`. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
-  `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
-  assigned.
+- Assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor` and
+  `CoPartitionedStickyAssignor`, also `by_name`. A custom assignor is a subclass of `Assignor` with a name and
+  a method `assign`. The function `assign` runs an assignor and checks the result; `unassigned` returns the
+  partitions that no member is assigned.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one.
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
     from groupwright.assignors.builtin import builtin_assignors, by_name
+    from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
     from groupwright.assignors.leader import (
         assign_members,
         decode_members,
@@ -90,6 +91,7 @@ _MODULES = {
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
     "PartitionsByTopic": "_model.partitions",
+    "CoPartitionedStickyAssignor": "co_partitioned",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -114,6 +116,7 @@ __all__ = [
     "AssignmentQuality",
     "Assignor",
     "AssignorError",
+    "CoPartitionedStickyAssignor",
     "CooperativeStickyAssignor",
     "Group",
     "GroupwrightError",

@@ -1,6 +1,7 @@
 """Built-in assignors by name."""
 
 from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
 from groupwright.assignors.errors import AssignorError
 from groupwright.assignors.range import RangeAssignor
 from groupwright.assignors.roundrobin import RoundRobinAssignor
@@ -9,7 +10,13 @@ from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssign
 
 def builtin_assignors() -> tuple[Assignor, ...]:
     """Return a new instance of each built-in assignor."""
-    return RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor()
+    return (
+        RangeAssignor(),
+        RoundRobinAssignor(),
+        StickyAssignor(),
+        CooperativeStickyAssignor(),
+        CoPartitionedStickyAssignor(),
+    )
 
 
 def by_name(name: str) -> Assignor:

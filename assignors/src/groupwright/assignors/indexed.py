@@ -8,8 +8,8 @@ import numpy as np
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.partition_classes import classify_partitions
-from groupwright.assignors._algorithms.spread import choose_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
+from groupwright.assignors._algorithms.sticky import best_owners
 from groupwright.assignors._model.arrays import Int32Array
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.order import sorted_names, utf16_order
@@ -28,8 +28,7 @@ def sticky_owners(group: Group, indexed: IndexedGroup, owners: Owners) -> Owners
         indexed: The indexed form of the group, with at least one partition.
         owners: The current owners.
     """
-    classes, class_index = classify_partitions(group, indexed, owners)
-    return choose_partitions(indexed, classes, class_index, best_flow(classes))
+    return best_owners(group, indexed, owners)
 
 
 def min_moves(group: Group, indexed: IndexedGroup, owners: Owners) -> int:

@@ -40,20 +40,19 @@ class StickyAssignor(Assignor):
     Kafka's versions 0 and 1 are decoded, and version 1 is encoded; user data that cannot be decoded is
     ignored. For this purpose, a member's instance remembers its last assignment; `assign` does not use it.
 
+    A member without user data owns `Member.owned`. In a real group this is empty, since the member has
+    revoked everything. A tool can therefore compute an assignment offline without encoding user data.
+
     Example: Members a (subscribed to `orders`), b (`orders` and `audit`) and c (`audit`) own 3, 4 and 5
         partitions of two topics with 6 each. Each can have 4. From c to a, which have no topic in common,
         this takes two moves by way of b. An assignor that only tries to move single partitions finds no
         improvement, and stops.
 
-        >>> from groupwright.assignors import Group, Member, PartitionsByTopic
-        >>> def member(id, topics, owned):
-        ...     had = StickyAssignor()
-        ...     had.on_assignment(PartitionsByTopic(owned), generation=7)
-        ...     return Member(id, topics, user_data=had.user_data(frozenset(topics)))
+        >>> from groupwright.assignors import Group, Member
         >>> members = [
-        ...     member("a", ["orders"], {"orders": [0, 1, 2]}),
-        ...     member("b", ["orders", "audit"], {"orders": [3, 4, 5], "audit": [0]}),
-        ...     member("c", ["audit"], {"audit": [1, 2, 3, 4, 5]}),
+        ...     Member("a", ["orders"], owned={"orders": [0, 1, 2]}),
+        ...     Member("b", ["orders", "audit"], owned={"orders": [3, 4, 5], "audit": [0]}),
+        ...     Member("c", ["audit"], owned={"audit": [1, 2, 3, 4, 5]}),
         ... ]
         >>> assignment = StickyAssignor().assign(Group(members, {"orders": 6, "audit": 6}))
         >>> for id, share in assignment.items():

@@ -1,6 +1,7 @@
 """Computation of `sticky` and `cooperative-sticky`: the best assignment given the owned partitions."""
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,8 +24,8 @@ def plan_sticky(group: Group) -> Assignment:
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
-    owners, _ = _best_owners(group, indexed, decode_owned([m.user_data for m in _members(group, indexed)]))
-    return indexed.assignment_of(owners)
+    claims = logged_claims(indexed, _owned_before(_members(group, indexed)))
+    return indexed.assignment_of(best_owners(group, indexed, claims.owner))
 
 
 def plan_cooperative(group: Group) -> Assignment:
@@ -37,18 +38,26 @@ def plan_cooperative(group: Group) -> Assignment:
         PartitionColumns.of([member.owned for member in members]),
         np.array([_generation(member) for member in members], np.int64),
     )
-    owners, claims = _best_owners(group, indexed, owned)
+    claims = logged_claims(indexed, owned)
+    owners = best_owners(group, indexed, claims.owner)
     is_withheld = claims.claimed & (owners != claims.owner)
     return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))
 
 
-def _members(group: Group, indexed: IndexedGroup) -> list[Member]:
-    by_id = {member.id: member for member in group.members}
-    return [by_id[id_] for id_ in indexed.members]
+def best_owners(group: Group, indexed: IndexedGroup, owners: Owners) -> Owners:
+    """Return the owner of each partition in the best assignment.
+
+    Args:
+        group: The group.
+        indexed: The indexed form of the group, with at least one partition.
+        owners: The current owners.
+    """
+    classes, class_index = classify_partitions(group, indexed, owners)
+    return choose_partitions(indexed, classes, class_index, best_flow(classes))
 
 
-def _best_owners(group: Group, indexed: IndexedGroup, owned: OwnedColumns) -> tuple[Owners, Claims]:
-    """Return the owner of each partition in the target assignment, and the claims that it is based on."""
+def logged_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
+    """Determine which claims hold, and log a warning if members contradict each other."""
     claims = resolve_claims(indexed, owned)
     if claims.contested:
         _log.warning(
@@ -56,8 +65,29 @@ def _best_owners(group: Group, indexed: IndexedGroup, owned: OwnedColumns) -> tu
             "no member if two claim a partition in that generation",
             claims.contested,
         )
-    classes, class_index = classify_partitions(group, indexed, claims.owner)
-    return choose_partitions(indexed, classes, class_index, best_flow(classes)), claims
+    return claims
+
+
+def _members(group: Group, indexed: IndexedGroup) -> list[Member]:
+    by_id = {member.id: member for member in group.members}
+    return [by_id[id_] for id_ in indexed.members]
+
+
+def _owned_before(members: Sequence[Member]) -> OwnedColumns:
+    """Return the claims in the user data, and in the subscriptions of members without user data.
+
+    Members of a real group own nothing when they join eagerly: the latter is for tools that build groups.
+    """
+    owned = decode_owned([member.user_data for member in members])
+    without_user_data = [
+        number for number, member in enumerate(members) if not member.user_data and member.owned
+    ]
+    if not without_user_data:
+        return owned
+    lists, generations = owned.partitions.split(), owned.generations.copy()
+    for number in without_user_data:
+        lists[number], generations[number] = members[number].owned, members[number].generation
+    return OwnedColumns(PartitionColumns.of(lists), generations)
 
 
 def _generation(member: Member) -> int:

@@ -1,4 +1,4 @@
-"""Cache of the built-in assignors' assignments, by group shape and owners."""
+"""Cache of the assignments of Kafka's assignors, by group shape and owners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -44,8 +44,8 @@ def run_what_if(
         generations: `group_generations`. Protocol types other than `consumer` are skipped. A KIP-848 group is
             replayed if `members` has its members, with the same `log_partition` and `log_offset`.
         members: `group_members`.
-        assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), or
-            import paths of custom ones, `package.module:Class`.
+        assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`,
+            `co-partitioned-sticky`), or import paths of custom ones, `package.module:Class`.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
             with the racks of each partition's replicas, or null. For a topic that is missing here, the number
             of partitions is derived from the assignments so far.

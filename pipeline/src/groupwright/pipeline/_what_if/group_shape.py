@@ -1,6 +1,6 @@
 """Group shape: a group whose members and topics are numbered in Kafka's order, instead of named.
 
-The built-in assignors depend on names only through their order. Groups and generations of the same shape
+Kafka's assignors depend on names only through their order. Groups and generations of the same shape
 therefore share cached assignments.
 """
 

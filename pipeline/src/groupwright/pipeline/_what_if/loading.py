@@ -9,6 +9,8 @@ from groupwright.assignors import Assignor, AssignorError, builtin_assignors, by
 MakeAssignor = Callable[[], Assignor]
 """Returns a new instance, one for each member of a group."""
 
+_CACHED = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedAssignor:
@@ -17,19 +19,19 @@ class LoadedAssignor:
     Attributes:
         name: Its name in the results: a built-in assignor's name, or a custom one's import path.
         make: Returns a new instance.
-        is_builtin: Whether the assignor is part of Groupwright.
+        is_cached: Whether `AssignmentCache` has its assignments, as those of Kafka's assignors.
     """
 
     name: str
     make: MakeAssignor
-    is_builtin: bool
+    is_cached: bool
 
 
 def load_assignor(name: str) -> LoadedAssignor:
     """Load an assignor.
 
     Args:
-        name: `range`, `roundrobin`, `sticky`, `cooperative-sticky`, or the import path of a custom assignor,
+        name: The name of a built-in assignor, or the import path of a custom assignor,
             `package.module:Class`, whose class is called without arguments.
 
     Raises:
@@ -38,7 +40,7 @@ def load_assignor(name: str) -> LoadedAssignor:
     """
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        return LoadedAssignor(name, _ours(name), is_builtin=True)
+        return LoadedAssignor(name, _ours(name), is_cached=name in _CACHED)
     if not module_name or not attribute:
         raise AssignorError(f"assignor {name!r}: an import path has the form package.module:Class")
     try:
@@ -53,7 +55,7 @@ def load_assignor(name: str) -> LoadedAssignor:
     if not callable(make):
         raise AssignorError(f"assignor {name!r}: module {module_name!r} has no class {attribute!r}")
     _check(name, make)
-    return LoadedAssignor(name, make, is_builtin=False)
+    return LoadedAssignor(name, make, is_cached=False)
 
 
 def _ours(name: str) -> MakeAssignor:

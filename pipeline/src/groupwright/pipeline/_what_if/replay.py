@@ -58,7 +58,7 @@ class _Actual:
 
 
 @dataclass(frozen=True, slots=True)
-class _Builtin:
+class _Cached:
     name: str
     cache: AssignmentCache
 
@@ -108,7 +108,7 @@ def replay_group(
     replayers: list[_Replayer] = [_Actual()]
     for assignor in assignors:
         custom = CustomAssignor(assignor.make, history)
-        replayers.append(_Builtin(assignor.name, cache) if assignor.is_builtin else _Custom(custom))
+        replayers.append(_Cached(assignor.name, cache) if assignor.is_cached else _Custom(custom))
     return _table(list(_replay(group_id, history, names, replayers, cache)))
 
 
