@@ -158,7 +158,8 @@ class LoadPlanner:
             self._employ(mover)
             if not mover.run():
                 mover.placement.improve(limit)
-            mover.send_home()
+                mover.send_home()
+            self._employ(mover)
             if mover.placement.peak <= limit * (1 + 2 * ROUNDING) and mover.placement.is_within_skew:
                 found.append((mover.cost, mover.placement.owner))
                 if start is completed.owner:

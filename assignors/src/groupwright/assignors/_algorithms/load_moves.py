@@ -19,7 +19,9 @@ from groupwright.assignors._model.assignment import UNASSIGNED
 _FREE_STEP = 0.25  # the cost that steps without a move are valued at
 _MANY_MOVES = 100  # from here on, partitions are released and placed at once
 _MAX_STEPS = 3_000
-_TRIES = 16
+_TRIES = 32
+_THINNED_TO = 0.7
+_ESCAPES = 6  # steps of a try that may raise the excess
 _TRIED_PARTITIONS = 4_000  # in all tries together
 
 
@@ -134,14 +136,19 @@ class Mover:
     def _come_within(self) -> bool:
         """Take the best step until all loads are within the limit; return whether that succeeded."""
         capacities = self.placement.problem.capacities
+        escapes = 0 if self._chance is None else _ESCAPES
         for _ in range(_MAX_STEPS):
             room = self.room
             if (room >= 0).all():
                 return True
             steps = self._steps(int((room / capacities).argmin()), room)
             step = max(steps, default=None, key=self._key)
-            if step is None or step.value <= self.limit * ROUNDING:
+            if step is None:
                 return False
+            if step.value <= self.limit * ROUNDING:
+                if not escapes:
+                    return False
+                escapes -= 1
             for partition, member in step.changes:
                 self.placement.change(partition, member)
         return False
@@ -153,7 +160,7 @@ class Mover:
     def _steps(self, giver: int, room: FloatArray) -> Iterator[_Step]:
         """Yield the best moves, and the best exchanges with other members unless one move suffices."""
         placement = self.placement
-        items = placement.sample(placement.items(giver))
+        items = self._thinned(placement.sample(placement.items(giver)))
         if not items.size:
             return
         takers = placement.takers(giver)
@@ -174,6 +181,13 @@ class Mover:
             for partner in partners.tolist():
                 if partner != giver:
                     yield from self._exchanges(giver, items, partner, room, open_room)
+
+    def _thinned(self, items: Int64Array) -> Int64Array:
+        """Return the partitions to choose from: all of them in the first try, a random part in the others."""
+        if self._chance is None:
+            return items
+        chance = self._chance
+        return items[[chance.random() < _THINNED_TO for _ in range(items.size)]]
 
     def _best_move(
         self, giver: int, items: Int64Array, to: Int64Array, open_room: FloatArray
@@ -199,7 +213,7 @@ class Mover:
         """
         placement, problem = self.placement, self.placement.problem
         items = items[problem.subscribes[problem.set_of[items], partner]]
-        passed = placement.sample(placement.items(partner))
+        passed = self._thinned(placement.sample(placement.items(partner)))
         if not (items.size and passed.size):
             return
         given, returned = problem.weights[items][:, None], problem.weights[passed]
