@@ -167,16 +167,17 @@ class LoadPlanner:
         return [owner for _, owner in sorted(found, key=lambda each: each[0])]
 
     def _employ(self, mover: Mover) -> None:
-        """Give idle members partitions, up to the tolerance below the average, from the highest loads."""
+        """Give idle members partitions until they are as close to the average as the tolerance.
+
+        The heaviest partitions come first, from members that stay as close to the average themselves.
+        """
         placement, problem = mover.placement, self.reference.problem
         idle = self._idle(placement)
         if not idle.any():
             return
-        missing = problem.average * (1 - self.tolerance) * problem.capacities[idle].sum()
+        level = problem.average * (1 - self.tolerance) * problem.capacities
         movable = problem.subscribes[:, idle].any(axis=1)[problem.set_of] & (problem.weights > 0)
-        level = _level_after(placement.loads, problem.capacities, missing)
-        excess = np.where(idle, 0.0, placement.loads - level * problem.capacities)
-        mover.release_and_place(excess, can_exceed=False, movable=movable)
+        mover.release_and_place(placement.loads - level, movable, float(level[idle].sum()))
         for member in np.flatnonzero(self._idle(placement)).tolist():
             self._employ_one(placement, member)
 
@@ -199,12 +200,3 @@ class LoadPlanner:
             self._complete(np.where(stays, candidate, np.int32(UNASSIGNED)))
         )
 
-
-def _level_after(loads: FloatArray, capacities: FloatArray, weight: float) -> float:
-    """Return the load over capacity to which the highest loads sink when they lose this weight together."""
-    order = np.argsort(-loads / capacities, kind="stable")
-    levels = np.append((loads / capacities)[order], 0.0)
-    total, capacity = np.cumsum(loads[order]), np.cumsum(capacities[order])
-    lost = total - levels[1:] * capacity
-    number = min(int(np.searchsorted(lost, weight)), loads.size - 1)
-    return max(0.0, float((total[number] - weight) / capacity[number]))

@@ -21,6 +21,8 @@ _MANY_MOVES = 100  # from here on, partitions are released and placed at once
 _MAX_STEPS = 3_000
 _TRIES = 32
 _THINNED_TO = 0.7
+_SMALL = 1_000  # partitions of a group in which exchanges are tried even if a move lowers most of an excess
+_MOST_RELIEF = 0.3
 _ESCAPES = 6  # steps of a try that may raise the excess
 _TRIED_PARTITIONS = 4_000  # in all tries together
 
@@ -77,7 +79,8 @@ class Mover:
         """Bring all loads within the limit; return whether that succeeded."""
         at_least = self._fewest_moves()
         if at_least > _MANY_MOVES:
-            self.release_and_place(np.maximum(-self.room, 0), can_exceed=True)
+            has_weight = self.placement.problem.weights > 0
+            self.release_and_place(np.maximum(-self.room, 0.0), has_weight, np.inf)
         start, best = self.placement.owner.copy(), None
         for number in range(max(1, min(_TRIES, _TRIED_PARTITIONS // start.size))):
             self._chance = random.Random(number) if number else None  # noqa: S311 - reproducible, not secret
@@ -102,25 +105,28 @@ class Mover:
             if self.room[home] >= weights[partition] and placement.takers(holder)[home]:
                 placement.change(partition, home)
 
-    def release_and_place(
-        self, excess: FloatArray, *, can_exceed: bool, movable: BoolArray | None = None
-    ) -> None:
-        """Release partitions of all members with an excess at once, heaviest first, and place them again.
+    def release_and_place(self, excess: FloatArray, movable: BoolArray, total: float) -> None:
+        """Release partitions, the heaviest first, and place them again.
 
         Args:
-            excess: `(members,) float64`: the weight that each member is to lose.
-            can_exceed: Whether members may lose more than that, by one partition at most.
-            movable: `(partitions,) bool`: the partitions that may be released; None for all.
+            excess: `(members,) float64`: the weight that each member may lose.
+            movable: `(partitions,) bool`: the partitions that may be released.
+            total: The weight that all members together may lose.
         """
         placement, weights = self.placement, self.placement.problem.weights
-        released: list[int] = []
-        for member in np.flatnonzero(excess > 0).tolist():
-            items = placement.items(member, movable)
-            items = items[np.argsort(-weights[items], kind="stable")]
-            released += _cover(items.tolist(), weights[items].tolist(), float(excess[member]), can_exceed)
-        owner = placement.owner.copy()
-        owner[released] = UNASSIGNED
-        placement.reset(owner)
+        left = excess.tolist()
+        items = np.flatnonzero(movable & (weights <= excess[placement.owner]))
+        items = items[np.argsort(-weights[items], kind="stable")]
+        released = []
+        columns = items.tolist(), placement.owner[items].tolist(), weights[items].tolist()
+        for item, owner, weight in zip(*columns, strict=True):
+            if weight <= left[owner] and weight <= total:
+                released.append(item)
+                left[owner] -= weight
+                total -= weight
+        owners = placement.owner.copy()
+        owners[released] = UNASSIGNED
+        placement.reset(owners)
         placement.place(np.array(sorted(released), np.int64))
 
     def _fewest_moves(self) -> int:
@@ -167,6 +173,7 @@ class Mover:
         open_room = np.where(takers, room, -np.inf)
         open_room[giver] = -np.inf
         suffices = False
+        enough = 1 - ROUNDING if self.home.size <= _SMALL else _MOST_RELIEF
         homes = self.home[items]
         is_away = (homes != UNASSIGNED) & (homes != giver)
         is_away &= open_room[homes] > -np.inf
@@ -175,7 +182,7 @@ class Mover:
             step = self._best_move(giver, chosen, receivers, open_room)
             if step is not None:
                 yield step
-                suffices |= step.value >= -room[giver] * (1 - ROUNDING)
+                suffices |= step.value >= -room[giver] * enough
         if not suffices:
             partners = np.argsort(-room, kind="stable")[: placement.partner_count()]
             for partner in partners.tolist():
@@ -258,15 +265,3 @@ def _best_of(
         changes = (int(items[row]), partner), (int(passed[column]), int(to[column]))
         yield _Step(float(value[row, column]), float(weight[row, column]), changes)
 
-
-def _cover(items: list[int], weights: list[float], excess: float, can_exceed: bool) -> list[int]:  # noqa: FBT001
-    """Return the heaviest partitions that fit into an excess, and one that covers the rest of it."""
-    taken, left = [], []
-    for item, weight in zip(items, weights, strict=True):
-        if weight <= excess:
-            taken.append(item)
-            excess -= weight
-        else:
-            left.append(item)
-    # What is left is heavier than the rest of the excess, and the last of it is the lightest.
-    return [*taken, left[-1]] if can_exceed and left and excess > 0 else taken
