@@ -178,8 +178,9 @@ class Mover:
         is_away = (homes != UNASSIGNED) & (homes != giver)
         is_away &= open_room[homes] > -np.inf
         to, to_room = placement.roomiest(items, open_room)
-        for chosen, receivers in ((items, to), (items[is_away], homes[is_away].astype(np.int64))):
-            step = self._best_move(giver, chosen, receivers, open_room)
+        homes = homes[is_away].astype(np.int64)
+        for moves in ((items, to, to_room), (items[is_away], homes, open_room[homes])):
+            step = self._best_move(giver, *moves)
             if step is not None:
                 yield step
                 suffices |= step.value >= -room[giver] * enough
@@ -197,13 +198,13 @@ class Mover:
         return items[[chance.random() < _THINNED_TO for _ in range(items.size)]]
 
     def _best_move(
-        self, giver: int, items: Int64Array, to: Int64Array, open_room: FloatArray
+        self, giver: int, items: Int64Array, to: Int64Array, to_room: FloatArray
     ) -> _Step | None:
         if not items.size:
             return None
         weights = self.placement.problem.weights[items]
-        can = open_room[to] > -np.inf
-        value = _relief(self.room[giver], -weights) + _relief(np.where(can, open_room[to], 0.0), weights)
+        can = to_room > -np.inf
+        value = _relief(self.room[giver], -weights) + _relief(np.where(can, to_room, 0.0), weights)
         value /= self._prices(items, to)
         value[~can] = -np.inf
         best = int(np.lexsort((weights, -value.round(12)))[0])
