@@ -26,8 +26,6 @@ from groupwright.assignors._wire.owned import OwnedColumns
 Floats = npt.NDArray[np.float64]
 Owners = npt.NDArray[np.int32]
 
-_SOLVER_SECONDS = 20
-
 
 class Oracle:
     """A group's integer program: one variable for each partition and each of its subscribers."""
@@ -59,21 +57,35 @@ class Oracle:
         capacities = self.problem.capacities
         return float((np.bincount(owners, self.problem.weights, capacities.size) / capacities).max())
 
-    def least_peak(self) -> float:
-        """Return the smallest possible peak."""
+    def least_peak(self, seconds: float) -> tuple[float, float]:
+        """Return the smallest possible peak, as far as the solver proves it in this time.
+
+        Returns:
+            A proven lower bound, and the smallest peak found.
+        """
         variables = self._partition.size
+        least = self._least()
         result = milp(
             np.append(np.zeros(variables), 1.0),
             constraints=[
                 LinearConstraint(np.column_stack([self._assigned, np.zeros(len(self._assigned))]), 1, 1),
                 LinearConstraint(np.column_stack([self._loads, -self.problem.capacities]), -np.inf, 0),
             ],
-            bounds=Bounds(np.zeros(variables + 1), np.append(np.ones(variables), np.inf)),
+            bounds=Bounds(np.append(np.zeros(variables), least), np.append(np.ones(variables), np.inf)),
             integrality=np.append(np.ones(variables), 0),
-            options={"mip_rel_gap": 1e-4, "time_limit": _SOLVER_SECONDS},
+            options={"mip_rel_gap": 1e-3, "time_limit": seconds},
         )
         assert result.x is not None
-        return float(result.fun)
+        return max(least, float(result.mip_dual_bound)), float(result.fun)
+
+    def _least(self) -> float:
+        """Return a simple lower bound of the peak, which spares the solver most of its work."""
+        weights, capacities = sorted(self.problem.weights.tolist()), self.problem.capacities.tolist()
+        least = max(sum(weights) / sum(capacities), weights[-1] / max(capacities))
+        if len(weights) > len(capacities):  # two of the heaviest share a member
+            pair = weights[-len(capacities) - 1 :][:2]
+            least = max(least, sum(pair) / max(capacities))
+        return float(least)
 
     def fewest_moves(self, owned: Owners, limit: float) -> int:
         """Return the fewest moves after which no load over capacity exceeds the limit."""
@@ -86,7 +98,7 @@ class Oracle:
             ],
             bounds=Bounds(0, 1),
             integrality=np.ones(owner.size),
-            options={"time_limit": _SOLVER_SECONDS},
+            options={"time_limit": 20},
         )
         assert result.x is not None
         return round(result.fun)

@@ -22,26 +22,31 @@ pytestmark = pytest.mark.slow
 
 Seeded = Callable[[int], random.Random]
 
+IS_LONG = "LOAD_GROUPS" in os.environ
 GROUPS = int(os.environ.get("LOAD_GROUPS", "150"))
-ROUNDING = 1 + 1e-4  # of the solver
+SOLVER_SECONDS = 2 if IS_LONG else 0.5
+ROUNDING = 1 + 1e-6
 
 
 def test_the_peak_of_a_new_group_is_close_to_the_least_possible(load: "type[Load]", seeded: Seeded) -> None:
-    ratios, gaps = [], []
+    ratios, proven, gaps = [], [], []
     for seed in range(GROUPS):
         group = load.fresh_group(seeded(seed))
         oracle = load.Oracle(group)
         assignment = assign(LoadAwareAssignor(), group)
         assert unassigned(group, assignment) == PartitionsByTopic()
-        least, peak = oracle.least_peak(), oracle.peak(oracle.owners(assignment))
+        peak = oracle.peak(oracle.owners(assignment))
+        least, found = oracle.least_peak(SOLVER_SECONDS)
         report = evaluate_load(group, assignment)
         assert report.peak == pytest.approx(peak)
-        assert report.bound <= least * ROUNDING, seed
-        ratios.append(peak / least)
-        gaps.append(least / report.bound)
+        assert report.bound <= found * ROUNDING, seed
+        ratios.append(peak / found)
+        proven.append(peak / least)
+        gaps.append(found / report.bound)
     print(
         f"\n{len(ratios)} new groups: peak over the optimum {np.mean(ratios):.4f} on average, "
-        f"{max(ratios):.4f} at most; above 1.05 in {np.mean(np.array(ratios) > 1.05):.2%}; "
+        f"{max(ratios):.4f} at most; above 1.05 in {np.mean(np.array(ratios) > 1.05):.2%}; over what the "
+        f"solver proves in {SOLVER_SECONDS} s {max(proven):.4f} at most; "
         f"the optimum over the bound {np.mean(gaps):.4f} on average, {max(gaps):.4f} at most"
     )
     assert max(ratios) < 4 / 3
@@ -65,11 +70,11 @@ def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
         completed = planner._complete(owned)
         owners = planner.plan(owned)
         moves = int(np.count_nonzero((owned >= 0) & (owners != owned)))
-        ratios.append(oracle.peak(owners) / oracle.least_peak())
         if planner._is_within(completed):
             assert moves == 0
             still += 1
             continue
+        ratios.append(oracle.peak(owners) / oracle.least_peak(SOLVER_SECONDS)[1])
         limit = reference.peak * 1.05
         assert oracle.peak(owners) <= limit * ROUNDING
         kind = "idle" if planner._idle(completed).any() else "busy"
@@ -79,11 +84,11 @@ def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
     print(
         f"\n{still} groups within their tolerance; {groups['busy']} that are not: {moved['busy']} moves, "
         f"{fewest['busy']} at least; {groups['idle']} with idle members: {moved['idle']} moves, "
-        f"{fewest['idle']} for the tolerance alone; peak over the optimum {max(ratios):.4f} at most, "
-        f"above 1.05 in {np.mean(np.array(ratios) > 1.05 * ROUNDING):.2%}"
+        f"{fewest['idle']} for the tolerance alone; after moves, peak over the optimum {max(ratios):.4f} at "
+        f"most, above 1.055 in {np.mean(np.array(ratios) > 1.055):.2%}"
     )
-    assert max(ratios) <= 1.1 * 1.05
-    assert np.mean(np.array(ratios) > 1.1 * ROUNDING) <= 0.01
+    assert max(ratios) < 4 / 3
+    assert np.mean(np.array(ratios) > 1.055) <= 0.02
     assert moved["busy"] <= 1.1 * fewest["busy"]
 
 
