@@ -115,6 +115,7 @@ class LoadPlanner:
         if not is_free.any():
             return placement
         placement.place(np.flatnonzero(is_free))
+        even_out(placement, is_free)
         placement.improve(self.reference.simple_bound * (1 + CLOSE), is_free)
         if not self._is_within(placement):
             by_reference = np.where(is_free, self.reference.owners, owned)

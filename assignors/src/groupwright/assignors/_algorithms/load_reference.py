@@ -15,6 +15,7 @@ from groupwright.assignors._algorithms.load_problem import LoadProblem
 from groupwright.assignors._algorithms.partition_classes import classify_partitions
 from groupwright.assignors._algorithms.spread import choose_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
+from groupwright.assignors._model.arrays import BoolArray
 from groupwright.assignors._model.assignment import UNASSIGNED
 from groupwright.assignors._model.group import Group
 
@@ -94,9 +95,12 @@ class Reference:
         placement = Placement(self.problem, self._nobody, self.limits)
         placement.place(np.arange(self.indexed.starts[-1]))
         if not placement.is_within_skew:
-            even_out(placement)
-            if not placement.is_within_skew:
-                placement.reset(self._most_even())
+            if self.problem.has_equal_subscriptions:
+                placement.reset(_in_rounds(self.problem))
+            else:
+                even_out(placement)
+        if not placement.is_within_skew:
+            placement.reset(self._most_even())
         target = self.simple_bound * (1 + CLOSE)
         placement.improve(target)
         _shake(placement, target)
@@ -108,10 +112,30 @@ class Reference:
         return choose_partitions(self.indexed, classes, class_index, best_flow(classes))
 
 
-def even_out(placement: Placement) -> None:
+def _in_rounds(problem: LoadProblem) -> Owners:
+    """Return owners with even numbers of partitions, for equal subscriptions.
+
+    In each round every member gets one partition: the heaviest goes to the lowest load.
+    """
+    order = np.argsort(-problem.weights, kind="stable")
+    owner = np.full(order.size, UNASSIGNED, np.int32)
+    loads = np.zeros(problem.members)
+    for start in range(0, order.size, problem.members):
+        partitions = order[start : start + problem.members]
+        members = np.argsort(loads / problem.capacities, kind="stable")[: partitions.size]
+        owner[partitions] = members
+        loads[members] += problem.weights[partitions]
+    return owner
+
+
+def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
     """Move the lightest partitions from members with too many to members with few, as long as it helps.
 
     The skew may remain: a partition may have to pass through a third member.
+
+    Args:
+        placement: The placement.
+        movable: `(partitions,) bool`: the partitions that may move; None for all.
     """
     limits, problem = placement.limits, placement.problem
     if limits is None:
@@ -122,7 +146,9 @@ def even_out(placement: Placement) -> None:
         order = np.lexsort((-levels, -counts))
         fewest = counts[order[-1]]
         for giver in order[counts[order] > fewest + 1].tolist():
-            items = placement.items(giver)
+            items = placement.items(giver, movable)
+            if not items.size:
+                continue
             items = items[np.argsort(problem.weights[items], kind="stable")]
             to, room = placement.roomiest(items, -counts - levels / (levels.max() * 2))
             helps = np.flatnonzero((room > -np.inf) & (counts[to] < counts[giver] - 1))
