@@ -105,7 +105,11 @@ class Oracle:
 
 
 def member(
-    id_: str, topics: list[str], owned: dict[str, list[int]] | None = None, capacity: float = 1.0, since: int = 5
+    id_: str,
+    topics: list[str],
+    owned: dict[str, list[int]] | None = None,
+    capacity: float = 1.0,
+    since: int = 5,
 ) -> Member:
     """Return a member of generation 5."""
     sent = encode_load_data(MemberLoadData(since, capacity))
@@ -136,7 +140,13 @@ def rejoined(group: Group, assignment: Assignment, generation: int) -> Group:
     """Return the group when all members have revoked what they must, and join again."""
     return Group(
         [
-            Member(each.id, each.topics, owned=assignment[each.id], generation=generation, user_data=each.user_data)
+            Member(
+                each.id,
+                each.topics,
+                owned=assignment[each.id],
+                generation=generation,
+                user_data=each.user_data,
+            )
             for each in group.members
         ],
         group.topics,
@@ -162,7 +172,10 @@ def fresh_group(rng: random.Random) -> Group:
     names = [f"t{number}" for number in range(rng.randint(1, 5))]
     kind = rng.choice(["even", "skewed", "heavy-tailed", "with zeros", "integers"])
     sizes = [rng.choice([1, 2, 3, 5, 8]) for _ in names]
-    topics = {name: Topic(size, weights=some_weights(rng, size, kind)) for name, size in zip(names, sizes, strict=True)}
+    topics = {
+        name: Topic(size, weights=some_weights(rng, size, kind))
+        for name, size in zip(names, sizes, strict=True)
+    }
     is_equal, has_capacities = rng.random() < 0.4, rng.random() < 0.35
     members = [
         member(
@@ -178,7 +191,9 @@ def fresh_group(rng: random.Random) -> Group:
 def drifted(rng: random.Random, group: Group, deviation: float) -> Group:
     """Return the group with other weights, of which the logarithms have this standard deviation."""
     topics = {
-        name: Topic(topic.partitions, weights=[weight * rng.lognormvariate(0, deviation) for weight in topic.weights])
+        name: Topic(
+            topic.partitions, weights=[weight * rng.lognormvariate(0, deviation) for weight in topic.weights]
+        )
         for name, topic in group.topics.items()
         if topic.weights is not None
     }

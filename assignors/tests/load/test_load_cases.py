@@ -40,7 +40,9 @@ def loads(group: Group, assignor: LoadAwareAssignor | None = None) -> dict[str, 
 
 
 def test_a_giant_partition_gets_a_member_of_its_own() -> None:
-    group = Group([Member(f"c{number}", T) for number in range(3)], {"topic": Topic(7, weights=[90, *[5] * 6])})
+    group = Group(
+        [Member(f"c{number}", T) for number in range(3)], {"topic": Topic(7, weights=[90, *[5] * 6])}
+    )
     assert sorted(loads(group).values()) == [15, 15, 90]
     report = evaluate_load(group, LoadAwareAssignor().assign(group))
     assert (report.bound, report.peak_over_bound) == (90, 1)
@@ -118,8 +120,10 @@ def test_a_load_goes_on_through_a_member_that_has_a_topic_in_common() -> None:
     topics = {"left": Topic(10, weights=[1] * 10), "right": Topic(4, weights=[1.5] * 4)}
     group = Group(members, topics)
     planned = Group(
-        [Member(id_, m.topics, owned=assign(LoadAwareAssignor(), group)[id_], generation=4) for id_, m in
-         ((m.id, m) for m in members)],
+        [
+            Member(id_, m.topics, owned=assign(LoadAwareAssignor(), group)[id_], generation=4)
+            for id_, m in ((m.id, m) for m in members)
+        ],
         topics,
     )
     report = evaluate_load(planned, assign(LoadAwareAssignor(), planned))
@@ -235,7 +239,12 @@ def test_the_bound_of_a_chain_takes_a_flow() -> None:
     """The three topics of a, b and c are bounded together, though none of their topics is by itself."""
     rng = random.Random(5)  # noqa: S311 - reproducible, not secret
     names = ["t1", "t2", "t3"]
-    members = [Member("a", ["t1", "t2"]), Member("b", ["t2", "t3"]), Member("c", [*names, "rest"]), Member("d", ["rest"])]
+    members = [
+        Member("a", ["t1", "t2"]),
+        Member("b", ["t2", "t3"]),
+        Member("c", [*names, "rest"]),
+        Member("d", ["rest"]),
+    ]
     topics = {name: Topic(20, weights=[rng.uniform(1, 3) for _ in range(20)]) for name in names}
     topics["rest"] = Topic(3, weights=[1, 1, 1])
     group = Group(members, topics)

@@ -56,7 +56,9 @@ def test_no_bytes_break_a_rebalance(data: bytes) -> None:
     sent = decode_load_data(data)
     assert 0.001 <= sent.capacity <= 1000
     assert sent.generation >= -1
-    group = Group([Member("liar", ["t"], user_data=data), Member("b", ["t"])], {"t": Topic(3, weights=[1, 2, 3])})
+    group = Group(
+        [Member("liar", ["t"], user_data=data), Member("b", ["t"])], {"t": Topic(3, weights=[1, 2, 3])}
+    )
     assert assign(LoadAwareAssignor(), group).count == 3
 
 

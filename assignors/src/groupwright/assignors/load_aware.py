@@ -72,9 +72,7 @@ class LoadAwareAssignor(Assignor):
     name = "load-aware"
     protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
-    def __init__(
-        self, *, tolerance: float = 0.1, max_skew: int | None = None, capacity: float = 1.0
-    ) -> None:
+    def __init__(self, *, tolerance: float = 0.1, max_skew: int | None = None, capacity: float = 1.0) -> None:
         """Create the assignor of one member. All members should have the same tolerance and max_skew.
 
         Args:

@@ -134,7 +134,8 @@ class LoadPlanner:
     def _idle(self, placement: Placement) -> BoolArray:
         """Return `(members,) bool`: the members without load that could relieve another member."""
         problem = self.reference.problem
-        idle = (placement.loads == 0) & problem.subscribes.any(axis=0)
+        is_unloaded = placement.loads <= problem.average * ROUNDING * problem.capacities
+        idle = is_unloaded & problem.subscribes.any(axis=0)
         if not idle.any():
             return idle
         weights = problem.weights
@@ -188,7 +189,9 @@ class LoadPlanner:
         weights, owner, capacities = problem.weights, placement.owner, problem.capacities
         can = (weights > 0) & problem.subscribes[problem.set_of, member]
         can &= placement.loads[owner] > weights * (1 + ROUNDING)
-        after = np.maximum((placement.loads[owner] - weights) / capacities[owner], weights / capacities[member])
+        after = np.maximum(
+            (placement.loads[owner] - weights) / capacities[owner], weights / capacities[member]
+        )
         relief = np.where(can, placement.loads[owner] / capacities[owner] - after, -np.inf)
         best = int(relief.argmax())
         if relief[best] > 0:
@@ -200,4 +203,3 @@ class LoadPlanner:
         return bool(stays.all()) or self._is_within(
             self._complete(np.where(stays, candidate, np.int32(UNASSIGNED)))
         )
-

@@ -12,33 +12,55 @@ _FLOW_UNITS = 2**40
 
 _MAX_ROUNDS = 50
 
+_FEW_SETS = 6
+
 
 def simple_bound(problem: LoadProblem) -> float:
     """Return the largest of the bounds that need no search.
 
-    - The average: the total weight over the total capacity.
-    - For each subscriber set, its weight over the capacity of its subscribers.
-    - For each subscriber set, its heaviest partition over the largest capacity among its subscribers.
+    - The heaviest partition of each subscriber set over the largest capacity among its subscribers.
+    - The average: the weight of all partitions over the capacity of all members.
     - Pigeonhole: of the `k * m + 1` heaviest partitions of `m` members, one member has `k + 1`; so its load
-      is at least the sum of the `k + 1` lightest of these. This is applied to all partitions with all
-      members, and to each subscriber set.
+      is at least the sum of the `k + 1` lightest of these.
+
+    The last two hold for every subset of the members, and the partitions that only they subscribe to. The
+    subsets are all members and each subscriber set; if there are few sets, also all unions of them.
     """
     weights, capacities = problem.weights, problem.capacities
     sets = problem.subscribes.shape[0]
     best_capacity = np.where(problem.subscribes, capacities, 0.0).max(axis=1)
-    of_sets = np.bincount(problem.set_of, weights, sets) / (problem.subscribes @ capacities)
     heaviest = np.zeros(sets)
     np.maximum.at(heaviest, problem.set_of, weights)
-    bounds = [problem.average, of_sets.max(), (heaviest / best_capacity).max()]
-    order = np.lexsort((-weights, problem.set_of))
-    ends = np.cumsum(np.bincount(problem.set_of, minlength=sets))
-    descending = weights[order]
-    bounds.append(_pigeonhole(np.sort(weights)[::-1], problem.members) / capacities.max())
-    if sets > 1:
-        for number, members in enumerate(problem.subscriber_counts.tolist()):
-            of_set = descending[ends[number - 1] if number else 0 : ends[number]]
-            bounds.append(_pigeonhole(of_set, members) / best_capacity[number])
-    return float(max(bounds))
+    bound = max(float((heaviest / best_capacity).max()), problem.average)
+    descending = np.argsort(-weights, kind="stable")
+    bound = max(bound, _pigeonhole(weights[descending], problem.members) / float(capacities.max()))
+    if 1 < sets <= _FEW_SETS:
+        for subset in _unions(problem.subscribes):
+            is_inside = ~(problem.subscribes & ~subset).any(axis=1)
+            inside = weights[descending[is_inside[problem.set_of[descending]]]]
+            bound = max(bound, _bound_of_members(inside, capacities[subset]))
+    elif sets > 1:
+        by_set = descending[np.argsort(problem.set_of[descending], kind="stable")]
+        starts = np.cumsum(np.bincount(problem.set_of, minlength=sets))[:-1]
+        for subset, of_set in zip(problem.subscribes, np.split(weights[by_set], starts), strict=True):
+            bound = max(bound, _bound_of_members(of_set, capacities[subset]))
+    return bound
+
+
+def _unions(subscribes: BoolArray) -> list[BoolArray]:
+    """Return all distinct unions of subscriber sets."""
+    unions = {number.tobytes(): number for number in subscribes}
+    for subscriber_set in subscribes:
+        for other in list(unions.values()):
+            union = other | subscriber_set
+            unions[union.tobytes()] = union
+    return list(unions.values())
+
+
+def _bound_of_members(descending: FloatArray, capacities: FloatArray) -> float:
+    """Return the bound of some members, and of the weights of the partitions that only they subscribe to."""
+    pigeonhole = _pigeonhole(descending, capacities.size) / capacities.max()
+    return float(max(descending.sum() / capacities.sum(), pigeonhole))
 
 
 def _pigeonhole(descending: FloatArray, members: int) -> float:

@@ -16,15 +16,17 @@ from groupwright.assignors._algorithms.load_problem import FloatArray
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 from groupwright.assignors._model.assignment import UNASSIGNED
 
-_FREE_STEP = 0.25  # the cost that steps without a move are valued at
-_MANY_MOVES = 100  # from here on, partitions are released and placed at once
+_FREE_STEP = 0.25  # cost of a step without a move
 _MAX_STEPS = 3_000
+_MANY_MOVES = 100  # needed at least, for partitions to be released and placed at once
+
+_SMALL_GROUP = 1_000  # partitions of a group in which exchanges compete with moves that nearly suffice
+_NEARLY_ENOUGH = 0.3  # part of an excess that one move has to lower in a larger group
+
 _TRIES = 32
-_THINNED_TO = 0.7
-_SMALL = 1_000  # partitions of a group in which exchanges are tried even if a move lowers most of an excess
-_MOST_RELIEF = 0.3
-_ESCAPES = 6  # steps of a try that may raise the excess
 _TRIED_PARTITIONS = 4_000  # in all tries together
+_THINNED_TO = 0.7  # part of the partitions that a further try chooses from
+_ESCAPES = 6  # steps of a further try that may raise the excess
 
 
 class _Step(NamedTuple):
@@ -173,7 +175,7 @@ class Mover:
         open_room = np.where(takers, room, -np.inf)
         open_room[giver] = -np.inf
         suffices = False
-        enough = 1 - ROUNDING if self.home.size <= _SMALL else _MOST_RELIEF
+        enough = 1 - ROUNDING if self.home.size <= _SMALL_GROUP else _NEARLY_ENOUGH
         homes = self.home[items]
         is_away = (homes != UNASSIGNED) & (homes != giver)
         is_away &= open_room[homes] > -np.inf
@@ -197,9 +199,7 @@ class Mover:
         chance = self._chance
         return items[[chance.random() < _THINNED_TO for _ in range(items.size)]]
 
-    def _best_move(
-        self, giver: int, items: Int64Array, to: Int64Array, to_room: FloatArray
-    ) -> _Step | None:
+    def _best_move(self, giver: int, items: Int64Array, to: Int64Array, to_room: FloatArray) -> _Step | None:
         if not items.size:
             return None
         weights = self.placement.problem.weights[items]
@@ -265,4 +265,3 @@ def _best_of(
     if value[row, column] > -np.inf:
         changes = (int(items[row]), partner), (int(passed[column]), int(to[column]))
         yield _Step(float(value[row, column]), float(weight[row, column]), changes)
-

@@ -69,9 +69,7 @@ class Placement:
         self.owner = owner.copy()
         has_owner = owner != UNASSIGNED
         of, members = owner[has_owner], self.problem.members
-        self.loads: FloatArray = np.bincount(of, self.problem.weights[has_owner], members).astype(
-            np.float64
-        )
+        self.loads: FloatArray = np.bincount(of, self.problem.weights[has_owner], members).astype(np.float64)
         self.counts: Int64Array = np.bincount(of, minlength=members)
 
     @property
@@ -173,9 +171,7 @@ class Placement:
             for partition, member in step.changes:
                 self.change(partition, member)
 
-    def _steps(
-        self, busiest: int, peak: float, target: float, movable: BoolArray | None
-    ) -> Iterator[Step]:
+    def _steps(self, busiest: int, peak: float, target: float, movable: BoolArray | None) -> Iterator[Step]:
         """Yield the best move, and the best exchanges with other members unless the move suffices."""
         items = self.sample(self.items(busiest, movable))
         if not items.size:
@@ -241,7 +237,9 @@ class Placement:
         )
         after[room == -np.inf] = np.inf
         best = int(after.argmin())
-        return None if after[best] == np.inf else Step(float(after[best]), ((int(items[best]), int(to[best])),))
+        return (
+            None if after[best] == np.inf else Step(float(after[best]), ((int(items[best]), int(to[best])),))
+        )
 
     def _exchanges(
         self, busiest: int, items: Int64Array, partner: int, movable: BoolArray | None

@@ -31,17 +31,19 @@ class LoadProblem:
     """A load-balancing problem: uniform machines with restricted assignment, in the terms of scheduling.
 
     Attributes:
-        weights: `(partitions,) float64`: the weight of each partition, finite and not negative. One at least
-            is positive.
+        weights: `(partitions,) float64`: the weight of each partition in `unit`, not negative. The heaviest
+            is from 0.5 to 1, so that rounding errors have a known size.
         set_of: `(partitions,) int64`: the subscriber set of each partition.
         subscribes: `(sets, members) bool`: the members of each subscriber set.
         capacities: `(members,) float64`: positive. The result balances load divided by capacity.
+        unit: The weight that 1 stands for, a power of 2.
     """
 
     weights: FloatArray
     set_of: Int64Array
     subscribes: BoolArray
     capacities: FloatArray
+    unit: float
 
     @classmethod
     def of(cls, indexed: IndexedGroup, weights: FloatArray, capacities: FloatArray) -> "LoadProblem":
@@ -56,10 +58,13 @@ class LoadProblem:
         subscribes = np.zeros((len(indexed.subscriber_sets), len(indexed.members)), np.bool_)
         for number, subscriber_set in enumerate(indexed.subscriber_sets):
             subscribes[number, subscriber_set] = True
-        heaviest = weights.max()
-        weights = np.where(weights > heaviest * MIN_SHARE, weights, 0.0) if heaviest else np.ones_like(weights)
+        if not weights.any():
+            weights = np.ones_like(weights)
+        heaviest, exponent = np.frexp(weights.max())
+        scaled = np.ldexp(weights, -exponent)
+        scaled[scaled <= heaviest * MIN_SHARE] = 0.0
         set_of = indexed.subscriber_set_of.astype(np.int64)[indexed.topic]
-        return cls(weights, set_of, subscribes, capacities)
+        return cls(scaled, set_of, subscribes, capacities, float(np.ldexp(1.0, exponent)))
 
     @property
     def members(self) -> int:

@@ -174,7 +174,9 @@ def _shake(placement: Placement, target: float) -> None:
             break
         busiest = int((placement.loads / problem.capacities).argmax())
         shaken = [busiest, *(int(chance.random() * members) for _ in range(1 + int(chance.random() * 3)))]
-        released = [p for p in np.flatnonzero(np.isin(placement.owner, shaken)).tolist() if chance.random() < 0.6]
+        released = [
+            p for p in np.flatnonzero(np.isin(placement.owner, shaken)).tolist() if chance.random() < 0.6
+        ]
         order = np.array(released, np.int64)
         owner = best.copy()
         owner[order] = UNASSIGNED

@@ -117,12 +117,12 @@ def evaluate_load(
     is_moved = (owner != UNASSIGNED) & (owner != owners)
     loads = np.bincount(owners[is_assigned], problem.weights[is_assigned], capacities.size).astype(np.float64)
     return LoadReport(
-        loads=dict(zip(indexed.members, loads.tolist(), strict=True)),
+        loads=dict(zip(indexed.members, (loads * problem.unit).tolist(), strict=True)),
         capacities=by_id,
-        bound=_bound(Reference(group, indexed, problem, None), loads),
+        bound=_bound(Reference(group, indexed, problem, None), loads) * problem.unit,
         unassigned=int(np.count_nonzero(~is_assigned)),
         moves=int(np.count_nonzero(is_moved)),
-        moved_weight=float(problem.weights[is_moved].sum()),
+        moved_weight=float(problem.weights[is_moved].sum()) * problem.unit,
     )
 
 
