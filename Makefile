@@ -75,7 +75,7 @@ bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (A
 	$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 load-groups: $(VENV)/.dev ## Assignment by load against exact optima, on 2,000 random groups of each kind
-	LOAD_GROUPS=2000 $(BIN)/python -m pytest assignors/tests/load/test_load_oracle.py -s $(ARGS)
+	LOAD_GROUPS=2000 $(BIN)/python -m pytest assignors/tests/load/test_load_oracle.py --log-cli-level=INFO $(ARGS)
 
 parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)

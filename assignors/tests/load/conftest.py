@@ -1,4 +1,4 @@
-"""Oracle for assignment by load: exact optima by mixed-integer programming (scipy's HiGHS), and random groups."""
+"""Oracle for assignment by load: exact optima by integer programming (scipy's HiGHS), and random groups."""
 
 import random
 
@@ -72,7 +72,7 @@ class Oracle:
                 LinearConstraint(np.column_stack([self._loads, -self.problem.capacities]), -np.inf, 0),
             ],
             bounds=Bounds(np.append(np.zeros(variables), least), np.append(np.ones(variables), np.inf)),
-            integrality=np.append(np.ones(variables), 0),
+            integrality=np.append(np.ones(variables, np.int64), 0),
             options={"mip_rel_gap": 1e-3, "time_limit": seconds},
         )
         assert result.x is not None
@@ -97,7 +97,7 @@ class Oracle:
                 LinearConstraint(self._loads, -np.inf, limit * self.problem.capacities * (1 + 1e-9)),
             ],
             bounds=Bounds(0, 1),
-            integrality=np.ones(owner.size),
+            integrality=np.ones(owner.size, np.int64),
             options={"time_limit": 20},
         )
         assert result.x is not None
@@ -201,7 +201,7 @@ def drifted(rng: random.Random, group: Group, deviation: float) -> Group:
 
 
 def owning_group(rng: random.Random) -> Group:
-    """Return a group that was balanced, and of which the weights or the members have changed; or any owners."""
+    """Return a group that was balanced, whose weights or members have changed; or any owners."""
     group = fresh_group(rng)
     if rng.random() < 0.2:
         return with_any_owners(rng, group)

@@ -3,6 +3,7 @@
 `make load-groups` tests 2,000 groups of each kind instead of a few hundred, and prints the figures.
 """
 
+import logging
 import os
 import random
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from groupwright.assignors._algorithms.load_reference import Reference
 
 if TYPE_CHECKING:
     from assignors.tests.load.conftest import Load
+
+_log = logging.getLogger(__name__)
 
 pytestmark = pytest.mark.slow
 
@@ -44,8 +47,8 @@ def test_the_peak_of_a_new_group_is_close_to_the_least_possible(load: "type[Load
         ratios.append(peak / found)
         proven.append(peak / least)
         gaps.append(found / bound)
-    print(
-        f"\n{len(ratios)} new groups: peak over the optimum {np.mean(ratios):.4f} on average, "
+    _log.info(
+        f"{len(ratios)} new groups: peak over the optimum {np.mean(ratios):.4f} on average, "
         f"{max(ratios):.4f} at most; above 1.05 in {np.mean(np.array(ratios) > 1.05):.2%}; over what the "
         f"solver proves in {SOLVER_SECONDS} s {max(proven):.4f} at most; "
         f"the optimum over the bound {np.mean(gaps):.4f} on average, {max(gaps):.4f} at most"
@@ -82,8 +85,8 @@ def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
         groups[kind] += 1
         moved[kind] += moves
         fewest[kind] += oracle.fewest_moves(owned, limit)
-    print(
-        f"\n{still} groups within their tolerance; {groups['busy']} that are not: {moved['busy']} moves, "
+    _log.info(
+        f"{still} groups within their tolerance; {groups['busy']} that are not: {moved['busy']} moves, "
         f"{fewest['busy']} at least; {groups['idle']} with idle members: {moved['idle']} moves, "
         f"{fewest['idle']} for the tolerance alone; after moves, peak over the optimum {max(ratios):.4f} at "
         f"most, above 1.055 in {np.mean(np.array(ratios) > 1.055):.2%}"

@@ -1,4 +1,4 @@
-"""User data of `load-aware`: a format that later versions extend, and that no member can break a group with."""
+"""User data of `load-aware`: a format that later versions extend, and that breaks no rebalance."""
 
 import math
 import random

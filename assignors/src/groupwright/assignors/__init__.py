@@ -3,9 +3,9 @@
 - Model: an assignor turns a `Group` of `Member`s and `Topic`s into an `Assignment`, which maps member ids to
   `PartitionsByTopic`; these map topics to ascending arrays of partitions.
 - Assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor` and `CooperativeStickyAssignor`, also
-  `by_name`; and `LoadAwareAssignor`, which balances the weights of partitions. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
-  `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
-  assigned.
+  `by_name`; and `LoadAwareAssignor`, which balances the weights of partitions. A custom assignor is a
+  subclass of `Assignor` with a name and a method `assign`. The function `assign` runs an assignor and checks
+  the result; `unassigned` returns the partitions that no member is assigned.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the

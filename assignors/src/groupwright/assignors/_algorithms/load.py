@@ -178,7 +178,8 @@ class LoadPlanner:
         if not idle.any():
             return
         level = problem.average * (1 - self.tolerance) * problem.capacities
-        movable = problem.subscribes[:, idle].any(axis=1)[problem.set_of] & (problem.weights > 0)
+        has_idle = np.count_nonzero(problem.subscribes[:, idle], axis=1) > 0
+        movable = has_idle[problem.set_of] & (problem.weights > 0)
         mover.release_and_place(placement.loads - level, movable, float(level[idle].sum()))
         for member in np.flatnonzero(self._idle(placement)).tolist():
             self._employ_one(placement, member)

@@ -36,7 +36,7 @@ def simple_bound(problem: LoadProblem) -> float:
     bound = max(bound, _pigeonhole(weights[descending], problem.members) / float(capacities.max()))
     if 1 < sets <= _FEW_SETS:
         for subset in _unions(problem.subscribes):
-            is_inside = ~(problem.subscribes & ~subset).any(axis=1)
+            is_inside = _is_inside(problem, subset)
             inside = weights[descending[is_inside[problem.set_of[descending]]]]
             bound = max(bound, _bound_of_members(inside, capacities[subset]))
     elif sets > 1:
@@ -55,6 +55,13 @@ def _unions(subscribes: BoolArray) -> list[BoolArray]:
             union = other | subscriber_set
             unions[union.tobytes()] = union
     return list(unions.values())
+
+
+def _is_inside(problem: LoadProblem, subset: BoolArray) -> BoolArray:
+    """Return `(sets,) bool`: the subscriber sets that are part of a subset of the members."""
+    outside = np.count_nonzero(problem.subscribes & ~subset, axis=1)
+    is_inside: BoolArray = outside == 0
+    return is_inside
 
 
 def _bound_of_members(descending: FloatArray, capacities: FloatArray) -> float:
@@ -89,7 +96,7 @@ def subset_bound(problem: LoadProblem, owners: Owners, at_least: float) -> float
         at_least: A known bound.
     """
     sets, members = problem.subscribes.shape
-    set_weights = np.bincount(problem.set_of, problem.weights, sets)
+    set_weights = np.bincount(problem.set_of, problem.weights, sets).astype(np.float64)
     unit = problem.weights.sum() / _FLOW_UNITS
     class_of_arc, member_of_arc = np.nonzero(problem.subscribes)
     held = np.bincount(
@@ -126,5 +133,4 @@ def subset_bound(problem: LoadProblem, owners: Owners, at_least: float) -> float
 
 
 def _bound_of(problem: LoadProblem, set_weights: FloatArray, subset: BoolArray) -> float:
-    is_inside = ~(problem.subscribes & ~subset).any(axis=1)
-    return float(set_weights[is_inside].sum() / problem.capacities[subset].sum())
+    return float(set_weights[_is_inside(problem, subset)].sum() / problem.capacities[subset].sum())

@@ -70,7 +70,8 @@ class Mover:
     @property
     def is_moved(self) -> BoolArray:
         """Which partitions have been taken from their home, by partition."""
-        return (self.home != UNASSIGNED) & (self.placement.owner != self.home)
+        is_moved: BoolArray = (self.home != UNASSIGNED) & (self.placement.owner != self.home)
+        return is_moved
 
     @property
     def room(self) -> FloatArray:
@@ -246,7 +247,8 @@ class Mover:
         """Return the moves that these changes add, by partition: 1, 0, or -1 for a return home."""
         home, owner = self.home[partitions], self.placement.owner[partitions]
         is_owned = home != UNASSIGNED
-        return (is_owned & (home != to)).astype(np.int64) - (is_owned & (home != owner))
+        moves: Int64Array = (is_owned & (home != to)).astype(np.int64) - (is_owned & (home != owner))
+        return moves
 
     def _prices(self, partitions: Int64Array, to: Int64Array) -> FloatArray:
         return np.maximum(self._moves(partitions, to), _FREE_STEP)

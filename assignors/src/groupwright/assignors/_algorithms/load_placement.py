@@ -18,7 +18,9 @@ from groupwright.assignors._model.assignment import UNASSIGNED
 ROUNDING = 1e-9
 """Relative difference of loads that counts as none."""
 
+_PAIR = 2
 _MAX_ITEMS = 200  # partitions of one member that a step chooses from
+_FEW_ITEMS = 8  # of which alike ones are not looked for
 _MAX_PARTNERS = 12  # members that a step tries as partners of the busiest
 
 
@@ -194,7 +196,7 @@ class Placement:
     def sample(self, items: Int64Array) -> Int64Array:
         """Return the partitions with weight that a step chooses from: of alike ones one, and not too many."""
         items = items[self.problem.weights[items] > 0]
-        if items.size <= 8:
+        if items.size <= _FEW_ITEMS:
             return items
         weights, sets = self.problem.weights[items], self.problem.set_of[items]
         order = np.lexsort((sets, -weights))
@@ -260,7 +262,7 @@ class Placement:
         after = np.maximum(at_partner, at_busiest)
         after[:, ~problem.subscribes[problem.set_of[passed], busiest]] = np.inf
         yield from _best_of(after, items, partner, passed, np.full(passed.size, busiest))
-        if problem.members > 2:
+        if problem.members > _PAIR:
             spare = np.where(self.takers(busiest), -loads / capacities, -np.inf)
             spare[[busiest, partner]] = -np.inf
             third, room = self.roomiest(passed, spare)

@@ -94,7 +94,8 @@ class LoadProblem:
     @cached_property
     def subscriber_counts(self) -> Int64Array:
         """`(sets,) int64`: the number of members of each subscriber set."""
-        return self.subscribes.sum(axis=1)
+        counts: Int64Array = np.count_nonzero(self.subscribes, axis=1).astype(np.int64)
+        return counts
 
     @cached_property
     def least_flexible_first(self) -> Int64Array:

@@ -25,6 +25,7 @@ CLOSE = 0.005
 _BOUND_WANTED = 0.02  # relative distance from the simple bound above which better bounds are computed
 _SHAKEN_PARTITIONS = 6_000  # placed again in all shakes together
 _MAX_SHAKES = 60
+_RELEASED = 0.6  # part of the shaken members' partitions that is placed again
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,9 @@ def _shake(placement: Placement, target: float) -> None:
         busiest = int((placement.loads / problem.capacities).argmax())
         shaken = [busiest, *(int(chance.random() * members) for _ in range(1 + int(chance.random() * 3)))]
         released = [
-            p for p in np.flatnonzero(np.isin(placement.owner, shaken)).tolist() if chance.random() < 0.6
+            p
+            for p in np.flatnonzero(np.isin(placement.owner, shaken)).tolist()
+            if chance.random() < _RELEASED
         ]
         order = np.array(released, np.int64)
         owner = best.copy()

@@ -127,6 +127,6 @@ def evaluate_load(
 
 
 def _bound(reference: Reference, loads: FloatArray) -> float:
-    """Return the bound; the better one, which takes a search, only if the loads are not close to the other."""
+    """Return the bound; the better one takes a search, and is computed if the loads are not close."""
     is_close = (loads / reference.problem.capacities).max() <= reference.simple_bound * (1 + CLOSE)
     return reference.simple_bound if is_close else reference.bound

@@ -8,9 +8,9 @@ The format grows at its end. Big-endian:
 | generation | INT32 | of the owned partitions, for subscriptions before version 2; -1 for none |
 | capacity | FLOAT64 | the member's capacity |
 
-A later version appends fields and changes none, so a leader reads the fields that it knows of any version, and
-ignores the bytes after them. A leader must treat the data as untrusted: fields that are missing, and capacities
-out of range, have their defaults.
+A later version appends fields and changes none, so a leader reads the fields that it knows of any version,
+and ignores the bytes after them. The data is untrusted: fields that are missing, and capacities out of range,
+have their defaults.
 """
 
 from typing import NamedTuple

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from groupwright.assignors import Group, Topic
 
 Weights = Callable[[random.Random, int], Sequence[float] | None]
-"""Function of a random generator and a number of partitions: one weight per partition, or None for unknown."""
+"""Function that creates the weights of a number of partitions, or None for unknown ones."""
 
 
 def uniform_weights(rng: random.Random, partitions: int) -> list[float]:
@@ -25,21 +25,17 @@ def adversarial_weights(rng: random.Random, partitions: int) -> list[float] | No
     They are one giant among small ones, all 0, some 0, of any magnitude, hardly different, hard for
     "largest first", or unknown.
     """
-    match rng.randrange(7):
-        case 0:
-            return [1000.0 if partition == 0 else 1.0 for partition in range(partitions)]
-        case 1:
-            return [0.0] * partitions
-        case 2:
-            return [rng.choice((0.0, 0.0, rng.random())) for _ in range(partitions)]
-        case 3:
-            return [10.0 ** rng.randint(-320, 308) for _ in range(partitions)]
-        case 4:
-            return [1.0 + rng.random() * 1e-12 for _ in range(partitions)]
-        case 5:
-            return [float(partitions + number // 2) for number in range(partitions)]
-        case _:
-            return None
+    kinds: list[Callable[[int], float] | None] = [
+        lambda number: 1.0 if number else 1000.0,
+        lambda _: 0.0,
+        lambda _: rng.choice((0.0, 0.0, rng.random())),
+        lambda _: 10.0 ** rng.randint(-320, 308),
+        lambda _: 1.0 + rng.random() * 1e-12,
+        lambda number: float(partitions + number // 2),
+        None,
+    ]
+    kind = rng.choice(kinds)
+    return None if kind is None else [kind(number) for number in range(partitions)]
 
 
 def weighted(group: Group, rng: random.Random, weights: Weights) -> Group:
