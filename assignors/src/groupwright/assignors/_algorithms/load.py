@@ -23,6 +23,8 @@ from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 
+_ATTEMPTS = 4
+
 _log = logging.getLogger("groupwright.assignors.load_aware")
 
 
@@ -88,7 +90,8 @@ class LoadPlanner:
            rebalance would not change.
 
         The second rebalance of a cooperative group completes what is left when all partitions that move have
-        been revoked. So each candidate is completed in the same way before it is chosen.
+        been revoked. So each candidate is completed in the same way before it is chosen. If none passes,
+        further partitions are released, as the second rebalance would; at last, the reference is the result.
 
         Args:
             owned: `(partitions,) int32`: the member that owns each partition, or `UNASSIGNED`.
@@ -98,9 +101,16 @@ class LoadPlanner:
         completed = self._complete(owned)
         if self._is_within(completed):
             return completed.owner
-        for candidate in self._candidates(completed, owned):
-            if self._settles(candidate, owned):
-                return candidate
+        home = owned
+        for _ in range(_ATTEMPTS):
+            candidates = self._candidates(completed, home)
+            for candidate in candidates:
+                if self._settles(candidate, owned):
+                    return candidate
+            if not candidates:
+                break
+            home = np.where(candidates[0] == home, home, np.int32(UNASSIGNED))
+            completed = self._complete(np.where(owned == UNASSIGNED, candidates[0], home))
         return self.reference.owners
 
     # --- Within the tolerance ------------------------------------------------------------------------

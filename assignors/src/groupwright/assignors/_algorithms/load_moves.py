@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners
-from groupwright.assignors._algorithms.load_placement import ROUNDING, Placement
+from groupwright.assignors._algorithms.load_placement import ROUNDING, SMALL_GROUP, Placement
 from groupwright.assignors._algorithms.load_problem import FloatArray
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 from groupwright.assignors._model.assignment import UNASSIGNED
@@ -20,7 +20,6 @@ _FREE_STEP = 0.25  # cost of a step without a move
 _MAX_STEPS = 3_000
 _MANY_MOVES = 100  # needed at least, for partitions to be released and placed at once
 
-_SMALL_GROUP = 1_000  # partitions of a group in which exchanges compete with moves that nearly suffice
 _NEARLY_ENOUGH = 0.3  # part of an excess that one move has to lower in a larger group
 
 _TRIES = 32
@@ -176,7 +175,7 @@ class Mover:
         open_room = np.where(takers, room, -np.inf)
         open_room[giver] = -np.inf
         suffices = False
-        enough = 1 - ROUNDING if self.home.size <= _SMALL_GROUP else _NEARLY_ENOUGH
+        enough = 1 - ROUNDING if self.home.size <= SMALL_GROUP else _NEARLY_ENOUGH
         homes = self.home[items]
         is_away = (homes != UNASSIGNED) & (homes != giver)
         is_away &= open_room[homes] > -np.inf

@@ -20,6 +20,9 @@ ROUNDING = 1e-9
 
 _PAIR = 2
 _MAX_ITEMS = 200  # partitions of one member that a step chooses from
+SMALL_GROUP = 1_000
+"""Partitions of a group in which the best step is taken, and not the first that is good enough."""
+
 _FEW_ITEMS = 8  # of which alike ones are not looked for
 _MAX_PARTNERS = 12  # members that a step tries as partners of the busiest
 
@@ -174,7 +177,7 @@ class Placement:
                 self.change(partition, member)
 
     def _steps(self, busiest: int, peak: float, target: float, movable: BoolArray | None) -> Iterator[Step]:
-        """Yield the best move, and the best exchanges with other members unless the move suffices."""
+        """Yield the best move, and the best exchanges with other members, until one suffices."""
         items = self.sample(self.items(busiest, movable))
         if not items.size:
             return
@@ -183,11 +186,15 @@ class Placement:
             yield move
             if move.peak <= target:
                 return
+        enough = target if self.owner.size <= SMALL_GROUP else (peak + target) / 2
         spare = peak * self.problem.capacities - self.loads
         partners = np.argsort(-spare, kind="stable")
         for partner in partners[: self.partner_count()].tolist():
             if partner != busiest:
-                yield from self._exchanges(busiest, items, partner, movable)
+                for exchange in self._exchanges(busiest, items, partner, movable):
+                    yield exchange
+                    if exchange.peak <= enough:
+                        return
 
     def partner_count(self) -> int:
         """The number of members that a step tries as partners: all of a small group."""

@@ -130,7 +130,7 @@ def _in_rounds(problem: LoadProblem) -> Owners:
 
 
 def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
-    """Move the lightest partitions from members with too many to members with few, as long as it helps.
+    """Move partitions from members with too many to members with few, as long as it helps.
 
     The skew may remain: a partition may have to pass through a third member.
 
@@ -141,20 +141,23 @@ def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
     limits, problem = placement.limits, placement.problem
     if limits is None:
         return
+    weights, capacities = problem.weights, problem.capacities
     while not placement.is_within_skew:
         counts = placement.counts - limits.base
-        levels = placement.loads / problem.capacities
+        levels = placement.loads / capacities
         order = np.lexsort((-levels, -counts))
-        fewest = counts[order[-1]]
+        fewest, missing = counts[order[-1]], np.maximum(1, counts.mean() - counts)
+        # Members with few partitions and little load get weights that let both grow together.
+        wanted = np.maximum(0.0, problem.average * capacities - placement.loads) / missing
         for giver in order[counts[order] > fewest + 1].tolist():
             items = placement.items(giver, movable)
             if not items.size:
                 continue
-            items = items[np.argsort(problem.weights[items], kind="stable")]
             to, room = placement.roomiest(items, -counts - levels / (levels.max() * 2))
             helps = np.flatnonzero((room > -np.inf) & (counts[to] < counts[giver] - 1))
             if helps.size:
-                placement.change(int(items[helps[0]]), int(to[helps[0]]))
+                best = helps[np.abs(weights[items[helps]] - wanted[to[helps]]).argmin()]
+                placement.change(int(items[best]), int(to[best]))
                 break
         else:
             return
