@@ -96,10 +96,7 @@ class Reference:
         placement = Placement(self.problem, self._nobody, self.limits)
         placement.place(np.arange(self.indexed.starts[-1]))
         if not placement.is_within_skew:
-            if self.problem.has_equal_subscriptions:
-                placement.reset(_in_rounds(self.problem))
-            else:
-                even_out(placement)
+            even_out(placement)
         if not placement.is_within_skew:
             placement.reset(self._most_even())
         target = self.simple_bound * (1 + CLOSE)
@@ -111,22 +108,6 @@ class Reference:
         """Return the owners that `sticky` chooses for a group without claims."""
         classes, class_index = classify_partitions(self.group, self.indexed, self._nobody)
         return choose_partitions(self.indexed, classes, class_index, best_flow(classes))
-
-
-def _in_rounds(problem: LoadProblem) -> Owners:
-    """Return owners with even numbers of partitions, for equal subscriptions.
-
-    In each round every member gets one partition: the heaviest goes to the lowest load.
-    """
-    order = np.argsort(-problem.weights, kind="stable")
-    owner = np.full(order.size, UNASSIGNED, np.int32)
-    loads = np.zeros(problem.members)
-    for start in range(0, order.size, problem.members):
-        partitions = order[start : start + problem.members]
-        members = np.argsort(loads / problem.capacities, kind="stable")[: partitions.size]
-        owner[partitions] = members
-        loads[members] += problem.weights[partitions]
-    return owner
 
 
 def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
