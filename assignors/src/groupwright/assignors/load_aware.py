@@ -43,19 +43,19 @@ class LoadAwareAssignor(Assignor):
     moves. On 2,000 random groups of up to 6 members and 40 partitions, compared with an exact solver, the
     best known peak is 1.0006 times the optimum on average, at most 1.05 times in 99.8 % of the groups, and
     1.10 times at most. Groups beyond their tolerance take 2 % more moves than the fewest possible; idle
-    members take further moves. In groups of 10,000 partitions the best known peak is within 1 % of the bound
-    if no partition is heavier than it.
+    members take further moves. In large groups the best known peak is within 1 % of the bound, unless many
+    members share few topics with others.
 
     The result depends on the group's content alone. In the second rebalance of a cooperative group no
     further partition moves, as long as the group and the weights are the same.
 
     Weights are taken from the leader's `Topic.weights`. A partition of unknown weight counts as the median of
     its topic's known weights; one of a topic without weights as the median of all known weights, or 1. Weights
-    above 10¹⁸ count as 10¹⁸. If all weights are 0, all partitions count the same. Racks have no influence.
+    above 1e18 count as 1e18. If all weights are 0, all partitions count the same. Racks play no role.
 
     Capacities travel in the user data (the module `_wire.load_data` has its format). User data that cannot be
-    decoded, and capacities out of range, count as 1. A group with members that lie about their capacity is
-    balanced by these lies, and nothing else happens.
+    decoded, and capacities out of range, count as 1. A member that sends a wrong capacity within the range
+    gets the load for it, and has no other effect.
 
     Owned partitions are claims, which are verified as by `StickyAssignor`. They are part of the subscription,
     so an eager group, whose members revoke all partitions before they join, is assigned from scratch. In a

@@ -23,7 +23,7 @@ from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 
-_ATTEMPTS = 4
+_ATTEMPTS = 4  # at plans that settle, before the reference is the plan
 
 _log = logging.getLogger("groupwright.assignors.load_aware")
 
@@ -63,7 +63,7 @@ def plan_load_aware(
     known = fill_unknown(weights_of(group, indexed) if weights is None else weights, indexed.starts)
     problem = LoadProblem.of(indexed, known, np.array([sent.capacity for sent in data]))
     planner = LoadPlanner(Reference(group, indexed, problem, max_skew), tolerance)
-    owners = planner.plan(claims.owner)
+    owners = planner.plan(claims.owner, claims.claimed)
     is_withheld = claims.claimed & (owners != claims.owner)
     return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))
 
@@ -81,7 +81,7 @@ class LoadPlanner:
     reference: Reference
     tolerance: float
 
-    def plan(self, owned: Owners) -> Owners:
+    def plan(self, owned: Owners, claimed: BoolArray) -> Owners:
         """Return the owners.
 
         1. Complete the owned partitions with those that have no owner. If that is within the tolerance,
@@ -95,22 +95,25 @@ class LoadPlanner:
 
         Args:
             owned: `(partitions,) int32`: the member that owns each partition, or `UNASSIGNED`.
+            claimed: `(partitions,) bool`: whether any member claims the partition, rightly or not. If no
+                claim holds, the partition is withheld, too.
         """
         if (owned == UNASSIGNED).all():
             return self.reference.owners
+        is_new = ~claimed
         completed = self._complete(owned)
-        if self._is_within(completed):
+        if self._is_within(completed) and self._settles(completed.owner, owned, is_new):
             return completed.owner
         home = owned
         for _ in range(_ATTEMPTS):
             candidates = self._candidates(completed, home)
             for candidate in candidates:
-                if self._settles(candidate, owned):
+                if self._settles(candidate, owned, is_new):
                     return candidate
             if not candidates:
                 break
             home = np.where(candidates[0] == home, home, np.int32(UNASSIGNED))
-            completed = self._complete(np.where(owned == UNASSIGNED, candidates[0], home))
+            completed = self._complete(np.where(is_new, candidates[0], home))
         return self.reference.owners
 
     # --- Within the tolerance ------------------------------------------------------------------------
@@ -167,18 +170,18 @@ class LoadPlanner:
         for start in (completed.owner, reference.owners):
             mover = Mover(Placement(reference.problem, start, reference.limits), owned, limit)
             even_out(mover.placement)
-            self._employ(mover)
+            self._fill_idle(mover)
             if not mover.run():
                 mover.placement.improve(limit)
                 mover.send_home()
-            self._employ(mover)
+            self._fill_idle(mover)
             if mover.placement.peak <= limit * (1 + 2 * ROUNDING) and mover.placement.is_within_skew:
                 found.append((mover.cost, mover.placement.owner))
                 if start is completed.owner:
                     break
         return [owner for _, owner in sorted(found, key=lambda each: each[0])]
 
-    def _employ(self, mover: Mover) -> None:
+    def _fill_idle(self, mover: Mover) -> None:
         """Give idle members partitions until they are as close to the average as the tolerance.
 
         The heaviest partitions come first, from members that stay as close to the average themselves.
@@ -192,9 +195,9 @@ class LoadPlanner:
         movable = has_idle[problem.set_of] & (problem.weights > 0)
         mover.release_and_place(placement.loads - level, movable, float(level[idle].sum()))
         for member in np.flatnonzero(self._idle(placement)).tolist():
-            self._employ_one(placement, member)
+            self._fill_one(placement, member)
 
-    def _employ_one(self, placement: Placement, member: int) -> None:
+    def _fill_one(self, placement: Placement, member: int) -> None:
         """Give a member the one partition that makes the larger of the two loads least."""
         problem = self.reference.problem
         weights, owner, capacities = problem.weights, placement.owner, problem.capacities
@@ -208,9 +211,9 @@ class LoadPlanner:
         if relief[best] > 0:
             placement.change(best, member)
 
-    def _settles(self, candidate: Owners, owned: Owners) -> bool:
+    def _settles(self, candidate: Owners, owned: Owners, is_new: BoolArray) -> bool:
         """Return whether the next rebalance moves nothing once all partitions that move are revoked."""
-        stays = (owned == UNASSIGNED) | (candidate == owned)
+        stays = is_new | (candidate == owned)
         return bool(stays.all()) or self._is_within(
             self._complete(np.where(stays, candidate, np.int32(UNASSIGNED)))
         )

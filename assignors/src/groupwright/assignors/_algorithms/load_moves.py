@@ -68,7 +68,7 @@ class Mover:
 
     @property
     def is_moved(self) -> BoolArray:
-        """Which partitions have been taken from their home, by partition."""
+        """`(partitions,) bool`: the partitions that are not with their home."""
         is_moved: BoolArray = (self.home != UNASSIGNED) & (self.placement.owner != self.home)
         return is_moved
 
@@ -179,7 +179,7 @@ class Mover:
         homes = self.home[items]
         is_away = (homes != UNASSIGNED) & (homes != giver)
         is_away &= open_room[homes] > -np.inf
-        to, to_room = placement.roomiest(items, open_room)
+        to, to_room = placement.most_room(items, open_room)
         homes = homes[is_away].astype(np.int64)
         for moves in ((items, to, to_room), (items[is_away], homes, open_room[homes])):
             step = self._best_move(giver, *moves)
@@ -233,7 +233,7 @@ class Mover:
         yield from _best_of(value, given + returned, items, partner, passed, np.full(passed.size, giver))
         open_room = open_room.copy()
         open_room[partner] = -np.inf
-        third, third_room = placement.roomiest(passed, open_room)
+        third, third_room = placement.most_room(passed, open_room)
         can = third_room > -np.inf
         if can.any():
             price = np.maximum(to_partner + self._moves(passed, third), _FREE_STEP)

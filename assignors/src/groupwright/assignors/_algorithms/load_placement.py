@@ -89,7 +89,7 @@ class Placement:
 
     @property
     def is_within_skew(self) -> bool:
-        """Whether the numbers of partitions are within their limits."""
+        """True if the numbers of partitions are within their limits."""
         return self.limits is None or self.skew <= self.limits.max_skew
 
     def items(self, member: int, movable: BoolArray | None = None) -> Int64Array:
@@ -224,7 +224,7 @@ class Placement:
         can_take: BoolArray = counts + 1 - fewest <= self.limits.max_skew
         return can_take if counts.max() - fewest <= self.limits.max_skew else np.zeros_like(can_take)
 
-    def roomiest(self, items: Int64Array, spare: FloatArray) -> tuple[Int64Array, FloatArray]:
+    def most_room(self, items: Int64Array, spare: FloatArray) -> tuple[Int64Array, FloatArray]:
         """Return, for each partition, the subscriber with the most spare load, and that load.
 
         Args:
@@ -240,7 +240,7 @@ class Placement:
         capacities, weights = self.problem.capacities, self.problem.weights[items]
         spare = np.where(self.takers(busiest), peak * capacities - self.loads, -np.inf)
         spare[busiest] = -np.inf
-        to, room = self.roomiest(items, spare)
+        to, room = self.most_room(items, spare)
         after = np.maximum(
             (self.loads[busiest] - weights) / capacities[busiest], (self.loads[to] + weights) / capacities[to]
         )
@@ -272,7 +272,7 @@ class Placement:
         if problem.members > _PAIR:
             spare = np.where(self.takers(busiest), -loads / capacities, -np.inf)
             spare[[busiest, partner]] = -np.inf
-            third, room = self.roomiest(passed, spare)
+            third, room = self.most_room(passed, spare)
             at_third = np.where(room == -np.inf, np.inf, (loads[third] + returned) / capacities[third])
             at_busiest = (loads[busiest] - given) / capacities[busiest]
             yield from _best_of(

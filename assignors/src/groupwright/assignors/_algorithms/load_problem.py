@@ -78,17 +78,17 @@ class LoadProblem:
 
     @cached_property
     def has_equal_capacities(self) -> bool:
-        """Whether all capacities are the same."""
+        """True if all capacities are the same."""
         return bool((self.capacities == self.capacities[0]).all())
 
     @cached_property
     def has_equal_weights(self) -> bool:
-        """Whether all weights are the same."""
+        """True if all weights are the same."""
         return bool((self.weights == self.weights[0]).all())
 
     @cached_property
     def has_equal_subscriptions(self) -> bool:
-        """Whether all members subscribe to all topics."""
+        """True if all members subscribe to all topics."""
         return bool(self.subscribes.all())
 
     @cached_property

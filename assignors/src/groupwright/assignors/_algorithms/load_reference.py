@@ -23,9 +23,9 @@ CLOSE = 0.005
 """Relative distance from the lower bound at which a search ends."""
 
 _BOUND_WANTED = 0.02  # relative distance from the simple bound above which better bounds are computed
-_SHAKEN_PARTITIONS = 6_000  # placed again in all shakes together
-_MAX_SHAKES = 60
-_RELEASED = 0.6  # part of the shaken members' partitions that is placed again
+_PERTURBED_PARTITIONS = 6_000  # in all perturbations together
+_MAX_PERTURBATIONS = 60
+_RELEASED = 0.6  # part of the chosen members' partitions that is placed again
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Reference:
         """The limits of the numbers of partitions."""
         if self.max_skew is None:
             return None
-        classes, _ = classify_partitions(self.group, self.indexed, self._nobody)
+        classes, _ = classify_partitions(self.group, self.indexed, self._no_owners)
         best = balance(classes.without_racks())
         loads = classes.without_racks().loads(best.flow)
         base = np.bincount(best.block_of, loads).astype(np.int64) // np.bincount(best.block_of)
@@ -81,7 +81,7 @@ class Reference:
         return self.simple_bound
 
     @property
-    def _nobody(self) -> Owners:
+    def _no_owners(self) -> Owners:
         return np.full(self.indexed.starts[-1], UNASSIGNED, np.int32)
 
     @property
@@ -93,7 +93,7 @@ class Reference:
         if self._has_exact_optimum:
             placement = Placement(self.problem, self._most_even())
             return placement.owner, placement.peak
-        placement = Placement(self.problem, self._nobody, self.limits)
+        placement = Placement(self.problem, self._no_owners, self.limits)
         placement.place(np.arange(self.indexed.starts[-1]))
         if not placement.is_within_skew:
             even_out(placement)
@@ -101,12 +101,12 @@ class Reference:
             placement.reset(self._most_even())
         target = self.simple_bound * (1 + CLOSE)
         placement.improve(target)
-        _shake(placement, target)
+        _perturb(placement, target)
         return placement.owner, placement.peak
 
     def _most_even(self) -> Owners:
         """Return the owners that `sticky` chooses for a group without claims."""
-        classes, class_index = classify_partitions(self.group, self.indexed, self._nobody)
+        classes, class_index = classify_partitions(self.group, self.indexed, self._no_owners)
         return choose_partitions(self.indexed, classes, class_index, best_flow(classes))
 
 
@@ -134,7 +134,7 @@ def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
             items = placement.items(giver, movable)
             if not items.size:
                 continue
-            to, room = placement.roomiest(items, -counts - levels / (levels.max() * 2))
+            to, room = placement.most_room(items, -counts - levels / (levels.max() * 2))
             helps = np.flatnonzero((room > -np.inf) & (counts[to] < counts[giver] - 1))
             if helps.size:
                 best = helps[np.abs(weights[items[helps]] - wanted[to[helps]]).argmin()]
@@ -144,24 +144,24 @@ def even_out(placement: Placement, movable: BoolArray | None = None) -> None:
             return
 
 
-def _shake(placement: Placement, target: float) -> None:
-    """Release partitions of the busiest member and of some others, place them again, and keep what is better.
+def _perturb(placement: Placement, target: float) -> None:
+    """Place some partitions of the busiest member and of others again, and keep better results.
 
-    The random numbers are the same for every group of a size, so the result is deterministic. Large groups
-    are not shaken: their partitions are small beside the loads.
+    This is iterated local search. The random numbers are the same for every group of a size, so the result is
+    deterministic. Large groups are left as they are: their partitions are small beside the loads.
     """
     chance = random.Random(0)  # noqa: S311 - reproducible, not secret
     problem = placement.problem
     partitions, members = placement.owner.size, problem.members
     best, least = placement.owner.copy(), placement.peak
-    for _ in range(min(_MAX_SHAKES, _SHAKEN_PARTITIONS // partitions)):
+    for _ in range(min(_MAX_PERTURBATIONS, _PERTURBED_PARTITIONS // partitions)):
         if least <= target or members == 1:
             break
         busiest = int((placement.loads / problem.capacities).argmax())
-        shaken = [busiest, *(int(chance.random() * members) for _ in range(1 + int(chance.random() * 3)))]
+        chosen = [busiest, *(int(chance.random() * members) for _ in range(1 + int(chance.random() * 3)))]
         released = [
             p
-            for p in np.flatnonzero(np.isin(placement.owner, shaken)).tolist()
+            for p in np.flatnonzero(np.isin(placement.owner, chosen)).tolist()
             if chance.random() < _RELEASED
         ]
         order = np.array(released, np.int64)
