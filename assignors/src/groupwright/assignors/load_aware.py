@@ -50,8 +50,8 @@ class LoadAwareAssignor(Assignor):
     further partition moves, as long as the group and the weights are the same.
 
     Weights are taken from the leader's `Topic.weights`. A partition of unknown weight counts as the median of
-    its topic's known weights; one of a topic without weights as the median of all known weights, or 1. Weights
-    above 1e18 count as 1e18. If all weights are 0, all partitions count the same. Racks play no role.
+    its topic's known weights; one of a topic without weights as the median of all known weights, or 1.
+    Weights above 1e18 count as 1e18. If all weights are 0, all partitions count the same. Racks play no role.
 
     Capacities travel in the user data (the module `_wire.load_data` has its format). User data that cannot be
     decoded, and capacities out of range, count as 1. A member that sends a wrong capacity within the range
