@@ -9,7 +9,7 @@ JOBS   ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real st
 
 bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (ARGS=--quick)
 	$(BIN)/python -m benchmarks.pipeline $(ARGS)
+
+load-groups: $(VENV)/.dev ## Assignment by load against exact optima, on 2,000 random groups of each kind
+	LOAD_GROUPS=2000 $(BIN)/python -m pytest assignors/tests/load/test_load_oracle.py --log-cli-level=INFO $(ARGS)
 
 parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)

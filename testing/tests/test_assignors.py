@@ -11,14 +11,26 @@ from groupwright.assignors import (
     Assignor,
     AssignorError,
     Group,
+    LoadAwareAssignor,
     Member,
     PartitionsByTopic,
     Plan,
     RebalanceProtocol,
+    Topic,
     builtin_assignors,
     by_name,
 )
-from groupwright.testing.assignors import FaultyAssignorError, check, large_group, random_groups
+from groupwright.testing.assignors import (
+    FaultyAssignorError,
+    Weights,
+    adversarial_weights,
+    check,
+    drifted,
+    large_group,
+    random_groups,
+    skewed_weights,
+    uniform_weights,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -346,3 +358,24 @@ def test_fingerprints_tell_assignors_apart_and_nothing_else() -> None:
     assert by_seed[1] != by_seed[2]
     assert check(Dealer(), random_groups(1, 30)).fingerprint == by_seed[1] == "03f7bf3eedb922a0"
     assert check(by_name("range"), random_groups(1, 30)).fingerprint != by_seed[1]
+
+
+@pytest.mark.parametrize("weights", [uniform_weights, skewed_weights, adversarial_weights])
+def test_groups_with_weights_are_those_without_and_the_assignor_by_load_passes(weights: Weights) -> None:
+    groups = list(random_groups(seed=5, count=100, weights=weights))
+    for group, plain in zip(groups, random_groups(seed=5, count=100), strict=True):
+        assert group.members == plain.members
+        sizes = {name: topic.partitions for name, topic in group.topics.items()}
+        assert sizes == {name: topic.partitions for name, topic in plain.topics.items()}
+    assert groups == list(random_groups(seed=5, count=100, weights=weights))
+    assert check(LoadAwareAssignor(), groups).most_rounds == 2
+    assert check(LoadAwareAssignor(), [drifted(group, 1) for group in groups]).most_rounds == 2
+
+
+def test_drifted_weights_are_near_the_former_ones_and_unknown_ones_stay_unknown() -> None:
+    group = Group([Member("a", ["t", "u"])], {"t": Topic(50, weights=[2.0] * 50), "u": 3})
+    after = drifted(group, seed=1, deviation=0.1)
+    assert after.topics["u"] == group.topics["u"]
+    weights = after.topics["t"].weights
+    assert weights is not None
+    assert 0 < abs(weights - 2).max() < 1

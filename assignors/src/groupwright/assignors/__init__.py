@@ -3,12 +3,14 @@
 - Model: an assignor turns a `Group` of `Member`s and `Topic`s into an `Assignment`, which maps member ids to
   `PartitionsByTopic`; these map topics to ascending arrays of partitions.
 - Assignors: `RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor`, `CooperativeStickyAssignor` and
-  `CoPartitionedStickyAssignor`, also `by_name`. A custom assignor is a subclass of `Assignor` with a name and
-  a method `assign`. The function `assign` runs an assignor and checks the result; `unassigned` returns the
-  partitions that no member is assigned.
+  `CoPartitionedStickyAssignor`, also `by_name`; and `LoadAwareAssignor`, which balances the weights of
+  partitions. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
+  `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
+  assigned.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
-- Quality: `evaluate` returns the quality of an assignment, and of the best one.
+- Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
+  members' loads, and a lower bound of the largest.
 - Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
 Everything is pure: no I/O, no clock, no threads, no global state. Modules that need numpy are imported on
@@ -37,6 +39,7 @@ from groupwright.assignors.errors import (
 if TYPE_CHECKING:
     from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
     from groupwright.assignors._algorithms.cooperative import withhold_claimed
+    from groupwright.assignors._algorithms.load_report import LoadReport, evaluate_load
     from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
     from groupwright.assignors._model.arrays import PartitionArray
     from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
         perform_assignment,
         subscribed_topics,
     )
+    from groupwright.assignors.load_aware import LoadAwareAssignor
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
@@ -83,6 +87,8 @@ _MODULES = {
     "decode_members": "leader",
     "perform_assignment": "leader",
     "subscribed_topics": "leader",
+    "LoadReport": "_algorithms.load_report",
+    "evaluate_load": "_algorithms.load_report",
     "AssignmentQuality": "_algorithms.quality",
     "evaluate": "_algorithms.quality",
     "NO_GENERATION": "_model.group",
@@ -92,6 +98,7 @@ _MODULES = {
     "PartitionArray": "_model.arrays",
     "PartitionsByTopic": "_model.partitions",
     "CoPartitionedStickyAssignor": "co_partitioned",
+    "LoadAwareAssignor": "load_aware",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -122,6 +129,8 @@ __all__ = [
     "GroupwrightError",
     "InvalidInputError",
     "JoinedMember",
+    "LoadAwareAssignor",
+    "LoadReport",
     "MalformedBytesError",
     "Member",
     "MemberAssignment",
@@ -148,6 +157,7 @@ __all__ = [
     "encode_assignments",
     "encode_subscription",
     "evaluate",
+    "evaluate_load",
     "perform_assignment",
     "subscribed_topics",
     "unassigned",

@@ -14,8 +14,27 @@ from dataclasses import dataclass
 from groupwright.assignors import Assignment, Assignor, Group, check_assignor, encode_assignments
 from groupwright.testing._assignors.groups import UserData, large_group, random_groups
 from groupwright.testing._assignors.trial import FaultyAssignorError, Trial
+from groupwright.testing._assignors.weights import (
+    Weights,
+    adversarial_weights,
+    drifted,
+    skewed_weights,
+    uniform_weights,
+)
 
-__all__ = ["FaultyAssignorError", "Report", "UserData", "check", "large_group", "random_groups"]
+__all__ = [
+    "FaultyAssignorError",
+    "Report",
+    "UserData",
+    "Weights",
+    "adversarial_weights",
+    "check",
+    "drifted",
+    "large_group",
+    "random_groups",
+    "skewed_weights",
+    "uniform_weights",
+]
 
 
 @dataclass(frozen=True, slots=True)

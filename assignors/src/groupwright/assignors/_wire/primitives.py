@@ -49,6 +49,11 @@ class Reader:
         """Read an INT32."""
         return self._int(4, what)
 
+    def float64(self, what: str) -> float:
+        """Read a FLOAT64, which may be NaN or infinite."""
+        (number,) = struct.unpack(">d", self._int(8, what).to_bytes(8, "big", signed=True))
+        return float(number)
+
     def string(self, what: str) -> str:
         """Read a STRING."""
         raw = self._length_prefixed(2, what)
@@ -168,6 +173,11 @@ def int32(number: int, what: str) -> bytes:
         return number.to_bytes(4, "big", signed=True)
     except OverflowError as error:
         raise InvalidInputError(f"{what} must have 32 bits, not be {number}") from error
+
+
+def float64(number: float) -> bytes:
+    """Write a FLOAT64."""
+    return struct.pack(">d", number)
 
 
 def nullable_bytes(data: bytes | None, what: str) -> bytes:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from groupwright.assignors import NO_GENERATION, Group, Member, Topic
+from groupwright.testing._assignors.weights import Weights, weighted
 
 UserData = Callable[[random.Random], bytes | None]
 """Function that creates a member's user data."""
@@ -18,7 +19,9 @@ _Subscriptions = list[tuple[str, ...]]
 _Claims = list[dict[str, list[int]]]
 
 
-def random_groups(seed: int = 0, count: int = 300, *, user_data: UserData | None = None) -> Iterator[Group]:
+def random_groups(
+    seed: int = 0, count: int = 300, *, user_data: UserData | None = None, weights: Weights | None = None
+) -> Iterator[Group]:
     """Yield random groups, small ones first; the same for the same arguments.
 
     They cover equal, different and empty subscriptions; topics that do not exist or have no partitions;
@@ -30,10 +33,14 @@ def random_groups(seed: int = 0, count: int = 300, *, user_data: UserData | None
         count: Number of groups.
         user_data: Creates members' user data. By default, `check` calls the `user_data` of each member's
             assignor.
+        weights: Creates the weights of a topic's partitions, such as `skewed_weights`. By default, topics
+            have none.
     """
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    rng_of_weights = random.Random(~seed)  # noqa: S311 - as above
     for number in range(count):
-        yield _group(rng, 1 + number * _MOST_MEMBERS // count, user_data)
+        group = _group(rng, 1 + number * _MOST_MEMBERS // count, user_data)
+        yield group if weights is None else weighted(group, rng_of_weights, weights)
 
 
 def large_group(members: int = 100, topics: int = 100, partitions: int = 100) -> Group:
