@@ -176,6 +176,7 @@ class Network:
         self._config = config
         self._random = runtime.present().random
         self._queue: deque[Callable[[], object]] = deque()
+        self._unstarted: set[Coroutine[Any, Any, None]] = set()
         self._thread = VirtualThread(self.process, self._run)
         self._links: dict[int, _Link] = {}
         self._coordinator: tuple[int, _Link] | None = None
@@ -188,11 +189,15 @@ class Network:
 
     def _run(self) -> None:
         queue = self._queue
-        while not self.ended:
-            while queue:
-                queue.popleft()()
-            if not self.ended:
-                self._thread.block(math.inf)
+        try:
+            while not self.ended:
+                while queue:
+                    queue.popleft()()
+                if not self.ended:
+                    self._thread.block(math.inf)
+        finally:
+            for coroutine in self._unstarted:
+                coroutine.close()  # else Python warns that nobody has awaited it
 
     def run(self, function: Callable[[], object]) -> None:
         """Run a function on the network thread, now or once it is free."""
@@ -227,10 +232,12 @@ class Network:
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine on the network thread."""
-        if self.ended or not self.process.alive:
-            coroutine.close()
-        else:
-            self.call_soon(self._step, coroutine)
+        self._unstarted.add(coroutine)
+        self.call_soon(self._start_coroutine, coroutine)
+
+    def _start_coroutine(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._unstarted.discard(coroutine)
+        self._step(coroutine)
 
     def _step(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
