@@ -110,6 +110,8 @@ class Librdkafka:
         """Returns the time until which the consumer has nothing to do between two native calls."""
         self.poll_until = 0.0
         """When the application's present poll ends."""
+        self.on_late_answer: Callable[[_Key, int], object] = lambda _key, _offset: None
+        """Called when a late ListOffsets response moves a partition that was started elsewhere meanwhile."""
         self.gate = Threading.RLock()
         """Held for each call; confluent-kafka's handle lets one thread in at a time."""
         self._closed = False
@@ -242,7 +244,7 @@ class Librdkafka:
         """Answer a ListOffsets that was sent again; it overrides the start of a new assignment."""
         fetcher, offset = self._fetchers.get(key), self._logical(key, logical)
         if fetcher is not None and offset is not None and not self._closed:
-            self._restart(key, fetcher, offset)
+            self._found(key, fetcher, offset)
 
     # --- Offsets
 
@@ -282,7 +284,12 @@ class Librdkafka:
         if offset is None:
             self._later(lambda: self._listed(key, fetcher, logical), fetcher, longest=_RETRY)
         else:
-            self._restart(key, fetcher, offset)
+            self._found(key, fetcher, offset)
+
+    def _found(self, key: _Key, fetcher: _Fetcher, offset: int) -> None:
+        if fetcher.is_active:
+            self.on_late_answer(key, offset)
+        self._restart(key, fetcher, offset)
 
     def _logical(self, key: _Key, logical: int) -> int | None:
         topic = self.cluster.topics.get(key[0])

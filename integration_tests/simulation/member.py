@@ -40,6 +40,9 @@ class Observer(Protocol):
     def sought(self, member: "RealMember", key: Key, offset: int) -> None:
         """The application has sought."""
 
+    def moved(self, member: "RealMember", key: Key, offset: int) -> None:
+        """A late response to librdkafka's own ListOffsets has moved a partition."""
+
     def start_of(self, key: Key) -> int:
         """Return the offset that the group has committed."""
 
@@ -226,6 +229,7 @@ class RealMember:
         librdkafka = consumer.librdkafka
         librdkafka.poll_until = runtime.present().monotonic() + timeout
         librdkafka.idle_until = self._idle_until
+        librdkafka.on_late_answer = lambda key, offset: self._observer.moved(self, key, offset)
         try:
             if self.plan.batch:
                 messages = consumer.consume(self.plan.batch, timeout)

@@ -363,6 +363,14 @@ class _Player:
             self._story.tell(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
             self._promises.sought(member, key, offset)
 
+    def moved(self, member: AnyMember, key: Key, offset: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(
+                member.name, f"librdkafka moves {key[0]}[{key[1]}] to {offset}, by a late answer"
+            )
+            self._promises.moved(member, key, offset)
+
     def start_of(self, key: Key) -> int:
         """See `Observer`."""
         return max(0, self._cluster.coordinator.committed(GROUP, key))

@@ -52,6 +52,8 @@ class Window:
     position: int | None = None
     """The offset after the last message, or that of a seek."""
     sought: bool = False
+    moved_to: int | None = None
+    """Where a late response to librdkafka's own ListOffsets moves the partition; see `Promises.moved`."""
 
 
 class Member(Protocol):
@@ -250,7 +252,10 @@ class Promises:
 
     def _check_order(self, member: str, key: Key, offset: int, partition: _Partition, window: Window) -> None:
         if window.position is not None:
-            if offset != window.position:
+            if offset == window.moved_to:
+                window.moved_to = None
+                self._backwards.add(key)
+            elif offset != window.position:
                 what = "no message is lost" if offset > window.position else "none is delivered twice"
                 self._broken(what, f"{member} gets {offset} of {_name(key)} after {window.position - 1}")
         elif offset not in self._starts(partition, window.since):
@@ -274,6 +279,16 @@ class Promises:
             self._backwards.add(key)
         if window is not None:
             window.position, window.sought = offset, True
+
+    def moved(self, member: Member, key: Key, offset: int) -> None:
+        """Excuse a move by librdkafka.
+
+        The consumer looks offsets up itself, so that librdkafka need not. If no leader answers for a second,
+        it leaves that to librdkafka, whose late response then undoes a seek, as in confluent-kafka.
+        """
+        window = self._partitions[key].owners.get(member.name)
+        if window is not None:
+            window.moved_to = offset
 
     # --- Commits of applications
 
