@@ -42,6 +42,8 @@ _ORDERS = {Kind.INTERRUPT: Order.INTERRUPT, Kind.ENFORCE: Order.ENFORCE, Kind.WA
 _MOST_PARTITIONS = 12
 _MEMBERS_AT_FIRST = 3
 _MOST_MEMBERS = 5
+_SESSIONS_IF_MISSING = 5
+"""Sessions for which nothing changes before messages that nobody has consumed are taken for lost."""
 _DRAIN_SECONDS = 90.0
 _STEP_SECONDS = 0.1
 _BROKER_SECONDS = 300.0
@@ -342,7 +344,9 @@ class _Run:
             if missing != last_missing or not all(map(self._is_settled, self._plan.assignors)):
                 last_trouble, last_missing = now(), missing
             # A member that was just resumed does not know its losses yet, so the state must last a session.
-            return now() - last_trouble > self._plan.timing.session
+            # What is missing may be lost by interrupted polls, or come late: that takes longer to tell.
+            sessions = _SESSIONS_IF_MISSING if missing else 1
+            return now() - last_trouble > sessions * self._plan.timing.session
 
         return wait_until(calm, _DRAIN_SECONDS)
 
