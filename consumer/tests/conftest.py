@@ -524,7 +524,7 @@ class HandlerError(BaseException):
 
 
 def _same_handler(code: CodeType, before: int, now: int) -> bool:
-    """Whether the same `try` or `with` holds for both bytecodes.
+    """Return whether the same `try` or `with` holds for both bytecodes.
 
     CPython raises at the earlier one. Where a `with` ends in between, as in `return call()`, an exception
     that is raised at the later one would leave the lock held.

@@ -53,7 +53,7 @@ class Window:
     """The offset after the last message, or that of a seek."""
     sought: bool = False
     moved_to: int | None = None
-    """Where a late response to librdkafka's own ListOffsets moves the partition; see `Promises.moved`."""
+    """The offset to which librdkafka's late ListOffsets response moves it; see `Promises.moved`."""
 
 
 class Member(Protocol):

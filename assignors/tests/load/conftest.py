@@ -233,7 +233,7 @@ def with_any_owners(rng: random.Random, group: Group) -> Group:
 
 
 class Load:
-    """What the tests of assignment by load share."""
+    """Helpers of the tests of assignment by load."""
 
     Oracle = Oracle
     member = staticmethod(member)

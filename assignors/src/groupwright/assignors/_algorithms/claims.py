@@ -31,6 +31,11 @@ class Claims:
     claimed: BoolArray
     contested: int
 
+    def withhold(self, owners: Owners) -> Owners:
+        """Return the owners without those of partitions that another member must revoke first (KIP-429)."""
+        moves = self.claimed & (owners != self.owner)
+        return np.where(moves, np.int32(UNASSIGNED), owners)
+
 
 def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
     """Determine which claims hold.

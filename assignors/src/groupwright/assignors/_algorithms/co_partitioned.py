@@ -1,11 +1,9 @@
 """Computation of `co-partitioned-sticky`: the algorithm of `sticky`, applied to bundles of partitions."""
 
-import numpy as np
-
 from groupwright.assignors._algorithms.bundles import Joined, bundle_partitions
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.sticky import best_owners, logged_claims
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
+from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
 
@@ -22,5 +20,4 @@ def plan_co_partitioned(group: Group, joined: Joined | None, *, refuse_rest: boo
     bundles = bundle_partitions(group, indexed, joined, refuse_rest=refuse_rest)
     bundle_owners = best_owners(bundles.group, bundles.indexed, bundles.owners(claims.owner))
     owners = bundle_owners[bundles.bundle_of]
-    is_withheld = claims.claimed & (owners != claims.owner)
-    return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))
+    return indexed.assignment_of(claims.withhold(owners))

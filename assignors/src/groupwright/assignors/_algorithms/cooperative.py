@@ -1,11 +1,9 @@
 """Cooperative rebalancing: withholding partitions that another member has yet to revoke (KIP-429)."""
 
-import numpy as np
-
 from groupwright.assignors._algorithms.check import check_assignment
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
+from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
@@ -43,5 +41,4 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
     if not indexed.topics:
         return Assignment({}, indexed.members)
     claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
-    owners = indexed.owners_of(wanted)
-    return indexed.assignment_of(np.where(claims.claimed & (owners != claims.owner), UNASSIGNED, owners))
+    return indexed.assignment_of(claims.withhold(indexed.owners_of(wanted)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groupwright.assignors._algorithms.claims import Owners, resolve_claims
+from groupwright.assignors._algorithms.claims import Owners
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.load_moves import Mover
 from groupwright.assignors._algorithms.load_placement import ROUNDING, Placement
@@ -16,6 +16,7 @@ from groupwright.assignors._algorithms.load_problem import (
     weights_of,
 )
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference, even_out
+from groupwright.assignors._algorithms.sticky import logged_claims, ordered_members
 from groupwright.assignors._model.arrays import BoolArray
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.columns import PartitionColumns
@@ -43,29 +44,21 @@ def plan_load_aware(
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
-    members = {member.id: member for member in group.members}
-    ordered = [members[id_] for id_ in indexed.members]
-    data = [decode_load_data(member.user_data) for member in ordered]
+    members = ordered_members(group, indexed)
+    data = [decode_load_data(member.user_data) for member in members]
     generations = [
         sent.generation if member.generation == NO_GENERATION else member.generation
-        for member, sent in zip(ordered, data, strict=True)
+        for member, sent in zip(members, data, strict=True)
     ]
     owned = OwnedColumns(
-        PartitionColumns.of([member.owned for member in ordered]), np.array(generations, np.int64)
+        PartitionColumns.of([member.owned for member in members]), np.array(generations, np.int64)
     )
-    claims = resolve_claims(indexed, owned)
-    if claims.contested:
-        _log.warning(
-            "%d partitions are claimed by more than one member: the highest generation owns them, or "
-            "no member if two claim a partition in that generation",
-            claims.contested,
-        )
+    claims = logged_claims(indexed, owned, _log)
     known = fill_unknown(weights_of(group, indexed) if weights is None else weights, indexed.starts)
     problem = LoadProblem.of(indexed, known, np.array([sent.capacity for sent in data]))
     planner = LoadPlanner(Reference(group, indexed, problem, max_skew), tolerance)
     owners = planner.plan(claims.owner, claims.claimed)
-    is_withheld = claims.claimed & (owners != claims.owner)
-    return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))
+    return indexed.assignment_of(claims.withhold(owners))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.partition_classes import classify_partitions
 from groupwright.assignors._algorithms.spread import choose_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
+from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import Group, Member
 from groupwright.assignors._wire.owned import OwnedColumns, decode_owned
@@ -24,7 +24,7 @@ def plan_sticky(group: Group) -> Assignment:
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
-    claims = logged_claims(indexed, _owned_before(_members(group, indexed)))
+    claims = logged_claims(indexed, _owned_before(ordered_members(group, indexed)))
     return indexed.assignment_of(best_owners(group, indexed, claims.owner))
 
 
@@ -33,15 +33,14 @@ def plan_cooperative(group: Group) -> Assignment:
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
-    members = _members(group, indexed)
+    members = ordered_members(group, indexed)
     owned = OwnedColumns(
         PartitionColumns.of([member.owned for member in members]),
         np.array([_generation(member) for member in members], np.int64),
     )
     claims = logged_claims(indexed, owned)
     owners = best_owners(group, indexed, claims.owner)
-    is_withheld = claims.claimed & (owners != claims.owner)
-    return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))
+    return indexed.assignment_of(claims.withhold(owners))
 
 
 def best_owners(group: Group, indexed: IndexedGroup, owners: Owners) -> Owners:
@@ -56,11 +55,11 @@ def best_owners(group: Group, indexed: IndexedGroup, owners: Owners) -> Owners:
     return choose_partitions(indexed, classes, class_index, best_flow(classes))
 
 
-def logged_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
+def logged_claims(indexed: IndexedGroup, owned: OwnedColumns, log: logging.Logger = _log) -> Claims:
     """Determine which claims hold, and log a warning if members contradict each other."""
     claims = resolve_claims(indexed, owned)
     if claims.contested:
-        _log.warning(
+        log.warning(
             "%d partitions are claimed by more than one member: the highest generation owns them, or "
             "no member if two claim a partition in that generation",
             claims.contested,
@@ -68,7 +67,8 @@ def logged_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
     return claims
 
 
-def _members(group: Group, indexed: IndexedGroup) -> list[Member]:
+def ordered_members(group: Group, indexed: IndexedGroup) -> list[Member]:
+    """Return the members in the order of `indexed.members`."""
     by_id = {member.id: member for member in group.members}
     return [by_id[id_] for id_ in indexed.members]
 

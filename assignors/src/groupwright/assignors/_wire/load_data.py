@@ -26,7 +26,7 @@ MAX_CAPACITY = 1000.0
 
 
 class MemberLoadData(NamedTuple):
-    """What a member sends.
+    """The data that a member sends.
 
     Attributes:
         generation: The generation in which the owned partitions were assigned; -1 for none.
