@@ -19,7 +19,10 @@ class Feed:
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.sent = 0
-        self._producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5})
+        self._producer = Producer(
+            # A retry of what the broker had written already would count as a record too many.
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 5, "enable.idempotence": True}
+        )
         self._topic = topic
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)

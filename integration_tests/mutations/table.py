@@ -51,9 +51,9 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition that must be given up first is assigned at once",
-        f"{ASSIGNORS}/_algorithms/sticky.py",
-        "return indexed.assignment_of(np.where(is_withheld, np.int32(UNASSIGNED), owners))",
-        "return indexed.assignment_of(owners)",
+        f"{ASSIGNORS}/_algorithms/claims.py",
+        "return np.where(moves, np.int32(UNASSIGNED), owners)",
+        "return owners",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(

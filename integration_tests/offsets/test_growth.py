@@ -129,8 +129,11 @@ def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coor
     with clusters.started(cluster):
         assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
 
+        # A broker that has restarted leads nothing, so nodes 2 and 3 lead: of a partition and the one to
+        # which half of its groups move, one each.
         grown = cluster.admin().create_partitions(
-            [NewPartitions(OFFSETS_TOPIC, 12)], request_timeout=PATIENCE
+            [NewPartitions(OFFSETS_TOPIC, 12, [on_the_other_node(each) for each in replicas(cluster)])],
+            request_timeout=PATIENCE,
         )
         grown[OFFSETS_TOPIC].result()
         assert named_by(cluster, 1, ids) == named_by(cluster, 2, ids)
@@ -144,6 +147,18 @@ def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coor
             expected = {group: partitions[partition_for(group, counted)].leader for group in ids}
             assert named_by(cluster, node, ids) == expected, f"node {node}"
         assert named_by(cluster, 1, ids) != named_by(cluster, 2, ids)
+
+
+def replicas(cluster: KafkaContainers) -> list[list[int]]:
+    """Return the nodes that hold each partition, the preferred leader first."""
+    partitions = cluster.admin().list_topics(OFFSETS_TOPIC, timeout=PATIENCE).topics[OFFSETS_TOPIC].partitions
+    return [list(partitions[number].replicas) for number in sorted(partitions)]
+
+
+def on_the_other_node(nodes: list[int]) -> list[int]:
+    """Return the replicas of a partition that has another leader than `nodes`, without node 1."""
+    first, second = (node for node in nodes if node != 1)
+    return [second, first, 1]
 
 
 def named_by(cluster: KafkaContainers, node: int, ids: list[str]) -> dict[str, int]:

@@ -535,7 +535,8 @@ class _Group:
         if windows and offset == highest + 1 and self._excuses(windows[-1], offset, offset + 1):
             return
         text = f"offset {offset} ({message.value}) was acknowledged and never consumed"
-        self._accuse("lost message", text, message.time, key=key)
+        when = max([message.time, *(window.begin for window in windows[-1:])])
+        self._accuse("lost message", text, when, *(window.life for window in windows[-1:]), key=key)
 
     def _check_stored(self, records: Sequence[StoredRecord]) -> None:
         """Stored offsets never go back, and only the owner in the stored generation commits."""

@@ -108,6 +108,9 @@ class Role:
             "socket.timeout.ms": int(timing.max_poll * 500),
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.interval.ms": 2000,
+            # librdkafka takes a topic that it has known for less than this for existing after its deletion,
+            # and never fetches the next one of that name if its leader epoch is lower.
+            "topic.metadata.propagation.max.ms": 0,
             "fetch.wait.max.ms": 100,
             "log_level": 0,
             **static,

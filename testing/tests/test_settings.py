@@ -60,7 +60,7 @@ def test_nodes_of_a_cluster_know_each_other_by_name_and_send_clients_to_loopback
     second = settings.cluster_node(2, hosts=hosts, port=20_002, overrides={"num.partitions": 5})
 
     assert second["node.id"] == "2"
-    assert second["controller.quorum.voters"] == "1@kafka-1:29093,2@kafka-2:29093"
+    assert second["controller.quorum.voters"] == "1@kafka-1:19093,2@kafka-2:19093"
     assert second["advertised.listeners"] == "CLIENT://127.0.0.1:20002,BROKER://kafka-2:19092"
     assert second["offsets.topic.replication.factor"] == "2"
     assert second["num.partitions"] == "5"

@@ -282,8 +282,9 @@ def test_the_membership_shows_its_coordinator_and_its_requests(
         # librdkafka counts no request of KIP-848's.
         assert not set(requests) & {"join_group", "sync_group", "heartbeat"}
     else:
-        # With the first JoinGroup a member gets its id (KIP-394).
-        assert (requests["join_group"], requests["sync_group"], requests["offset_commit"]) == (2, 1, 1)
+        # With the first JoinGroup a member gets its id (KIP-394). librdkafka may send one again.
+        assert requests["join_group"] == 2 if client.own_membership else requests["join_group"] >= 2
+        assert (requests["sync_group"], requests["offset_commit"]) == (1, 1)
         assert requests["heartbeat"] >= 1
         assert requests["find_coordinator"] >= 1
         assert requests["offset_fetch"] >= 1

@@ -193,6 +193,11 @@ _ALL = (
         "topic.metadata.refresh.fast.interval.ms",
         "topic.metadata.refresh.fast.cnt",
         "topic.metadata.refresh.sparse",
+    ),
+    *_native(
+        "how long librdkafka takes a topic that it has just learned of for one that exists, though brokers "
+        "deny it; with 0 it notices that a young topic was deleted and created again, and else it may never "
+        "fetch the new one",
         "topic.metadata.propagation.max.ms",
     ),
     # --- Security ---

@@ -14,8 +14,8 @@ NODE_ID = 1
 Setting = str | int | bool
 """The value of a broker setting."""
 
-CLIENTS, BROKERS, CONTROLLERS = 9092, 19092, 29093
-"""The ports on which a node of a cluster listens, inside its container."""
+CLIENTS, BROKERS, CONTROLLERS = 9092, 19092, 19093
+"""The ports on which a node of a cluster listens, inside its container; none that `ReservedPorts` chooses."""
 
 _ANY_HOST = ""
 _IN_VARIABLES = str.maketrans({".": "_", "_": "__", "-": "___"})
