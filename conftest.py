@@ -17,6 +17,7 @@ _SPARK_JOBS = "spark jobs"
 _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "standalone"))
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
+_SOAK = "integration_tests/soak/tests/test_soak_kafka.py"
 _FIRST = (_PARITY, _SPARK)
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation")
 """Folders of the integration tests that need no cluster."""
@@ -43,7 +44,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         # The groups that take longest start before groups of more tests.
-        preferred = _FIRST if self._parity_runs() else (*_FIRST, _CONTAINERS, _SPARK_JOBS)
+        preferred = _FIRST if self._parity_runs() else (*_FIRST, _CONTAINERS, _SPARK_JOBS, _SOAK)
         group = next((each for each in preferred if each in self.workqueue), None)
         if group is not None:
             self.workqueue.move_to_end(group, last=False)
