@@ -1,6 +1,6 @@
 """Assignment by load against exact optima, on random groups of up to 6 members and 40 partitions.
 
-`make load-groups` tests 2,000 groups of each kind instead of 100, and prints the figures.
+`make load-groups` tests 2,000 groups of each kind instead of 150, and prints the figures.
 """
 
 import logging
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 Seeded = Callable[[int], random.Random]
 
 IS_LONG = "LOAD_GROUPS" in os.environ
-GROUPS = int(os.environ.get("LOAD_GROUPS", "100"))
+GROUPS = int(os.environ.get("LOAD_GROUPS", "150"))
 SOLVER_SECONDS = 2 if IS_LONG else 0.5
 ROUNDING = 1 + 1e-6
 
