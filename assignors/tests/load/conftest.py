@@ -19,7 +19,8 @@ from groupwright.assignors import (
 )
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._algorithms.load_problem import LoadProblem, fill_unknown, weights_of
+from groupwright.assignors._algorithms.load_problem import LoadProblem, weights_of
+from groupwright.assignors._model.weight_arrays import fill_unknown
 from groupwright.assignors._wire.load_data import MemberLoadData, decode_load_data, encode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 

@@ -20,8 +20,8 @@ from groupwright.assignors import (
     evaluate_load,
     unassigned,
 )
-from groupwright.assignors._algorithms.load import plan_load_aware
-from groupwright.assignors._algorithms.load_problem import UNKNOWN, fill_unknown
+from groupwright.assignors._algorithms.load_problem import UNKNOWN
+from groupwright.assignors._model.weight_arrays import fill_unknown
 
 if TYPE_CHECKING:
     from assignors.tests.load.conftest import Load
@@ -252,9 +252,3 @@ def test_the_bound_of_a_chain_takes_a_flow() -> None:
     report = evaluate_load(group, assign(LoadAwareAssignor(), group))
     assert report.bound == pytest.approx(total / 3)
     assert report.peak_over_bound < 1.02
-
-
-def test_a_source_of_weights_takes_the_place_of_the_topics(load: "type[Load]") -> None:
-    group = Group([load.member("a", T), load.member("b", T)], {"topic": 4})
-    assignment = plan_load_aware(group, 0.1, None, np.array([9, 1, UNKNOWN, 4]))
-    assert sorted(sorted(share["topic"].tolist()) for share in assignment.values()) == [[0], [1, 2, 3]]

@@ -7,6 +7,8 @@
   partitions. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
   `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
   assigned.
+- Weights: a leader asks a `WeightSource` (`Throughput`, `Lag`, `WeightFunction`, or one's own) for the
+  weights of partitions, which `with_weights` puts into topics.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
     from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
     from groupwright.assignors._model.partitions import PartitionsByTopic
+    from groupwright.assignors._model.weight_arrays import with_weights
+    from groupwright.assignors._model.weight_source import GroupOffsets, WeightSource
     from groupwright.assignors._wire.consumer_protocol import (
         NEWEST_VERSION,
         MemberAssignment,
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+    from groupwright.assignors.weights import Lag, Throughput, WeightFunction
 
 _MODULES = {
     "UNASSIGNED": "_model.assignment",
@@ -97,12 +102,18 @@ _MODULES = {
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
     "PartitionsByTopic": "_model.partitions",
+    "with_weights": "_model.weight_arrays",
+    "GroupOffsets": "_model.weight_source",
+    "WeightSource": "_model.weight_source",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
     "StickyAssignor": "sticky",
+    "Lag": "weights",
+    "Throughput": "weights",
+    "WeightFunction": "weights",
     "NEWEST_VERSION": "_wire.consumer_protocol",
     "MemberAssignment": "_wire.consumer_protocol",
     "Subscription": "_wire.consumer_protocol",
@@ -126,9 +137,11 @@ __all__ = [
     "CoPartitionedStickyAssignor",
     "CooperativeStickyAssignor",
     "Group",
+    "GroupOffsets",
     "GroupwrightError",
     "InvalidInputError",
     "JoinedMember",
+    "Lag",
     "LoadAwareAssignor",
     "LoadReport",
     "MalformedBytesError",
@@ -142,7 +155,10 @@ __all__ = [
     "RoundRobinAssignor",
     "StickyAssignor",
     "Subscription",
+    "Throughput",
     "Topic",
+    "WeightFunction",
+    "WeightSource",
     "assign",
     "assign_members",
     "builtin_assignors",
@@ -161,6 +177,7 @@ __all__ = [
     "perform_assignment",
     "subscribed_topics",
     "unassigned",
+    "with_weights",
     "withhold_claimed",
 ]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
 from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._model.partitions import PartitionsByTopic
+from groupwright.assignors._model.weight_source import WeightSource
 from groupwright.assignors._wire.load_data import (
     MAX_CAPACITY,
     MIN_CAPACITY,
@@ -49,8 +50,9 @@ class LoadAwareAssignor(Assignor):
     The result depends on the group's content alone. In the second rebalance of a cooperative group no
     further partition moves, as long as the group and the weights are the same.
 
-    Weights are taken from the leader's `Topic.weights`. A partition of unknown weight counts as the median of
-    its topic's known weights; one of a topic without weights as the median of all known weights, or 1.
+    Weights are taken from `Topic.weights`, where a leader puts what its source of weights found. A partition
+    of unknown weight counts as the median of its topic's known weights; one of a topic without weights as the
+    median of all known weights, or 1.
     Weights above 1e18 count as 1e18. If all weights are 0, all partitions count the same. Racks play no role.
 
     Capacities travel in the user data (the module `_wire.load_data` has its format). User data that cannot be
@@ -74,10 +76,19 @@ class LoadAwareAssignor(Assignor):
     name = "load-aware"
     protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
-    def __init__(self, *, tolerance: float = 0.1, max_skew: int | None = None, capacity: float = 1.0) -> None:
-        """Create the assignor of one member. All members should have the same tolerance and max_skew.
+    def __init__(
+        self,
+        *,
+        weights: WeightSource | None = None,
+        tolerance: float = 0.1,
+        max_skew: int | None = None,
+        capacity: float = 1.0,
+    ) -> None:
+        """Create the assignor of one member. All members should have the same source, tolerance and max_skew.
 
         Args:
+            weights: Where the leader finds the weights: `Throughput`, `Lag`, `WeightFunction`, a sum of them,
+                or one's own. None if the topics have weights, as offline, or none.
             tolerance: How far the peak may exceed the best known one before partitions move, from 0 to 1.
                 0.1 are 10 %.
             max_skew: The largest allowed difference between two members' numbers of partitions, at least 1;
@@ -97,6 +108,7 @@ class LoadAwareAssignor(Assignor):
             raise InvalidInputError(
                 f"capacity must be a number from {MIN_CAPACITY} to {MAX_CAPACITY:g}, not {capacity!r}"
             )
+        self.weights = weights
         self._tolerance = tolerance
         self._max_skew = max_skew
         self._capacity = capacity

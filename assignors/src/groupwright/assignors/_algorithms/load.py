@@ -10,9 +10,7 @@ from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.load_moves import Mover
 from groupwright.assignors._algorithms.load_placement import ROUNDING, Placement
 from groupwright.assignors._algorithms.load_problem import (
-    FloatArray,
     LoadProblem,
-    fill_unknown,
     weights_of,
 )
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference, even_out
@@ -21,6 +19,7 @@ from groupwright.assignors._model.arrays import BoolArray
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
+from groupwright.assignors._model.weight_arrays import fill_unknown
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 
@@ -29,17 +28,13 @@ _ATTEMPTS = 4  # at plans that settle, before the reference is the plan
 _log = logging.getLogger("groupwright.assignors.load_aware")
 
 
-def plan_load_aware(
-    group: Group, tolerance: float, max_skew: int | None, weights: FloatArray | None = None
-) -> Assignment:
+def plan_load_aware(group: Group, tolerance: float, max_skew: int | None) -> Assignment:
     """Return the assignment of `LoadAwareAssignor`, without claimed partitions that move.
 
     Args:
         group: The group.
         tolerance: See `LoadAwareAssignor`.
         max_skew: See `LoadAwareAssignor`.
-        weights: `(partitions,) float64`: the weights in the order of `IndexedGroup`, with `UNKNOWN` for
-            unknown ones; by default those of the topics.
     """
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
@@ -54,7 +49,7 @@ def plan_load_aware(
         PartitionColumns.of([member.owned for member in members]), np.array(generations, np.int64)
     )
     claims = logged_claims(indexed, owned, _log)
-    known = fill_unknown(weights_of(group, indexed) if weights is None else weights, indexed.starts)
+    known = fill_unknown(weights_of(group, indexed), indexed.starts)
     problem = LoadProblem.of(indexed, known, np.array([sent.capacity for sent in data]))
     planner = LoadPlanner(Reference(group, indexed, problem, max_skew), tolerance)
     owners = planner.plan(claims.owner, claims.claimed)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners
-from groupwright.assignors._algorithms.load_problem import FloatArray, LoadProblem
+from groupwright.assignors._algorithms.load_problem import LoadProblem
 from groupwright.assignors._algorithms.min_cost_flow import Arcs, MinCostFlow
 from groupwright.assignors._model.arrays import BoolArray
+from groupwright.assignors._model.weight_arrays import FloatArray
 
 _FLOW_UNITS = 2**40
 """Integer units that stand for the total weight."""

@@ -1,20 +1,17 @@
 """Group as a load-balancing problem: partitions with weights, members with capacities."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.weight_arrays import FloatArray
 
 _log = logging.getLogger("groupwright.assignors.load_aware")
-
-FloatArray = npt.NDArray[np.float64]
 
 UNKNOWN = np.nan
 """Weight of a partition of which nothing is known."""
@@ -117,30 +114,3 @@ def weights_of(group: Group, indexed: IndexedGroup) -> FloatArray:
                 _log.warning("topic %r: weights above %g count as %g", name, MAX_WEIGHT, MAX_WEIGHT)
             weights[indexed.starts[number] : indexed.starts[number + 1]] = np.minimum(of_topic, MAX_WEIGHT)
     return weights
-
-
-def fill_unknown(weights: FloatArray, starts: Sequence[int] | Int64Array) -> FloatArray:
-    """Return weights in which medians replace `UNKNOWN`.
-
-    An unknown weight is the median of its topic's known weights; that of all known weights if the whole topic
-    is unknown; and 1 if nothing is known.
-
-    Args:
-        weights: `(partitions,) float64`: the weights.
-        starts: `(topics + 1,)` integers: the first partition of each topic, and the number of all partitions.
-    """
-    is_unknown = np.isnan(weights)
-    if not is_unknown.any():
-        return weights
-    filled = weights.copy()
-    known = weights[~is_unknown]
-    median = float(np.median(known)) if known.size else 1.0
-    unknown_before = np.concatenate([[0], np.cumsum(is_unknown)])
-    starts = np.asarray(starts)
-    unknown = unknown_before[starts[1:]] - unknown_before[starts[:-1]]
-    filled[is_unknown] = median
-    for number in np.flatnonzero((unknown > 0) & (unknown < np.diff(starts))).tolist():
-        of_topic = slice(starts[number], starts[number + 1])
-        is_missing = is_unknown[of_topic]
-        filled[of_topic][is_missing] = np.median(weights[of_topic][~is_missing])
-    return filled

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.assignment import Assignment
     from groupwright.assignors._model.group import Group
     from groupwright.assignors._model.partitions import PartitionsByTopic
+    from groupwright.assignors._model.weight_source import WeightSource
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]
 """Result of a custom assignor, as an alternative to `Assignment`: partitions by member id and topic."""
@@ -40,10 +41,12 @@ class Assignor(ABC):
             the leader runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
         protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE
             must not assign a partition to a member while another member owns it.
+        weights: Where the leader finds the topics' weights before it calls `assign`; None for nowhere.
     """
 
     name: str
     protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
+    weights: "WeightSource | None" = None
 
     @abstractmethod
     def assign(self, group: "Group") -> "Assignment | Plan":

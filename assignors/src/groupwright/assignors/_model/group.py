@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NO_GENERATION = -1
 """Generation of a member that has not been in one."""
 
+Weights = Mapping[str, "Sequence[float] | npt.NDArray[np.float64]"]
+"""By topic, the weight of each partition, NaN where it is unknown."""
+
 _MAX_PARTITIONS = 2**31 - 1
 
 

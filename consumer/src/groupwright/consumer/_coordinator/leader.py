@@ -19,12 +19,13 @@ from groupwright.consumer._protocol.model import DisconnectedError, MetadataResp
 from groupwright.consumer._protocol.rebalance import Leadership
 
 if TYPE_CHECKING:
-    from groupwright.assignors import Assignment, Group, Member
+    from groupwright.assignors import Assignment, Group, Member, Topic
     from groupwright.consumer._coordinator.assignment_stats import PreviousAssignment
 
 _Result = TypeVar("_Result")
 
 _RETRY_INTERVAL = 0.1  # seconds between two attempts to fetch metadata
+_WEIGHING_SECONDS = 2.0  # for all that a source of weights asks of brokers; the group waits for it
 
 
 class Leader:
@@ -52,6 +53,10 @@ class Leader:
         self._cooperative = cooperative
         self._previous: PreviousAssignment | None = None
         self._unevaluated: tuple[int, Callable[[], Leadership | None]] | None = None
+        self._weighed: Mapping[str, Topic] = {}
+        """The topics with the last weights that were found."""
+        self._unfinished = -1
+        """The generation of the last assignment by weights, if that withholds partitions."""
 
     async def perform_assignment(
         self,
@@ -96,14 +101,16 @@ class Leader:
 
         must_withhold = self._cooperative and not isinstance(assignor, CooperativeStickyAssignor)
 
-        def assign_and_encode() -> "tuple[Group, Assignment, dict[str, bytes]]":
+        def assign_and_encode() -> "tuple[Group, Assignment, dict[str, bytes], bool]":
+            weighed = self._weigh(assignor, topics.topics, generation)
             group, assignment = assigning.assign_members(
-                assignor, members, topics.topics, cooperative=must_withhold
+                assignor, members, weighed, cooperative=must_withhold
             )
-            return group, assignment, assigning.encode_assignments(assignment)
+            withholds = assignor.weights is not None and bool(assigning.unassigned(group, assignment))
+            return group, assignment, assigning.encode_assignments(assignment), withholds
 
         started = time.monotonic()
-        group, assignment, encoded = await self._in_thread(assign_and_encode)
+        group, assignment, encoded, withholds = await self._in_thread(assign_and_encode)
         self._log.info(
             "assigned %d topics to %d members by %r in %.3f s",
             len(topics.topics),
@@ -111,8 +118,43 @@ class Leader:
             protocol,
             time.monotonic() - started,
         )
+        self._unfinished = generation if withholds else -1
         change = self._record(generation, group, assignment)
         return GroupAssignment(encoded, subscribed, topics, change)
+
+    def _weigh(
+        self, assignor: Assignor, topics: "Mapping[str, Topic]", generation: int
+    ) -> "Mapping[str, Topic]":
+        """Return the topics with the weights that the assignor's source finds; on the assigning thread.
+
+        The weights of the last assignment are used again if it withholds partitions, which this one completes
+        (KIP-429), and if no others can be found.
+        """
+        source = assignor.weights
+        if source is None:
+            return topics
+        former = self._weighed
+        fits = former.keys() == topics.keys() and all(
+            former[name].partitions == topic.partitions for name, topic in topics.items()
+        )
+        if fits and generation == self._unfinished + 1:
+            return former
+        from groupwright.consumer._coordinator.group_offsets import BrokerOffsets  # noqa: PLC0415 - imports numpy
+
+        started = time.monotonic()
+        try:
+            found = source.weigh(topics, BrokerOffsets(self._network, topics, _WEIGHING_SECONDS))
+            weighed = assigning.with_weights(topics, found)
+            known = sum(topic.weights is not None for topic in weighed.values())
+            message = "%r knows the weights of %d topics of %d, after %.3f s"
+            self._log.info(message, source, known, len(topics), time.monotonic() - started)
+            if known:
+                self._weighed = weighed
+                return weighed
+        except Exception:  # noqa: BLE001 - the group needs an assignment more than an even load
+            self._log.exception("%r could not weigh the partitions", source)
+        self._log.warning("assigning with %s weights", "the last" if fits else "no")
+        return former if fits else topics
 
     def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
         """Remember the assignment for `evaluate` and the next generation; return the change of members."""

@@ -1,0 +1,94 @@
+"""Sources of weights: what each partition of a group costs, as the group's leader finds out."""
+
+import math
+from collections.abc import Callable, Mapping
+
+from groupwright.assignors._model.group import Topic, Weights
+from groupwright.assignors._model.weight_source import ByPartition, GroupOffsets, WeightSource
+from groupwright.assignors.errors import InvalidInputError
+
+
+class Throughput(WeightSource):
+    """Messages per second that are written to each partition.
+
+    The leader asks brokers for two offsets of each partition, now and `window` seconds ago, so that every
+    leader finds the same, whenever it has joined. Offsets that hold no message (markers of transactions, and
+    what compaction has removed) count as messages.
+    """
+
+    def __init__(self, window: float = 300.0) -> None:
+        """Create a source.
+
+        Args:
+            window: Seconds over which the throughput is averaged: more are steadier, and notice later.
+
+        Raises:
+            InvalidInputError: The window is not positive.
+        """
+        self._window = _positive(window, "window")
+
+    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+        """Return messages per second."""
+        return _rates(offsets.at(self._window), offsets.log_ends(), self._window)
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"Throughput(window={self._window})"
+
+
+class Lag(WeightSource):
+    """Messages per second that a partition's owner must consume to be without lag after `horizon` seconds.
+
+    It says nothing about messages to come, so it is usually added to `Throughput`. A partition without a
+    committed offset is unknown.
+    """
+
+    def __init__(self, horizon: float = 60.0) -> None:
+        """Create a source.
+
+        Args:
+            horizon: Seconds in which the lag should be gone: the fewer, the more the lag weighs.
+
+        Raises:
+            InvalidInputError: The horizon is not positive.
+        """
+        self._horizon = _positive(horizon, "horizon")
+
+    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+        """Return messages per second."""
+        return _rates(offsets.committed(), offsets.log_ends(), self._horizon)
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"Lag(horizon={self._horizon})"
+
+
+class WeightFunction(WeightSource):
+    """Weights that a function returns for the name of a topic and the number of a partition."""
+
+    def __init__(self, function: Callable[[str, int], float]) -> None:
+        """Create a source."""
+        self._function = function
+
+    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+        """Return the function's results."""
+        return {
+            name: [self._function(name, number) for number in range(topic.partitions)]
+            for name, topic in topics.items()
+        }
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"WeightFunction({self._function!r})"
+
+
+def _positive(seconds: float, name: str) -> float:
+    if not 0 < seconds < math.inf:
+        raise InvalidInputError(f"{name} must be a positive number of seconds, not {seconds!r}")
+    return float(seconds)
+
+
+def _rates(former: ByPartition, now: ByPartition, seconds: float) -> Weights:
+    from groupwright.assignors._model.weight_arrays import rates  # noqa: PLC0415 - imports numpy, which only leaders need
+
+    return rates(former, now, seconds)

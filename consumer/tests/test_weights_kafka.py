@@ -1,0 +1,205 @@
+"""A leader that finds the weights of partitions on the brokers."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from groupwright.assignors import (
+    GroupOffsets,
+    Lag,
+    LoadAwareAssignor,
+    Throughput,
+    Topic,
+    WeightFunction,
+    WeightSource,
+)
+from groupwright.consumer import Consumer
+from groupwright.consumer._config.network_config import NetworkConfig
+from groupwright.consumer._coordinator.group_offsets import BrokerOffsets
+from groupwright.consumer._network.connections import Network
+from harness.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = pytest.mark.kafka
+
+_Result = TypeVar("_Result")
+
+
+def write(scene: "Scene", topic: str, *messages: int) -> None:
+    """Write so many messages to each partition."""
+    producer = Producer({"bootstrap.servers": scene.kafka.bootstrap_servers, "log_level": 0})
+    for partition, count in enumerate(messages):
+        for number in range(count):
+            producer.produce(topic, str(number), partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+def members(scene: "Scene", weights: WeightSource, count: int = 2) -> list[Consumer]:
+    strategy = LoadAwareAssignor(weights=weights)
+    return [scene.consumer(partition_assignment_strategy=strategy) for _ in range(count)]
+
+
+def shares(scene: "Scene", consumers: list[Consumer], partitions: int) -> list[list[int]]:
+    """Have the members join one after the other; return the numbers of their partitions, sorted."""
+
+    def owned() -> list[list[int]]:
+        return sorted(sorted(each.partition for each in consumer.assignment()) for consumer in consumers)
+
+    def at_rest() -> bool:
+        found = owned()
+        generations = {scene.member_of(consumer)._membership.identity.generation for consumer in consumers}
+        return all(found) and sum(map(len, found)) == partitions and len(generations) == 1
+
+    scene.poll_until(at_rest, *consumers, what="every member to own partitions, and all together all of them")
+    return owned()
+
+
+def test_throughput_decides_who_owns_what(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:
+    """By number, the busiest member would read twice as much as the other one."""
+    caplog.set_level(logging.INFO, logger="groupwright.consumer")
+    topic = scene.topic(partitions=6)
+    write(scene, topic, 500, 100, 100, 100, 100, 100)
+    consumers = members(scene, Throughput(window=300))
+    for consumer in consumers:
+        consumer.subscribe([topic])
+
+    assert shares(scene, consumers, 6) == [[0], [1, 2, 3, 4, 5]]
+    assert "Throughput(window=300.0) knows the weights of 1 topics of 1" in caplog.text
+
+
+def test_lag_decides_who_owns_what(scene: "Scene") -> None:
+    """Two partitions lag; the others have been consumed."""
+    topic = scene.topic(partitions=6)
+    write(scene, topic, 600, 600, 600, 600, 600, 600)
+    consumers = members(scene, Lag(horizon=60))
+    committed = [TopicPartition(topic, number, 0 if number < 2 else 600) for number in range(6)]
+    consumers[0].commit(offsets=committed, asynchronous=False)
+    for consumer in consumers:
+        consumer.subscribe([topic])
+
+    one, other = shares(scene, consumers, 6)
+    assert 0 in one
+    assert 1 in other
+
+
+def test_what_a_source_raises_costs_the_weights_and_not_the_assignment(
+    scene: "Scene", caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(WeightSource):
+        def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
+            raise OSError("the service of weights is away")
+
+    topic = scene.topic(partitions=4)
+    consumers = members(scene, Broken())
+    for consumer in consumers:
+        consumer.subscribe([topic])
+
+    assert [len(share) for share in shares(scene, consumers, 4)] == [2, 2]
+    assert "the service of weights is away" in caplog.text
+    assert "assigning with no weights" in caplog.text
+
+
+def test_a_source_that_fails_later_leaves_the_last_weights(
+    scene: "Scene", caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without any weights, the group would move partitions that have not changed, and then back."""
+    asked: list[str] = []
+
+    class OnlyAtFirst(WeightSource):
+        def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - as above
+            asked.extend(topics)
+            if len(asked) > 2:
+                raise OSError("the service of weights is away")
+            return {name: [3.0, 1.0, 1.0, 1.0] for name in topics}
+
+    topic = scene.topic(partitions=4)
+    source = OnlyAtFirst()
+    leader, follower = members(scene, source)
+    leader.subscribe([topic])
+    scene.own(leader, 4)
+    follower.subscribe([topic])
+    assert shares(scene, [leader, follower], 4) == [[0], [1, 2, 3]]
+
+    # The second member was assigned with the second weights, and what it waited for with the same.
+    assert len(asked) == 2
+    generation = scene.member_of(leader)._membership.identity.generation
+    leader.enforce_rebalance("the test")
+    scene.poll_until(
+        lambda: scene.member_of(follower)._membership.identity.generation > generation, leader, follower
+    )
+    assert len(asked) == 3
+    assert shares(scene, [leader, follower], 4) == [[0], [1, 2, 3]]
+    assert "assigning with the last weights" in caplog.text
+
+
+def test_a_function_weighs_for_a_real_group(scene: "Scene") -> None:
+    topic = scene.topic(partitions=4)
+    consumers = members(scene, WeightFunction(lambda _, partition: 3.0 if partition == 2 else 1.0))
+    for consumer in consumers:
+        consumer.subscribe([topic])
+
+    assert shares(scene, consumers, 4) == [[0, 1, 3], [2]]
+
+
+def asked(
+    scene: "Scene", topics: Mapping[str, Topic], question: Callable[[BrokerOffsets], _Result], seconds: float
+) -> _Result:
+    """Ask a broker as a leader does."""
+    network = Network(NetworkConfig(scene.kafka.bootstrap_servers, "the test", scene.group))
+    known = threading.Event()
+
+    async def find() -> None:
+        await network.find_coordinator()
+        known.set()
+
+    network.start()
+    try:
+        network.call_soon(lambda: network.spawn(find()))
+        assert known.wait(PATIENCE)
+        return question(BrokerOffsets(network, topics, seconds))
+    finally:
+        network.call_soon(network.end)
+        network.join_thread(PATIENCE)
+
+
+def test_offsets_are_those_of_the_log(scene: "Scene") -> None:
+    topic = scene.topic(partitions=3)
+    write(scene, topic, 7, 0, 2)
+    topics = {topic: Topic(4), "of no such name": Topic(1)}
+    consumer = scene.consumer()
+    consumer.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+
+    ends, hour, now, committed = asked(
+        scene,
+        topics,
+        lambda offsets: (offsets.log_ends(), offsets.at(3600), offsets.at(-3600), offsets.committed()),
+        PATIENCE,
+    )
+
+    nan = np.nan
+    assert ends[topic] == pytest.approx([7, 0, 2, nan], nan_ok=True)
+    assert hour[topic] == pytest.approx([0, 0, 0, nan], nan_ok=True)
+    assert now[topic] == pytest.approx([7, 0, 2, nan], nan_ok=True)
+    assert committed[topic] == pytest.approx([5, nan, nan, nan], nan_ok=True)
+    assert np.isnan(ends["of no such name"]).all()
+
+
+def test_what_is_not_answered_in_time_is_unknown(scene: "Scene") -> None:
+    topic = scene.topic(partitions=2)
+    began = time.monotonic()
+
+    ends, committed = asked(
+        scene, {topic: Topic(2)}, lambda offsets: (offsets.log_ends(), offsets.committed()), 0.0
+    )
+
+    assert np.isnan(ends[topic]).all()
+    assert np.isnan(committed[topic]).all()
+    assert time.monotonic() - began < PATIENCE
