@@ -1,5 +1,6 @@
 """The table of all keys: complete, true of librdkafka, and the one that the documentation shows."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ PYTHON_KEYS = {
     "default.topic.config",
 }
 ELSEWHERE = {"key.deserializer", "value.deserializer"}
-LIBRARY_KEYS = sorted(set(SETTINGS) - PYTHON_KEYS - ELSEWHERE)
+OWN_KEYS = {"load.check.interval.ms"}
+LIBRARY_KEYS = sorted(set(SETTINGS) - PYTHON_KEYS - ELSEWHERE - OWN_KEYS)
 
 
 def unknown(key: str) -> bool:
@@ -46,7 +48,7 @@ def test_every_key_is_librdkafkas(key: str) -> None:
     assert not unknown(key)
 
 
-@pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.limits])
+@pytest.mark.parametrize("key", [key for key in SETTINGS if SETTINGS[key].limits and key not in OWN_KEYS])
 def test_limits_are_librdkafkas(key: str) -> None:
     limits = SETTINGS[key].limits
     assert limits is not None
@@ -59,6 +61,21 @@ def test_limits_are_librdkafkas(key: str) -> None:
             match=rf"^{key} takes {limits[0]} to {limits[1]}, not {wrong} \(_INVALID_ARG\)$",
         ):
             read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g", key: wrong})
+
+
+@pytest.mark.parametrize("wrong", [-1, 86_400_001, "often"])
+def test_an_interval_of_load_checks_is_a_number_of_milliseconds(wrong: Any) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:9", "group.id": "g", "load.check.interval.ms": wrong}
+    with pytest.raises(ConfigurationError, match=r"^load\.check\.interval\.ms takes "):
+        read_config(config)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [({}, 300.0), ({"load.check.interval.ms": 0}, math.inf)])
+def test_the_load_is_checked_every_five_minutes_unless_told_otherwise(
+    given: dict[str, Any], seconds: float
+) -> None:
+    config = read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g"} | given)
+    assert config.timing.load_check == seconds
 
 
 @pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is ServedBy.REFUSED])

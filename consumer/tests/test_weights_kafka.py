@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Message, Producer, TopicPartition
 
 from groupwright.assignors import (
     GroupOffsets,
@@ -42,6 +42,10 @@ def write(scene: "Scene", topic: str, *messages: int) -> None:
     assert producer.flush(PATIENCE) == 0
 
 
+def numbers(consumer: Consumer) -> list[int]:
+    return sorted(each.partition for each in consumer.assignment())
+
+
 def members(scene: "Scene", weights: WeightSource, count: int = 2) -> list[Consumer]:
     strategy = LoadAwareAssignor(weights=weights)
     return [scene.consumer(partition_assignment_strategy=strategy) for _ in range(count)]
@@ -51,7 +55,7 @@ def shares(scene: "Scene", consumers: list[Consumer], partitions: int) -> list[l
     """Have the members join one after the other; return the numbers of their partitions, sorted."""
 
     def owned() -> list[list[int]]:
-        return sorted(sorted(each.partition for each in consumer.assignment()) for consumer in consumers)
+        return sorted(map(numbers, consumers))
 
     def at_rest() -> bool:
         found = owned()
@@ -147,6 +151,74 @@ def test_a_function_weighs_for_a_real_group(scene: "Scene") -> None:
         consumer.subscribe([topic])
 
     assert shares(scene, consumers, 4) == [[0, 1, 3], [2]]
+
+
+class Switched(WeightSource):
+    """Weights that a test changes."""
+
+    def __init__(self, *weights: float) -> None:
+        self.weights = weights
+        self.asked = 0
+
+    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
+        self.asked += 1
+        return {name: list(self.weights) for name in topics}
+
+
+def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
+    scene: "Scene", caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody joins or leaves: the leader notices by itself, and a moved partition goes on where it was."""
+    caplog.set_level(logging.INFO, logger="groupwright.consumer")
+    topic = scene.topic(partitions=4)
+    source = Switched(1, 1, 1, 1)
+    strategy = LoadAwareAssignor(weights=source)
+    settings = {"partition_assignment_strategy": strategy, "load_check_interval_ms": 300}
+    consumers = [scene.consumer(**settings) for _ in range(2)]
+    for consumer in consumers:
+        consumer.subscribe([topic])
+    before = shares(scene, consumers, 4)
+    scene.produce(topic, 5, partitions=4)
+    assert [len(share) for share in before] == [2, 2]
+    heavy = before[0]
+
+    def generation() -> int:
+        return scene.member_of(consumers[0])._membership.identity.generation
+
+    checks = source.asked + 3
+    settled = generation()
+    came = scene.poll_until(lambda: source.asked >= checks, *consumers, what="three checks")
+    assert generation() == settled, "equal loads are no reason to rebalance"
+
+    source.weights = tuple(10.0 if number in heavy else 1.0 for number in range(4))
+    came += scene.poll_until(
+        lambda: all(len(set(heavy).intersection(numbers(consumer))) == 1 for consumer in consumers),
+        *consumers,
+        what="each member to own one of the heavy partitions",
+    )
+    told = "load check: busiest member at 1.82 of average, 2 of 4 partitions move, expected 1.00"
+    assert told in caplog.text
+    came += scene.poll_until(lambda: sum(len(numbers(each)) for each in consumers) == 4, *consumers)
+    settled, checks = generation(), source.asked + 3
+    came += scene.poll_until(lambda: source.asked >= checks, *consumers, what="three checks")
+    assert generation() == settled, "it rests once the loads are even"
+    came += scene.poll_until(lambda: len(seen(came)) == 20, *consumers, what="all messages")
+    assert sorted(seen(came)) == sorted({(number, offset) for number in range(4) for offset in range(5)})
+
+
+def test_no_load_is_checked_where_that_is_turned_off(scene: "Scene") -> None:
+    source = Switched(1, 1)
+    strategy = LoadAwareAssignor(weights=source)
+    consumer = scene.consumer(partition_assignment_strategy=strategy, load_check_interval_ms=0)
+    consumer.subscribe([scene.topic(partitions=2)])
+    scene.own(consumer, 2)
+    until = time.monotonic() + 1
+    scene.poll_until(lambda: time.monotonic() > until, consumer)
+    assert source.asked == 1
+
+
+def seen(messages: list[Message]) -> list[tuple[int | None, int | None]]:
+    return [(message.partition(), message.offset()) for message in messages if message.error() is None]
 
 
 def asked(

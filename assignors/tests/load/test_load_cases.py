@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupwright.assignors import (
+    Assignment,
     Group,
     InvalidInputError,
     LoadAwareAssignor,
@@ -17,6 +18,7 @@ from groupwright.assignors import (
     StickyAssignor,
     Topic,
     assign,
+    check_load,
     evaluate_load,
     unassigned,
 )
@@ -252,3 +254,36 @@ def test_the_bound_of_a_chain_takes_a_flow() -> None:
     report = evaluate_load(group, assign(LoadAwareAssignor(), group))
     assert report.bound == pytest.approx(total / 3)
     assert report.peak_over_bound < 1.02
+
+
+@pytest.mark.parametrize("capacity", [1.0, 2.0])
+def test_a_load_check_tells_what_a_rebalance_would_change(load: "type[Load]", capacity: float) -> None:
+    """A member of twice the capacity is not busier than the others with twice the load."""
+    members = [load.member("a", T, capacity=capacity), load.member("b", T)]
+    group = Group(members, {"topic": Topic(5, weights=[8, 4, 2, 2, 2])})
+    owned = Assignment({"a": {"topic": [0, 1]}, "b": {"topic": [2, 3, 4]}})
+    found = check_load(LoadAwareAssignor(), group, owned)
+    if capacity == 2:
+        assert (found.moves, found.peak, found.expected) == (0, 1, 1)
+        assert str(found) == "busiest member at 1.00 of average, none of 5 partitions moves"
+    else:
+        assert (found.moves, found.partitions) == (1, 5)
+        assert found.peak == pytest.approx(12 / 9)
+        assert found.expected == pytest.approx(10 / 9)
+        assert str(found) == "busiest member at 1.33 of average, 1 of 5 partitions move, expected 1.11"
+
+
+def test_what_a_load_check_finds_is_what_two_rebalances_do(load: "type[Load]") -> None:
+    moved = 0
+    for seed in range(60):
+        rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        settled = load.settle(LoadAwareAssignor(), load.owning_group(rng))
+        owned = Assignment({member.id: member.owned for member in settled.members})
+        drifted = load.drifted(rng, settled, 0.3)
+        found = check_load(LoadAwareAssignor(), drifted, owned)
+        after = load.settle(LoadAwareAssignor(), drifted)
+        report = evaluate_load(after, {each.id: each.owned for each in after.members}, dict(owned))
+        assert found.moves == report.moves
+        assert found.expected == pytest.approx(report.peak_over_average)
+        moved += found.moves
+    assert moved > 20

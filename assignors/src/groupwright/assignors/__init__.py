@@ -12,7 +12,7 @@
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
-  members' loads, and a lower bound of the largest.
+  members' loads, and a lower bound of the largest; `check_load` returns what a rebalance would do to them.
 - Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
 
 Everything is pure: no I/O, no clock, no threads, no global state. Modules that need numpy are imported on
@@ -41,6 +41,7 @@ from groupwright.assignors.errors import (
 if TYPE_CHECKING:
     from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
     from groupwright.assignors._algorithms.cooperative import withhold_claimed
+    from groupwright.assignors._algorithms.load_check import LoadCheck, check_load
     from groupwright.assignors._algorithms.load_report import LoadReport, evaluate_load
     from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
     from groupwright.assignors._model.arrays import PartitionArray
@@ -92,6 +93,8 @@ _MODULES = {
     "decode_members": "leader",
     "perform_assignment": "leader",
     "subscribed_topics": "leader",
+    "LoadCheck": "_algorithms.load_check",
+    "check_load": "_algorithms.load_check",
     "LoadReport": "_algorithms.load_report",
     "evaluate_load": "_algorithms.load_report",
     "AssignmentQuality": "_algorithms.quality",
@@ -143,6 +146,7 @@ __all__ = [
     "JoinedMember",
     "Lag",
     "LoadAwareAssignor",
+    "LoadCheck",
     "LoadReport",
     "MalformedBytesError",
     "Member",
@@ -165,6 +169,7 @@ __all__ = [
     "by_name",
     "check_assignment",
     "check_assignor",
+    "check_load",
     "decode_assignment",
     "decode_members",
     "decode_subscription",

@@ -24,8 +24,15 @@ from groupwright.core.configuration import DEFAULTS, STRATEGY, parse_boolean, pa
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
 
-_NOT_FOR_LIBRDKAFKA = (STRATEGY, "on_commit")
-_BROKER_DECIDES = (STRATEGY, "session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
+_LOAD_CHECK = "load.check.interval.ms"
+_NOT_FOR_LIBRDKAFKA = (STRATEGY, "on_commit", _LOAD_CHECK)
+_BROKER_DECIDES = (
+    STRATEGY,
+    _LOAD_CHECK,
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "group.protocol.type",
+)
 
 _SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
 _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
@@ -40,6 +47,7 @@ _DEFAULTS: Mapping[str, object] = {
     "auto.offset.reset": "largest",
     "connections.max.idle.ms": 0,
     "enable.ssl.certificate.verification": True,
+    _LOAD_CHECK: 300_000,
     "receive.message.max.bytes": 100_000_000,
     "reconnect.backoff.max.ms": 10_000,
     "reconnect.backoff.ms": 100,
@@ -53,7 +61,7 @@ _DEFAULTS: Mapping[str, object] = {
     "socket.timeout.ms": 60_000,
     "topic.metadata.refresh.interval.ms": 300_000,
 }
-"""librdkafka's defaults of the properties that are read here."""
+"""Defaults of the properties that are read here; librdkafka's, where it has the property."""
 _NATIVE_RECONNECT_BACKOFF_MAX_MS = 1_000
 """librdkafka's ``reconnect.backoff.max.ms`` if the application sets none."""
 
@@ -169,6 +177,8 @@ def _instead(key: str) -> str:
             "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, "
             "for an assignor of your choice, leave group.protocol out"
         )
+    if key == _LOAD_CHECK:
+        return f"where no member checks the load: leave {key} out"
     if key == "group.protocol.type":
         return f"where there is no choice of it: leave {key} out"
     return f"where it is the broker's to set (group.consumer.{key}): leave {key} or group.protocol out"
@@ -289,6 +299,7 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
         retry_backoff=reader.seconds("retry.backoff.ms"),
         retry_backoff_max=reader.seconds("retry.backoff.max.ms"),
         metadata_refresh=math.inf if refresh < 0 else refresh,
+        load_check=reader.seconds(_LOAD_CHECK) or math.inf,
     )
     if broker_assigned:
         return timing  # the broker sets session and heartbeats

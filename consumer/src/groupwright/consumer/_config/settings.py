@@ -91,6 +91,13 @@ _ALL = (
     Setting(
         "partition.assignment.strategy", ServedBy.MEMBERSHIP, "names, `Assignor` objects, or a list of both"
     ),
+    Setting(
+        "load.check.interval.ms",
+        ServedBy.MEMBERSHIP,
+        "how often the leader of a cooperative group weighs partitions again, if its assignor has `weights`, "
+        "and has the group rebalance if that is worth it; 0: never",
+        (0, _DAY),
+    ),
     Setting("session.timeout.ms", ServedBy.MEMBERSHIP, "", (1, _HOUR)),
     Setting("heartbeat.interval.ms", ServedBy.MEMBERSHIP, _HEARTBEAT, (1, _HOUR)),
     Setting("max.poll.interval.ms", ServedBy.MEMBERSHIP, "", (1, _DAY)),

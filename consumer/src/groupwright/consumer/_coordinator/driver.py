@@ -7,6 +7,7 @@ membership.
 
 import logging
 import math
+import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -62,6 +63,7 @@ class Driver:
         *,
         cooperative: bool = False,
         session_timeout: float = math.inf,
+        load_check_interval: float = math.inf,
     ) -> None:
         """Connect the parts; `start` starts the thread.
 
@@ -76,6 +78,7 @@ class Driver:
             cooperative: Whether the member rebalances cooperatively (KIP-429).
             session_timeout: In seconds. If the network thread did not run for half of it, a warning is
                 logged.
+            load_check_interval: Seconds from an assignment by weights, or a check of them, to the next check.
         """
         self._membership = membership
         self._network = network
@@ -88,6 +91,7 @@ class Driver:
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
+        self._load_check_interval = load_check_interval
         self._due = math.inf
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
@@ -343,10 +347,35 @@ class Driver:
         self._log.debug("SyncGroup answered: error %d", response.error)
         if response.error == ErrorCode.NONE:
             # After SyncGroup, since the whole group waits for that.
+            self._schedule_load_check(action.identity.generation)
             leadership = await self._leader.evaluate(action.identity.generation)
             if leadership is not None:
                 self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
         return response
+
+    def _schedule_load_check(self, generation: int) -> None:
+        """Check the load of an assignment that this leader has made, some time from now (+-20 %)."""
+        if self._leader.has_loads_to_check(generation) and self._load_check_interval < math.inf:
+            seconds = self._load_check_interval * (0.8 + 0.4 * random.random())  # noqa: S311 - jitter, no secret
+            self._network.call_at(
+                time.monotonic() + seconds, lambda: self._network.spawn(self._check_load(generation))
+            )
+
+    async def _check_load(self, generation: int) -> None:
+        """Have the group rebalance if that is worth it."""
+        try:
+            found = await self._leader.check_load(generation)
+        except Exception:  # noqa: BLE001 - user code; the group keeps its assignment
+            self._log.exception("the load could not be checked")
+            self._schedule_load_check(generation)
+            return
+        if found is None or self._membership.identity.generation != generation:
+            return
+        self._log.info("load check: %s", found)
+        if found.moves:
+            self._feed(self._membership.enforce_rebalance, "load check")
+        else:
+            self._schedule_load_check(generation)
 
     async def _fetch_offsets(self, action: act.FetchOffsets) -> OffsetFetchResponse:
         response = await self._network.fetch_offsets(action.partitions)

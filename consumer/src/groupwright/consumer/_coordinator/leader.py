@@ -19,7 +19,7 @@ from groupwright.consumer._protocol.model import DisconnectedError, MetadataResp
 from groupwright.consumer._protocol.rebalance import Leadership
 
 if TYPE_CHECKING:
-    from groupwright.assignors import Assignment, Group, Member, Topic
+    from groupwright.assignors import Assignment, Group, LoadCheck, Member, Topic
     from groupwright.consumer._coordinator.assignment_stats import PreviousAssignment
 
 _Result = TypeVar("_Result")
@@ -57,6 +57,8 @@ class Leader:
         """The topics with the last weights that were found."""
         self._unfinished = -1
         """The generation of the last assignment by weights, if that withholds partitions."""
+        self._at_rest: tuple[int, Assignor, Group, Assignment] | None = None
+        """The last assignment by weights of a cooperative group, if that withholds none."""
 
     async def perform_assignment(
         self,
@@ -119,6 +121,8 @@ class Leader:
             time.monotonic() - started,
         )
         self._unfinished = generation if withholds else -1
+        can_check = assignor.weights is not None and self._cooperative and not withholds
+        self._at_rest = (generation, assignor, group, assignment) if can_check else None
         change = self._record(generation, group, assignment)
         return GroupAssignment(encoded, subscribed, topics, change)
 
@@ -185,6 +189,26 @@ class Leader:
         except Exception:  # noqa: BLE001 - the member needs its assignment more than the group's metrics
             self._log.exception("the quality of the assignment could not be evaluated; continuing without it")
             return None
+
+    def has_loads_to_check(self, generation: int) -> bool:
+        """Whether this member has assigned the generation by weights, and may check them again."""
+        return self._at_rest is not None and self._at_rest[0] == generation
+
+    async def check_load(self, generation: int) -> "LoadCheck | None":
+        """Weigh the partitions again; return what a rebalance would change, or None if it is too late.
+
+        Raises:
+            Exception: An exception of the assignor.
+        """
+        if self._at_rest is None or self._at_rest[0] != generation:
+            return None
+        _, assignor, group, assignment = self._at_rest
+
+        def check() -> "LoadCheck":
+            topics = self._weigh(assignor, group.topics, generation)
+            return assigning.check_load(assignor, assigning.Group(group.members, topics), assignment)
+
+        return await self._in_thread(check)
 
     async def _fetch_topics(
         self, subscribed: frozenset[str], is_wanted: Callable[[], bool]

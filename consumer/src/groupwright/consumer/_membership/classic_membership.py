@@ -103,6 +103,7 @@ class ClassicMembership:
             self._recovery.schedule_check,
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
+            load_check_interval=config.timing.load_check,
         )
         read_committed = config.native.get("isolation.level") != "read_uncommitted"
         self._applier = AssignmentApplier(

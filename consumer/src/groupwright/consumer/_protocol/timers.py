@@ -21,6 +21,8 @@ class Timing:
     retry_backoff_max: float = 1.0
     metadata_refresh: float = 300.0
     """``topic.metadata.refresh.interval.ms``; infinite where that is -1."""
+    load_check: float = 300.0
+    """``load.check.interval.ms``; infinite where that is 0."""
 
 
 class Backoff:
