@@ -26,7 +26,8 @@ EXPECTED = {
 }
 """What the scene is bound to bring about. The other alerts' scenarios are promtool's."""
 
-ROUNDS = 15
+ROUNDS = 40
+"""At most: the storm ends as soon as all of them have fired."""
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A proxy that cuts, silences, delays, drops and slows: between sockets, and before a broker."""
 
+import contextlib
+import gc
 import socket
 import socketserver
 import threading
@@ -271,3 +273,15 @@ def test_a_client_that_comes_through_a_brokers_proxy_stays_behind_it() -> None:
         assert kafka.proxied_servers == address
         admin = AdminClient({**QUIET, "bootstrap.servers": address})
         assert admin.list_topics(timeout=PATIENCE).brokers
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.001, 0.005])
+def test_a_proxy_that_closes_while_clients_connect_leaves_no_socket_open(echo: int, delay: float) -> None:
+    """A connection that was accepted, and whose task had not begun, was not closed."""
+    for _ in range(20):
+        with contextlib.ExitStack() as clients, Proxy() as proxy:
+            link = proxy.open(echo)
+            for _ in range(10):
+                clients.enter_context(socket.create_connection(("127.0.0.1", link.port), PATIENCE))
+            time.sleep(delay)  # various moments, rather than a condition
+        gc.collect()  # pytest turns the warning of an unclosed socket into an error

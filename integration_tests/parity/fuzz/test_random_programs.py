@@ -19,7 +19,7 @@ _SEEDS = range(41_001, 41_047)
 
 
 def test_random_programs_do_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    with shared_broker() as broker, Lanes(broker, 2) as lanes:
+    with shared_broker() as broker, Lanes(broker, 4) as lanes:
         result = fuzz(lanes, iter(_SEEDS), time.monotonic() + _SECONDS, tries=8)
 
     assert result.settled == [], capsys.readouterr().out

@@ -115,6 +115,7 @@ class Link:
         self._proxy = proxy
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
+        self._ended = False
         self._changed = asyncio.Event()
 
     @property
@@ -170,12 +171,17 @@ class Link:
 
     async def listen(self) -> None:
         """Start listening."""
-        self._server = await asyncio.start_server(self._serve, HOST, 0, limit=_CHUNK)
+        self._server = await asyncio.start_server(self._accept, HOST, 0, limit=_CHUNK)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def end(self) -> None:
         """Stop listening, and reset all connections."""
+        self._ended = True
         if self._server is not None:
+            # asyncio leaves a socket open that it has accepted for a server that was closed meanwhile.
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            await _steps()
             self._server.close()
         await self._reset()
 
@@ -192,14 +198,18 @@ class Link:
             if conditions.cut or (drops_no_more and connection.torn):
                 await connection.end()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.conditions.cut:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Not a coroutine: one that is cancelled before its first step would leave the socket open.
+        if self.conditions.cut or self._ended:
             writer.transport.abort()
             return
-        connection = _Connection(self)
+        connection = _Connection(self, writer)
         self._connections.add(connection)
+        connection.serving = asyncio.get_running_loop().create_task(self._serve(connection, reader))
+
+    async def _serve(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
         try:
-            await connection.serve(reader, writer)
+            await connection.serve(reader)
         finally:
             self._connections.discard(connection)
 
@@ -212,26 +222,28 @@ class Link:
 class _Connection:
     """A client's connection, and its counterpart to the server."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, client: asyncio.StreamWriter) -> None:
         self.torn = False
         """Whether bytes were lost."""
+        self.serving: asyncio.Task[None] | None = None
+        """Kept here, since asyncio itself keeps no strong reference to a task."""
         self._link = link
-        self._writers: list[asyncio.StreamWriter] = []
+        self._client = client
+        self._writers = [client]
         self._pumps: list[asyncio.Task[None]] = []
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader) -> None:
         """Forward bytes in both directions, until either side closes or `end` is called."""
-        self._writers.append(writer)
         try:
             server_reader, server_writer = await asyncio.open_connection(
                 HOST, self._link.target_port, limit=_CHUNK
             )
         except OSError:
-            writer.transport.abort()
+            self._client.transport.abort()
             return
         self._writers.append(server_writer)
         loop = asyncio.get_running_loop()
-        for source, sink in ((reader, server_writer), (server_reader, writer)):
+        for source, sink in ((reader, server_writer), (server_reader, self._client)):
             queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY)
             self._pumps += [
                 loop.create_task(self._take(source, queue)),
@@ -298,7 +310,13 @@ async def _finish_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.sleep(0)  # for the sockets of aborted connections
+    await _steps()  # for the sockets of aborted connections
+
+
+async def _steps() -> None:
+    """Let the loop run for some iterations."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def _until_cancelled() -> NoReturn:
