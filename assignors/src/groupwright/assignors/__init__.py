@@ -9,6 +9,8 @@
   assigned.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
+- Offline rebalances: `play_rebalances` plays the rebalances of a group when members join or leave, topics
+  grow, or weights change, until the group settles.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
   members' loads, and a lower bound of the largest.
 - Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         subscribed_topics,
     )
     from groupwright.assignors.load_aware import LoadAwareAssignor
+    from groupwright.assignors.play import PlayedEvent, PlayedRebalance, play_rebalances
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
@@ -99,6 +102,9 @@ _MODULES = {
     "PartitionsByTopic": "_model.partitions",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
+    "PlayedEvent": "play",
+    "PlayedRebalance": "play",
+    "play_rebalances": "play",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -137,6 +143,8 @@ __all__ = [
     "PartitionArray",
     "PartitionsByTopic",
     "Plan",
+    "PlayedEvent",
+    "PlayedRebalance",
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
@@ -159,6 +167,7 @@ __all__ = [
     "evaluate",
     "evaluate_load",
     "perform_assignment",
+    "play_rebalances",
     "subscribed_topics",
     "unassigned",
     "withhold_claimed",
