@@ -24,7 +24,6 @@ from groupwright.assignors import (
     decode_assignment,
     decode_members,
     encode_subscription,
-    leader,
     perform_assignment,
     subscribed_topics,
     unassigned,
@@ -199,7 +198,7 @@ def test_partitions_that_nobody_consumes_are_those_that_nobody_is_given_or_claim
             for topic, partitions in member.owned.items()
             for partition in partitions.tolist()
         }
-        unconsumed = leader._unconsumed(group, Assignment(plan))
+        unconsumed = unassigned(group, Assignment(plan), unclaimed=True)
         assert {
             (topic, partition)
             for topic, partitions in unconsumed.items()
@@ -220,8 +219,8 @@ def test_a_cooperative_group_gets_no_partition_that_another_member_still_owns() 
     with pytest.raises(AssignorError) as caught:
         assign(hasty, group, cooperative=True)
     assert str(caught.value) == (
-        "assignor 'planned': it rebalances cooperatively, but assigns 't' [1] to 'c-2' while another member "
-        "owns it: return withhold_claimed(group, plan) instead of the plan"
+        "assignor 'planned': it rebalances cooperatively, but assigns 't' [1] to 'c-2' while 'c-1' owns it: "
+        "return withhold_claimed(group, plan) instead of the plan"
     )
     assert assign(Planned({}), Group([Member("c-1", ["t"])], {}), cooperative=True) == {"c-1": {}}
 

@@ -14,7 +14,7 @@ from groupwright.assignors import (
     Member,
     PartitionsByTopic,
     Topic,
-    assign,
+    play_rebalances,
     unassigned,
 )
 from groupwright.assignors._algorithms.claims import resolve_claims
@@ -117,24 +117,11 @@ def member(
     return Member(id_, topics, owned=owned or {}, generation=since if owned else -1, user_data=sent)
 
 
-def settle(assignor: LoadAwareAssignor, group: Group, generation: int = 100) -> Group:
+def settle(assignor: LoadAwareAssignor, group: Group) -> Group:
     """Return the group at rest: after at most two rebalances no member has to revoke a partition."""
-    for number in range(2):
-        assignment = assign(assignor, group, cooperative=True)
-        is_settled = all(contains(assignment[each.id], each.owned) for each in group.members)
-        group = rejoined(group, assignment, generation + number)
-        if is_settled:
-            assert unassigned(group, assignment) == PartitionsByTopic()
-            return group
-    assignment = assign(assignor, group, cooperative=True)
-    assert unassigned(group, assignment) == PartitionsByTopic()
-    assert all(contains(assignment[each.id], each.owned) for each in group.members), "two rounds suffice"
-    return rejoined(group, assignment, generation + 2)
-
-
-def contains(share: PartitionsByTopic, owned: PartitionsByTopic) -> bool:
-    """Return whether a share has all existing partitions that are owned."""
-    return all(np.isin(partitions, share.get(topic, ())).all() for topic, partitions in owned.items())
+    (played,) = play_rebalances(group, assignor, max_rebalances=3)
+    assert unassigned(played.group, played.assignment) == PartitionsByTopic()
+    return played.group
 
 
 def rejoined(group: Group, assignment: Assignment, generation: int) -> Group:

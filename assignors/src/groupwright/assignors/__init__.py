@@ -11,6 +11,8 @@
   weights of partitions, which `with_weights` puts into topics.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
+- Offline rebalances: `play_rebalances` plays the rebalances of a group when members join or leave, topics
+  grow, or weights change, until the group settles.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
   members' loads, and a lower bound of the largest; `check_load` returns what a rebalance would do to them.
 - Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         subscribed_topics,
     )
     from groupwright.assignors.load_aware import LoadAwareAssignor
+    from groupwright.assignors.play import PlayedEvent, PlayedRebalance, play_rebalances
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
@@ -110,6 +113,9 @@ _MODULES = {
     "WeightSource": "_model.weight_source",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
+    "PlayedEvent": "play",
+    "PlayedRebalance": "play",
+    "play_rebalances": "play",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -154,6 +160,8 @@ __all__ = [
     "PartitionArray",
     "PartitionsByTopic",
     "Plan",
+    "PlayedEvent",
+    "PlayedRebalance",
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
@@ -180,6 +188,7 @@ __all__ = [
     "evaluate",
     "evaluate_load",
     "perform_assignment",
+    "play_rebalances",
     "subscribed_topics",
     "unassigned",
     "with_weights",

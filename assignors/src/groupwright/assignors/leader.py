@@ -3,14 +3,10 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from groupwright.assignors._algorithms.check import assign, unassigned
 from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor
-from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import Group, JoinedMember, Member, Topic
-from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire.group_codec import encode_assignments, read_subscriptions
 
 _log = logging.getLogger(__name__)
@@ -98,7 +94,7 @@ def assign_members(
     """
     group = Group(members, topics)
     assignment = assign(assignor, group, cooperative=cooperative)
-    unconsumed = _unconsumed(group, assignment)
+    unconsumed = unassigned(group, assignment, unclaimed=True)
     if unconsumed:
         _log.warning(
             "Assignor %r leaves %d partitions of subscribed topics unassigned, so they are not consumed: %r",
@@ -107,18 +103,3 @@ def assign_members(
             unconsumed,
         )
     return group, assignment
-
-
-def _unconsumed(group: Group, assignment: Assignment) -> PartitionsByTopic:
-    """Return the partitions that no member is assigned and no member claims.
-
-    A claimed partition may be withheld until its owner has revoked it (KIP-429).
-    """
-    free = unassigned(group, assignment)
-    if not free:
-        return free
-    claimed = PartitionColumns.of([member.owned for member in group.members]).keys(free.topics)
-    unconsumed = np.setdiff1d(PartitionColumns.of([free]).keys(free.topics), claimed)
-    bounds = np.searchsorted(unconsumed, np.arange(len(free) + 1) << 32)
-    by_topic = np.split((unconsumed & 0xFFFFFFFF).astype(np.int32), bounds[1:-1])
-    return PartitionsByTopic(dict(zip(free.topics, by_topic, strict=True)))

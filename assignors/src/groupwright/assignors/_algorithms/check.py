@@ -13,6 +13,7 @@ from groupwright.assignors._algorithms.indexed_group import (
 )
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Assignor, check_assignor
+from groupwright.assignors._model.columns import difference
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.order import sorted_names
 from groupwright.assignors._model.partitions import PartitionsByTopic
@@ -63,16 +64,22 @@ def check_assignment(group: Group, assignment: Assignment) -> None:
     _check_subscriptions(group, assignment)
 
 
-def unassigned(group: Group, assignment: Assignment) -> PartitionsByTopic:
+def unassigned(group: Group, assignment: Assignment, *, unclaimed: bool = False) -> PartitionsByTopic:
     """Return the partitions of subscribed topics that no member is assigned.
 
     An eager assignor leaves out a partition only if it should not be consumed. A cooperative assignor also
-    withholds partitions that another member has yet to revoke.
+    withholds partitions that another member has yet to revoke (KIP-429).
 
     Args:
         group: The group.
         assignment: An assignment that `check_assignment` accepts.
+        unclaimed: Whether to return only the partitions that no member claims, so that none is withheld.
     """
+    free = _free(group, assignment)
+    return difference(free, [member.owned for member in group.members]) if free and unclaimed else free
+
+
+def _free(group: Group, assignment: Assignment) -> PartitionsByTopic:
     if assignment.count == sum(topic.partitions for topic in group.topics.values()):
         return PartitionsByTopic()
     subscriptions, _ = distinct_subscriptions(group.members)
@@ -98,10 +105,12 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
     not_revoked = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner))
     if not_revoked.size:
         partition = not_revoked[0]
+        owner = claims.owner[partition]
+        rival = "more than one member claims" if owner == UNASSIGNED else f"{indexed.members[owner]!r} owns"
         raise AssignorError(
             f"it rebalances cooperatively, but assigns {indexed.topics[indexed.topic[partition]]!r} "
             f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} "
-            "while another member owns it: return withhold_claimed(group, plan) instead of the plan"
+            f"while {rival} it: return withhold_claimed(group, plan) instead of the plan"
         )
 
 

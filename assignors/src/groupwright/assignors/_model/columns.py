@@ -1,6 +1,7 @@
 """Partitions of many members in columns, without a Python object per member, topic or partition."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -136,6 +137,27 @@ class PartitionColumns:
             starts - starts[0],
             self.partitions[starts[0] : starts[-1]],
         )
+
+
+def partitions_of_keys(topics: Sequence[str], keys: Int64Array) -> PartitionsByTopic:
+    """Return the partitions with these keys.
+
+    Args:
+        topics: The topics that `PartitionColumns.keys` was called with.
+        keys: The keys, ascending.
+    """
+    bounds = np.searchsorted(keys, np.arange(len(topics) + 1) << 32).tolist()
+    partitions = (keys & 0xFFFFFFFF).astype(np.int32)
+    return PartitionsByTopic(
+        {topic: partitions[start:end] for topic, (start, end) in zip(topics, pairwise(bounds), strict=True)}
+    )
+
+
+def difference(partitions: PartitionsByTopic, others: Sequence[PartitionsByTopic]) -> PartitionsByTopic:
+    """Return the partitions that are in none of the others; those with negative numbers are left out."""
+    keys = PartitionColumns.of([partitions]).keys(partitions.topics)
+    left = np.setdiff1d(keys, PartitionColumns.of(others).keys(partitions.topics))
+    return partitions_of_keys(partitions.topics, left)
 
 
 def _in_columns(lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
