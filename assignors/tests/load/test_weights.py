@@ -19,6 +19,7 @@ from groupwright.assignors import (
     WeightFunction,
     WeightSource,
     assign,
+    smooth_weights,
     with_weights,
 )
 
@@ -120,6 +121,23 @@ def test_what_is_unknown_counts_as_the_median_of_its_topic() -> None:
 def test_weights_that_are_none_are_refused_by_the_topics_name(weights: list[Any]) -> None:
     with pytest.raises(InvalidInputError, match="topic 'returns': "):
         with_weights(TOPICS, {"returns": weights})
+
+
+def test_smoothed_weights_lie_between_the_former_and_the_latest() -> None:
+    racks = [{"a"}, {"b"}]
+    former = {
+        "orders": Topic(2, weights=[4, 8]),
+        "grown": Topic(1, weights=[9]),
+        "silent": Topic(1, weights=[3]),
+    }
+    latest = {
+        "orders": Topic(2, racks, [8, 0]),
+        "grown": Topic(2, weights=[1, 1]),
+        "silent": Topic(1),
+        "new": Topic(1, weights=[5]),
+    }
+    assert smooth_weights(former, latest, 0.25) == latest | {"orders": Topic(2, racks, [5, 6])}
+    assert smooth_weights(former, latest, 1) == latest
 
 
 def test_the_assignor_by_load_balances_what_a_source_found() -> None:

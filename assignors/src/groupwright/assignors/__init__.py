@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
     from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
     from groupwright.assignors._model.partitions import PartitionsByTopic
-    from groupwright.assignors._model.weight_arrays import with_weights
+    from groupwright.assignors._model.weight_arrays import smooth_weights, with_weights
     from groupwright.assignors._model.weight_source import GroupOffsets, WeightSource
     from groupwright.assignors._wire.consumer_protocol import (
         NEWEST_VERSION,
@@ -108,6 +108,7 @@ _MODULES = {
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
     "PartitionsByTopic": "_model.partitions",
+    "smooth_weights": "_model.weight_arrays",
     "with_weights": "_model.weight_arrays",
     "GroupOffsets": "_model.weight_source",
     "WeightSource": "_model.weight_source",
@@ -189,6 +190,7 @@ __all__ = [
     "evaluate_load",
     "perform_assignment",
     "play_rebalances",
+    "smooth_weights",
     "subscribed_topics",
     "unassigned",
     "with_weights",

@@ -42,6 +42,29 @@ def with_weights(topics: Mapping[str, Topic], weights: Weights) -> dict[str, Top
     return {name: _with_weights(name, topic, weights.get(name)) for name, topic in topics.items()}
 
 
+def smooth_weights(
+    former: Mapping[str, Topic], topics: Mapping[str, Topic], share: float
+) -> dict[str, Topic]:
+    """Return topics whose weights are between the former ones and those given.
+
+    Weights are noisy, and a group that followed each reading would move partitions back and forth.
+
+    Args:
+        former: Topics with the weights before. Topics that have other numbers of partitions now, or no
+            weights, are not smoothed.
+        topics: Topics with the latest weights.
+        share: The share of the latest weights, from 0 to 1.
+    """
+    return {name: _smoothed(former.get(name), topic, share) for name, topic in topics.items()}
+
+
+def _smoothed(former: Topic | None, topic: Topic, share: float) -> Topic:
+    before = None if former is None or former.partitions != topic.partitions else former.weights
+    if topic.weights is None or before is None:
+        return topic
+    return Topic(topic.partitions, topic.racks, before + share * (topic.weights - before))
+
+
 def fill_unknown(weights: FloatArray, starts: Sequence[int] | Int64Array) -> FloatArray:
     """Return weights in which medians replace `UNKNOWN`.
 

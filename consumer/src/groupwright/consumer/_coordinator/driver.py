@@ -40,6 +40,8 @@ from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer.errors import GroupError
 
 _CLOSED = "the consumer is closed"
+_SMOOTHED_CHECKS = 6
+"""Load checks over which weights are averaged: with noise of 20 %, a group then rests for hours."""
 _CALL_TIMEOUT = 1.0
 """Longest time in seconds for which `Driver.call_and_wait` waits for the network thread."""
 
@@ -87,7 +89,8 @@ class Driver:
         self._poll_clock = poll_clock
         self._log = log
         self._found = found
-        self._leader = Leader(network, assignors, log, cooperative=cooperative)
+        smoothing = _SMOOTHED_CHECKS * load_check_interval if load_check_interval < math.inf else 0.0
+        self._leader = Leader(network, assignors, log, cooperative=cooperative, smoothing=smoothing)
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout

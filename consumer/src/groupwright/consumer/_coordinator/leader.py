@@ -5,6 +5,7 @@ takes. That thread also imports numpy, which a member that never leads does not 
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ class Leader:
         log: logging.LoggerAdapter[logging.Logger],
         *,
         cooperative: bool = False,
+        smoothing: float = 0.0,
     ) -> None:
         """Create a leader that has not assigned anything yet.
 
@@ -46,6 +48,7 @@ class Leader:
             assignors: The assignors that this member offers, by name.
             log: The log of the group.
             cooperative: Whether the group rebalances cooperatively (KIP-429).
+            smoothing: Time constant in seconds over which weights are averaged; 0 for the latest ones.
         """
         self._network = network
         self._assignors = assignors
@@ -53,8 +56,11 @@ class Leader:
         self._cooperative = cooperative
         self._previous: PreviousAssignment | None = None
         self._unevaluated: tuple[int, Callable[[], Leadership | None]] | None = None
+        self._smoothing = smoothing
         self._weighed: Mapping[str, Topic] = {}
-        """The topics with the last weights that were found."""
+        """The topics with the last weights, smoothed."""
+        self._weighed_at = -math.inf
+        """Monotonic seconds."""
         self._unfinished = -1
         """The generation of the last assignment by weights, if that withholds partitions."""
         self._at_rest: tuple[int, Assignor, Group, Assignment] | None = None
@@ -153,8 +159,11 @@ class Leader:
             message = "%r knows the weights of %d topics of %d, after %.3f s"
             self._log.info(message, source, known, len(topics), time.monotonic() - started)
             if known:
-                self._weighed = weighed
-                return weighed
+                age = started - self._weighed_at
+                share = 1 - math.exp(-age / self._smoothing) if self._smoothing else 1.0
+                self._weighed = assigning.smooth_weights(former, weighed, share)
+                self._weighed_at = started
+                return self._weighed
         except Exception:  # noqa: BLE001 - the group needs an assignment more than an even load
             self._log.exception("%r could not weigh the partitions", source)
         self._log.warning("assigning with %s weights", "the last" if fits else "no")
