@@ -34,6 +34,21 @@ pytestmark = pytest.mark.kafka
 _Result = TypeVar("_Result")
 
 
+class Switched(WeightSource):
+    """Weights that a test changes, or an error."""
+
+    def __init__(self, *weights: float) -> None:
+        self.weights = weights
+        self.error: Exception | None = None
+        self.asked = 0
+
+    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return {name: list(self.weights) for name in topics}
+
+
 def write(scene: "Scene", topic: str, *messages: int) -> None:
     """Write so many messages to each partition."""
     producer = Producer({"bootstrap.servers": scene.kafka.bootstrap_servers, "log_level": 0})
@@ -98,12 +113,10 @@ def test_lag_decides_who_owns_what(scene: "Scene") -> None:
 def test_what_a_source_raises_costs_the_weights_and_not_the_assignment(
     scene: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(WeightSource):
-        def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
-            raise OSError("the service of weights is away")
-
+    source = Switched()
+    source.error = OSError("the service of weights is away")
     topic = scene.topic(partitions=4)
-    consumers = members(scene, Broken())
+    consumers = members(scene, source)
     for consumer in consumers:
         consumer.subscribe([topic])
 
@@ -116,31 +129,23 @@ def test_a_source_that_fails_later_leaves_the_last_weights(
     scene: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without any weights, the group would move partitions that have not changed, and then back."""
-    asked: list[str] = []
-
-    class OnlyAtFirst(WeightSource):
-        def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - as above
-            asked.extend(topics)
-            if len(asked) > 2:
-                raise OSError("the service of weights is away")
-            return {name: [3.0, 1.0, 1.0, 1.0] for name in topics}
-
+    source = Switched(3, 1, 1, 1)
     topic = scene.topic(partitions=4)
-    source = OnlyAtFirst()
     leader, follower = members(scene, source)
     leader.subscribe([topic])
     scene.own(leader, 4)
     follower.subscribe([topic])
     assert shares(scene, [leader, follower], 4) == [[0], [1, 2, 3]]
 
-    # The second member was assigned with the second weights, and what it waited for with the same.
-    assert len(asked) == 2
-    generation = scene.member_of(leader)._membership.identity.generation
+    def generation() -> int:
+        return scene.member_of(follower)._membership.identity.generation
+
+    before, asked = generation(), source.asked
+    # The last rebalance completed the one before, with the same weights.
+    assert asked < before
+    source.error = OSError("the service of weights is away")
     leader.enforce_rebalance("the test")
-    scene.poll_until(
-        lambda: scene.member_of(follower)._membership.identity.generation > generation, leader, follower
-    )
-    assert len(asked) == 3
+    scene.poll_until(lambda: generation() > before and source.asked > asked, leader, follower)
     assert shares(scene, [leader, follower], 4) == [[0], [1, 2, 3]]
     assert "assigning with the last weights" in caplog.text
 
@@ -152,18 +157,6 @@ def test_a_function_weighs_for_a_real_group(scene: "Scene") -> None:
         consumer.subscribe([topic])
 
     assert shares(scene, consumers, 4) == [[0, 1, 3], [2]]
-
-
-class Switched(WeightSource):
-    """Weights that a test changes."""
-
-    def __init__(self, *weights: float) -> None:
-        self.weights = weights
-        self.asked = 0
-
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
-        self.asked += 1
-        return {name: list(self.weights) for name in topics}
 
 
 def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
