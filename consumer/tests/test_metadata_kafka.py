@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import Consumer
+from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.model import MetadataResponse
 from harness.patience import PATIENCE
 
@@ -150,3 +151,21 @@ def test_a_topic_that_nobody_has_does_not_rebalance_the_group_in_a_loop(scene: "
 
     assert assigned == [1]
     assert scene.kafka.admin().list_topics(timeout=PATIENCE).topics.get("of-nobody") is None
+
+
+def test_a_client_that_was_told_of_no_broker_asks_the_configured_ones_again(scene: "Scene") -> None:
+    """A broker that the controller has fenced answers without any broker, not even itself.
+
+    A consumer that started at that moment knew its coordinator, and never asked for topics again.
+    """
+    topic = scene.topic(partitions=3)
+
+    async def ask(network: Network) -> list[MetadataResponse]:
+        answers: list[MetadataResponse] = []
+        for _ in range(2):  # the second time over what the first has learned
+            if not answers:
+                network._manager.cluster._brokers.clear()
+            answers.append(await network.fetch_topics([topic]))
+        return answers
+
+    assert [answer.topics[topic].partitions for answer in scene.ask(ask)] == [3, 3]

@@ -525,10 +525,15 @@ class Network(Loop):
         self, request: Any, timeout: float | None = None, node: str | None = None
     ) -> Any:
         node = self._manager.least_loaded_node() if node is None else node
-        if node is None:
-            self._bootstrapped = False
-            raise DisconnectedError("no broker can be reached")
-        return await self._exchange(request, node, timeout)
+        if node is not None:
+            return await self._exchange(request, node, timeout)
+        # All known brokers are down, or none is known: a broker that is starting, or that the controller has
+        # fenced, answers without any, not even itself.
+        server = await self._bootstrap()
+        try:
+            return await self._exchange(request, server, timeout)
+        finally:
+            self._manager.close(server)
 
     async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
         """Send a request and count it; return its response."""
