@@ -121,7 +121,7 @@ MUTATIONS = (
         "integration_tests/exactly_once/test_fencing.py::test_an_heir_waits_until_the_transaction_of_the_dead_has_ended[commit-expected0]",
     ),
     Mutation(
-        "what was consumed is not committed before it is given up",
+        "consumed messages are not committed before their partition is revoked",
         f"{CONSUMER}/_membership/event_server.py",
         "lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),",
         "None,",

@@ -52,7 +52,7 @@ class Traffic:
     reign: int = 0
 
 
-def day(load: "type[Load]", traffic: Traffic, seed: int, share: float = SHARE) -> tuple[int, int, float]:
+def day(load: "type[Load]", traffic: Traffic, seed: int) -> tuple[int, int, float]:
     """Play a day; return the rebalances, the moves, and the mean of the true peak over its bound."""
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     base = [1 / (number + 1) ** 0.6 for number in range(PARTITIONS)]
@@ -71,7 +71,7 @@ def day(load: "type[Load]", traffic: Traffic, seed: int, share: float = SHARE) -
         read = [weight * math.exp(rng.gauss(0, traffic.noise)) for weight in true]
         new_leader = traffic.reign and step % traffic.reign == 0
         latest = {"t": Topic(PARTITIONS, weights=read)}
-        smoothed = smooth_weights({} if new_leader else smoothed, latest, share)
+        smoothed = smooth_weights({} if new_leader else smoothed, latest, SHARE)
         if not step:
             owned = assign(assignor, Group(members, smoothed))
             continue

@@ -14,7 +14,7 @@ _ROUNDS = 2  # a move takes one rebalance to revoke the partition, and one to as
 
 @dataclass(frozen=True, slots=True)
 class LoadCheck:
-    """What a rebalance would change.
+    """Effect that a rebalance would have on the load of a group.
 
     Attributes:
         peak: The busiest member's load over capacity, relative to the average.

@@ -200,7 +200,7 @@ class Leader:
             return None
 
     def has_loads_to_check(self, generation: int) -> bool:
-        """Whether this member has assigned the generation by weights, and may check them again."""
+        """Return whether this leader assigned the generation by weights, so that `check_load` applies."""
         return self._at_rest is not None and self._at_rest[0] == generation
 
     async def check_load(self, generation: int) -> "LoadCheck | None":
