@@ -126,6 +126,7 @@ class Incarnations:
         """Collect the times of deletion and re-creation."""
         self._made: defaultdict[str, list[float]] = defaultdict(list)
         self._gone: defaultdict[str, list[Interval]] = defaultdict(list)
+        self._left_deleted = {fault.whom for fault in faults if fault.what == "leave topic deleted"}
         for fault in faults:
             if fault.what == "make topic":
                 self._made[fault.whom].append(fault.time)
@@ -141,9 +142,9 @@ class Incarnations:
         """Return the number of the topic's incarnation at a time, or the last one before it."""
         return bisect_right(self._made[topic], time)
 
-    def is_last(self, topic: str, time: float) -> bool:
-        """Return whether the topic's incarnation at that time is the last one."""
-        return self.at(topic, time) == len(self._made[topic])
+    def is_kept(self, topic: str, time: float) -> bool:
+        """Return whether the topic's incarnation at that time is never deleted."""
+        return topic not in self._left_deleted and self.at(topic, time) == len(self._made[topic])
 
     def is_missing(self, topic: str | None, time: float) -> bool:
         """Return whether a member may get an unknown-topic error at that time."""
@@ -195,7 +196,7 @@ class _Group:
         self._check_completeness(produced)
         self._check_stored(stored)
         if settled is not None:
-            last = {event.key for event in produced if self._incarnations.is_last(event.key[0], event.time)}
+            last = {event.key for event in produced if self._incarnations.is_kept(event.key[0], event.time)}
             self._check_settled(last, settled)
         self._verdict.excused += len(self._excused)
 
@@ -526,7 +527,7 @@ class _Group:
     def _check_lost(self, message: Produced, incarnation: int, highest: int) -> None:
         key, offset = message.key, message.offset
         if (
-            not self._incarnations.is_last(key[0], message.time)
+            not self._incarnations.is_kept(key[0], message.time)
             or (key, incarnation, offset) in self._excused
         ):
             return

@@ -282,7 +282,8 @@ class _Run:
             # A broker that crashes before removing the offsets keeps them, and members of the next topic of
             # this name would begin beyond its end.
             with self._fleet.injecting("leave topic deleted", _DELETED):
-                pass
+                self._fleet.tally.read()
+                self._fleet.tally.forget(_DELETED)
             return
         deleted = now()
         self._at(deleted + _GONE_SECONDS, lambda: self._recreate(deleted))

@@ -451,6 +451,23 @@ def test_messages_of_a_deleted_topic_need_not_be_consumed_and_those_of_its_last_
     assert judged(Produced(11, P, 0, "other")) == ["wrong message"]
 
 
+def test_messages_of_a_topic_that_is_left_deleted_need_not_be_consumed() -> None:
+    left = [
+        *DELETED,
+        FaultInjected(20, "delete topic", "t", 20.5),
+        FaultInjected(21, "leave topic deleted", "t", 21),
+    ]
+    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).gives_up(22).ends(23)
+    produced = [Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")]
+
+    def judged(faults: list[FaultInjected]) -> list[str]:
+        records = Records([second.events], produced, faults, [StoredCommit("g", P, 1, "")], 30)
+        return sorted(summary(check(records, TIMING).violations))
+
+    assert judged(left) == []
+    assert judged(DELETED) == ["lost message", "not settled"]
+
+
 def test_a_member_is_told_of_a_missing_topic_only_while_it_is_missing() -> None:
     def member(time: float, code: str = "UNKNOWN_TOPIC_OR_PART") -> Script:
         return Script("a").does(Told(time, code, "t", "gone")).ends(40)
