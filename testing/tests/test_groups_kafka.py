@@ -86,6 +86,12 @@ def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_come
         killed, suspended, _ = group.start_members(3)
         assert isinstance(suspended, ProcessMember)
         group.wait_until_settled()
+        # Only messages that come after the assignment are still uncommitted when their owner is killed.
+        before, produced = group.ledger.ends(), group.ledger.ends
+        group.wait_until(
+            lambda: sum(end > before.get(each, 0) for each, end in produced().items()) == 6,
+            "new messages in each partition",
+        )
         group.wait_until_consumed()
         group.kill(killed)
         group.wait_until_settled()
