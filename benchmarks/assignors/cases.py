@@ -80,8 +80,18 @@ class Case:
 
     @property
     def is_sticky(self) -> bool:
-        """Whether the assignor considers owned partitions and optimizes balance."""
+        """Whether the assignor considers owned partitions and optimizes balance by counts."""
         return self.assignor.endswith("sticky")
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether partitions have weights, which the assignor balances."""
+        return self.assignor == LOAD_AWARE
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether members still own their partitions, so that moved ones are withheld for one round."""
+        return self.assignor in {"cooperative-sticky", LOAD_AWARE}
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,9 @@ GROUPWRIGHT, JAVA, FRANZ_GO, KAFKA_PYTHON, AIOKAFKA = CONTESTANTS = (
     "kafka-python",
     "aiokafka",
 )
+
+LOAD_AWARE = "load-aware"
+"""Assignor that Groupwright alone has."""
 
 MEMORY_LIMIT_MB = 500
 """Limit of the process's peak memory for the step of a million partitions."""
@@ -137,6 +150,11 @@ _TARGETS = (
     (f"sticky/{_HUNDRED_THOUSAND}/LEAVE_ONE", Target(100, AIOKAFKA)),
 )
 
+_LIMITS = (
+    (f"{LOAD_AWARE}/equal/10000p-200m-*", 0.2),
+    (f"{LOAD_AWARE}/equal/100000p-1000m-*", 2.0),
+)
+
 _ALL = tuple(Event)
 _MAIN = (Event.FULL, Event.JOIN_ONE, Event.LEAVE_ONE)
 
@@ -144,6 +162,11 @@ _MAIN = (Event.FULL, Event.JOIN_ONE, Event.LEAVE_ONE)
 def targets(case: Case) -> list[Target]:
     """Return what Groupwright must reach in this cell, besides being no slower than Java and franz-go."""
     return [target for pattern, target in _TARGETS if fnmatch(case.name, pattern)]
+
+
+def time_limit(case: Case) -> float | None:
+    """Return the seconds within which Groupwright must be done in this cell, if there is such a target."""
+    return min((seconds for pattern, seconds in _LIMITS if fnmatch(case.name, pattern)), default=None)
 
 
 def takes_part(contestant: str, case: Case) -> bool:
@@ -158,7 +181,7 @@ def takes_part(contestant: str, case: Case) -> bool:
 
 def full_matrix() -> list[Case]:
     """Return every cell, in the order of the tables."""
-    return [*_sticky(), *_cooperative(), *_stateless(), *_with_racks()]
+    return [*_sticky(), *_cooperative(), *_stateless(), *_with_racks(), *_by_load()]
 
 
 def quick_matrix() -> list[Case]:
@@ -174,6 +197,7 @@ def quick_matrix() -> list[Case]:
         *_events(replace(equal, assignor="range"), Event.FULL),
         *_events(replace(equal, assignor="roundrobin"), Event.FULL),
         *_events(replace(equal, assignor="range", racks=True), Event.FULL),
+        *_events(_group(LOAD_AWARE, Subscriptions.EQUAL, 10_000, 200, 100), Event.FULL, Event.JOIN_ONE),
     ]
 
 
@@ -238,6 +262,15 @@ def _with_racks() -> Iterator[Case]:
     ):
         group = replace(_group(assignor, subscriptions, partitions, members, topics), racks=True)
         yield from _events(group, *events)
+
+
+def _by_load() -> Iterator[Case]:
+    """Cells of the load-aware assignor, with skewed weights; events begin with balance by counts."""
+    for size in ((10_000, 200, 100), (100_000, 1_000, 1_000)):
+        group = _group(LOAD_AWARE, Subscriptions.EQUAL, *size)
+        yield from _events(group, Event.FULL, Event.STABLE, Event.JOIN_ONE, Event.LEAVE_ONE)
+    half = _group(LOAD_AWARE, Subscriptions.HALF, 10_000, 200, 100)
+    yield from _events(half, Event.FULL, Event.LEAVE_ONE)
 
 
 def _group(assignor: str, subscriptions: Subscriptions, partitions: int, members: int, topics: int) -> Case:

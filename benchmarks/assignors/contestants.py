@@ -51,6 +51,8 @@ class Contestant:
         """Return the reason why it cannot run this cell, if any."""
         if self.absent:
             return self.absent
+        if case.is_weighted and self.name != GROUPWRIGHT:
+            return case.assignor
         return "racks" if case.racks and not self.knows_racks else ""
 
 

@@ -36,6 +36,7 @@ class Group:
         topics: The topics' names, all of one length.
         sizes: Number of partitions of each topic.
         owners: Owner of each partition, topic after topic, before the event; NOBODY if it has left.
+        weights: Weight of each partition, topic after topic; None if the case has no weights.
     """
 
     case: Case
@@ -45,6 +46,7 @@ class Group:
     topics: list[str]
     sizes: Numbers
     owners: Numbers
+    weights: npt.NDArray[np.float64] | None = None
 
 
 def make_group(case: Case) -> Group:
@@ -75,6 +77,7 @@ def make_group(case: Case) -> Group:
         topics=[f"topic-{number:06}" for number in range(case.topics)],
         sizes=sizes,
         owners=number_of[np.concatenate(owned)],
+        weights=seeded.lognormal(sigma=1.0, size=int(sizes.sum())) if case.is_weighted else None,
     )
 
 

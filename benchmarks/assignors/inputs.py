@@ -3,7 +3,8 @@
 Numbers are big-endian int32. Strings (UTF-8) and bytes are prefixed with their length, -1 for null. Lists are
 prefixed with their count. The inputs are, in order: the assignor's name; the nodes' racks; the topics, each
 with its name, its number of partitions, its number of replicas per partition, and the replicas' nodes by
-partition; the members, each with its id and its subscription as ConsumerProtocol bytes. The answer is the
+partition; the members, each with its id and its subscription as ConsumerProtocol bytes; the number of weights
+(0 for none), and the weights of all partitions, topic after topic, as big-endian float64. The answer is the
 list of members, each with its id and its assignment as ConsumerProtocol bytes.
 """
 
@@ -46,12 +47,14 @@ class Inputs:
         racks: Rack of each node, or None.
         topics: The cluster's topics.
         members: The members, with their subscriptions.
+        weights: By topic, the weight of each partition; None if the assignor considers none.
     """
 
     assignor: str
     racks: tuple[str | None, ...]
     topics: list[TopicInput]
     members: list[MemberBytes]
+    weights: list[npt.NDArray[np.float64]] | None = None
 
 
 def write_inputs(path: Path, inputs: Inputs) -> None:
@@ -63,6 +66,8 @@ def write_inputs(path: Path, inputs: Inputs) -> None:
         parts += [_bytes(topic.name.encode()), *map(_number, topic.replicas.shape)]
         parts.append(topic.replicas.astype(">i4").tobytes())
     parts += _members(inputs.members)
+    weights = np.concatenate(inputs.weights) if inputs.weights is not None else np.empty(0)
+    parts += [_number(weights.size), weights.astype(">f8").tobytes()]
     path.write_bytes(b"".join(parts))
 
 
@@ -72,7 +77,12 @@ def read_inputs(path: Path) -> Inputs:
     assignor = reader.string()
     racks = tuple(reader.nullable_string() for _ in range(reader.number()))
     topics = [_read_topic(reader) for _ in range(reader.number())]
-    return Inputs(assignor, racks, topics, reader.members())
+    members = reader.members()
+    weights = np.frombuffer(reader.take(8 * reader.number()), ">f8").astype(np.float64)
+    if not weights.size:
+        return Inputs(assignor, racks, topics, members)
+    ends = np.cumsum([len(topic.replicas) for topic in topics])
+    return Inputs(assignor, racks, topics, members, np.split(weights, ends[:-1]))
 
 
 def write_answer(path: Path, assignments: Iterable[tuple[str, bytes]]) -> None:

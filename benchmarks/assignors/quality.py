@@ -25,7 +25,7 @@ def measure(group: Group, answer: list[MemberBytes]) -> Quality:
         owners = owners_of(group, answer)
         _check_owners(group, owners)
     except _FaultError as fault:
-        return Quality(fault=str(fault), squares=None, moved=0, local=None, fingerprint="")
+        return Quality(fault=str(fault), squares=None, moved=0, local=None, fingerprint="", peak=None)
     given = owners != NOBODY
     loads = np.bincount(owners[given], minlength=len(group.members))
     return Quality(
@@ -34,6 +34,7 @@ def measure(group: Group, answer: list[MemberBytes]) -> Quality:
         moved=int(((group.owners != NOBODY) & (group.owners != owners)).sum()),
         local=_local(group, owners),
         fingerprint=hashlib.sha256(owners.tobytes()).hexdigest()[:16],
+        peak=_peak(group, owners),
     )
 
 
@@ -108,11 +109,18 @@ def _check_owners(group: Group, owners: Numbers) -> None:
     given = owners != NOBODY
     if not group.wants[owners[given], topic[given]].all():
         raise _FaultError("partitions given to members who do not subscribe")
-    can_wait = group.case.assignor == "cooperative-sticky"
-    lost = ~given & (group.owners == NOBODY) if can_wait else ~given
+    lost = ~given & (group.owners == NOBODY) if group.case.is_cooperative else ~given
     has_subscriber = np.asarray(group.wants.any(axis=0))
     if (lost & has_subscriber[topic]).any():
         raise _FaultError("partitions given to nobody")
+
+
+def _peak(group: Group, owners: Numbers) -> float | None:
+    """Return the largest load over the average one; without weights, or with withheld partitions, None."""
+    if group.weights is None or (owners == NOBODY).any():
+        return None
+    loads = np.bincount(owners, group.weights, len(group.members))
+    return float(loads.max() / loads.mean())
 
 
 def _local(group: Group, owners: Numbers) -> int | None:

@@ -35,6 +35,7 @@ class Quality:
         moved: How many partitions did not stay with (or are taken from) an owner who is still here.
         local: How many have an owner in a rack of one of their replicas; None without racks.
         fingerprint: Equal for equal assignments, and for them alone.
+        peak: The largest load over the average one, where partitions have weights and none is withheld.
     """
 
     fault: str
@@ -42,6 +43,7 @@ class Quality:
     moved: int
     local: int | None
     fingerprint: str
+    peak: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 This module encodes the bytes itself, so that Groupwright does not produce its own inputs. The version of
 ConsumerProtocolSubscription is 3. Members of `sticky` put the partitions they owned into their user data;
-members of `cooperative-sticky` send them as owned partitions.
+members of `cooperative-sticky` and `load-aware` send them as owned partitions. The user data of `load-aware`
+contains the capacity 1.
 """
 
 import struct
@@ -12,6 +13,7 @@ from benchmarks.assignors.groups import RACKS, REPLICAS, Group, Numbers
 from benchmarks.assignors.inputs import Inputs, MemberBytes, TopicInput
 
 _VERSION = 3
+_LOAD_DATA_VERSION = 1
 _GENERATION = 7
 _NO_GENERATION = -1
 
@@ -28,7 +30,8 @@ def make_inputs(group: Group) -> Inputs:
         MemberBytes(member, _subscription(group, number, names, owned[number]))
         for number, member in enumerate(group.members)
     ]
-    return Inputs(group.case.assignor, racks, topics, members)
+    weights = None if group.weights is None else np.split(group.weights, np.cumsum(group.sizes)[:-1])
+    return Inputs(group.case.assignor, racks, topics, members, weights)
 
 
 def _replicas(partitions: int) -> Numbers:
@@ -45,14 +48,15 @@ def _subscription(group: Group, number: int, names: list[bytes], owned: bytes) -
         user_data = generation
     elif group.case.assignor == "sticky":
         user_data = None if owned == _NOTHING else owned + generation
-    owns_still = group.case.assignor == "cooperative-sticky"
+    elif group.case.is_weighted:
+        user_data = _int16(_LOAD_DATA_VERSION) + generation + struct.pack(">d", 1.0)
     return b"".join(
         (
             _int16(_VERSION),
             _int32(len(wanted)),
             *wanted,
             _int32(-1) if user_data is None else _int32(len(user_data)) + user_data,
-            owned if owns_still else _NOTHING,
+            owned if group.case.is_cooperative else _NOTHING,
             generation,
             _int16(-1) if group.racks is None else _string(RACKS[group.racks[number]]),
         )

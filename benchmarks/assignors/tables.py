@@ -65,6 +65,23 @@ def racks_table(rows: list[Row]) -> Table:
     )
 
 
+def load_table(rows: list[Row]) -> Table:
+    """Return the balance and the moves of the cells with weights."""
+    return Table(
+        "Balance by load",
+        ["cell", "busiest of average", "moved or withheld"],
+        [
+            [
+                row.case.name,
+                _of(row, GROUPWRIGHT, lambda quality: f"{quality.peak:.3f}" if quality.peak else _NOTHING),
+                _of(row, GROUPWRIGHT, lambda quality: _number(quality.moved)),
+            ]
+            for row in rows
+            if row.case.is_weighted
+        ],
+    )
+
+
 def memory_table(rows: list[Row]) -> Table:
     """Return the processes' peak memory in the largest cells."""
     return Table(

@@ -10,6 +10,7 @@ from benchmarks.assignors.cases import (
     MEMORY_PARTITIONS,
     Target,
     targets,
+    time_limit,
 )
 from benchmarks.assignors.results import Outcome, Quality, Row, Status
 
@@ -86,6 +87,9 @@ def _speed(row: Row, best: float) -> list[Finding]:
         if faster is not None:
             reached = True if faster.times >= target.times else None if faster.at_least else False
             findings.append(Finding(f"{faster} {target.than}, wanted {target.times:g}x", reached))
+    limit = time_limit(row.case)
+    if limit is not None:
+        findings.append(Finding(f"{1000 * best:.0f} ms, wanted {1000 * limit:g}", best < limit))
     return findings
 
 

@@ -3,7 +3,15 @@
 from benchmarks.assignors.inputs import Inputs, TopicInput
 from benchmarks.assignors.programs.harness import LackingError, Step, compete
 
-from groupwright.assignors import JoinedMember, Topic, builtin_assignors, by_name, perform_assignment
+from groupwright.assignors import (
+    Assignor,
+    JoinedMember,
+    LoadAwareAssignor,
+    Topic,
+    builtin_assignors,
+    perform_assignment,
+    with_weights,
+)
 
 
 def prepare(inputs: Inputs) -> Step:
@@ -12,10 +20,15 @@ def prepare(inputs: Inputs) -> Step:
     Raises:
         LackingError: This version of Groupwright has no such assignor.
     """
-    if inputs.assignor not in {assignor.name for assignor in builtin_assignors()}:
+    known: tuple[Assignor, ...] = (*builtin_assignors(), LoadAwareAssignor())
+    by_name = {assignor.name: assignor for assignor in known}
+    if inputs.assignor not in by_name:
         raise LackingError(inputs.assignor)
-    assignor = by_name(inputs.assignor)
-    topics = {topic.name: _topic(topic, inputs.racks) for topic in inputs.topics}
+    assignor = by_name[inputs.assignor]
+    topics: dict[str, int | Topic] = {topic.name: _topic(topic, inputs.racks) for topic in inputs.topics}
+    if inputs.weights is not None:
+        sized = {topic.name: Topic(len(topic.replicas)) for topic in inputs.topics}
+        topics |= with_weights(sized, dict(zip(sized, inputs.weights, strict=True)))
     joined = [JoinedMember(member.id, None, member.data) for member in inputs.members]
     return lambda: perform_assignment(assignor, joined, topics).items()
 

@@ -1,10 +1,11 @@
 """The generator's groups: what members own before an event is a fair start for everybody."""
 
+import struct
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.assignors.cases import Case, Event, Subscriptions, full_matrix
+from benchmarks.assignors.cases import LOAD_AWARE, Case, Event, Subscriptions, full_matrix
 from benchmarks.assignors.groups import NOBODY, RACKS, make_group
 from benchmarks.assignors.subscriptions import make_inputs
 
@@ -65,6 +66,17 @@ def test_members_say_what_they_own_in_bytes_that_can_be_read() -> None:
         assert np.array_equal(np.concatenate(told), np.flatnonzero(group.owners == number))
         assert read[member].rack == RACKS[number % len(RACKS)]
         assert read[member].generation > 0
+
+
+def test_members_of_a_load_aware_group_send_what_they_own_and_their_capacity() -> None:
+    group = make_group(replace(CASE, assignor=LOAD_AWARE))
+    inputs = make_inputs(group)
+    read = [decode_subscription(member.data) for member in inputs.members]
+
+    assert sum(len(array) for each in read for array in each.owned.values()) == CASE.partitions
+    assert {each.user_data for each in read} == {struct.pack(">hid", 1, 7, 1.0)}
+    assert inputs.weights is not None
+    assert [len(of_topic) for of_topic in inputs.weights] == group.sizes.tolist()
 
 
 def test_every_cell_has_a_name_of_its_own() -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from benchmarks.assignors.cases import Case, Event, Subscriptions
+from benchmarks.assignors.cases import LOAD_AWARE, Case, Event, Subscriptions
 from benchmarks.assignors.groups import Group, make_group
 from benchmarks.assignors.inputs import MemberBytes, read_answer, read_inputs, write_answer, write_inputs
 from benchmarks.assignors.quality import measure
@@ -101,6 +102,31 @@ def test_what_is_no_assignment_is_told(
     group = make_group(CASE)
 
     assert fault in measure(group, damage(answer_of(group))).fault
+
+
+def test_the_busiest_member_is_compared_with_the_average() -> None:
+    case = replace(CASE, assignor=LOAD_AWARE, subscriptions=Subscriptions.EQUAL, event=Event.FULL)
+    group = make_group(case)
+    heavy = replace(group, weights=np.where(np.arange(group.sizes.sum()) == 0, 10.0, 1.0))
+    answer = answer_of(heavy)
+    owner_of_first = decode_assignment(answer[0].data).partitions
+
+    quality = measure(heavy, answer)
+
+    assert 0 in owner_of_first[group.topics[0]]
+    total = int(group.sizes.sum()) + 9
+    assert quality.peak == pytest.approx((owner_of_first.count + 9) * len(group.members) / total)
+
+
+def test_weights_survive_their_file(tmp_path: Path) -> None:
+    inputs = make_inputs(make_group(replace(CASE, assignor=LOAD_AWARE)))
+    write_inputs(tmp_path / "inputs", inputs)
+
+    read = read_inputs(tmp_path / "inputs")
+
+    assert inputs.weights is not None
+    assert read.weights is not None
+    assert [array.tolist() for array in read.weights] == [array.tolist() for array in inputs.weights]
 
 
 def test_inputs_and_answers_survive_their_files(tmp_path: Path) -> None:

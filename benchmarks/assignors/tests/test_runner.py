@@ -1,10 +1,11 @@
 """A contestant may be slow, silent, or die; the run goes on, and says what happened."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.assignors.cases import GROUPWRIGHT, JAVA, Case, Event, Subscriptions
+from benchmarks.assignors.cases import GROUPWRIGHT, JAVA, LOAD_AWARE, Case, Event, Subscriptions
 from benchmarks.assignors.contestants import Contestant
 from benchmarks.assignors.results import Outcome, Row, Status
 from benchmarks.assignors.runner import Effort, run_case
@@ -52,6 +53,30 @@ def test_a_contestant_is_measured_and_its_answer_judged(tmp_path: Path) -> None:
     # Of each topic's 10 partitions, range gives 3, 3, 2 and 2.
     assert (outcome.quality.fault, outcome.quality.squares) == ("", 2 * 12**2 + 2 * 8**2)
     assert judge(row) == []
+
+
+def test_a_load_aware_step_is_measured_against_its_limit(tmp_path: Path) -> None:
+    case = Case(
+        assignor=LOAD_AWARE,
+        subscriptions=Subscriptions.EQUAL,
+        event=Event.FULL,
+        partitions=10_000,
+        members=200,
+        topics=100,
+    )
+    command = (sys.executable, "-m", "benchmarks.assignors.programs.groupwright_leader")
+
+    row = run_case(
+        case, [Contestant(GROUPWRIGHT, "", command), Contestant(JAVA, "")], EFFORT, tmp_path, lambda *_: None
+    )
+
+    outcome = row.outcomes[GROUPWRIGHT]
+    assert row.outcomes[JAVA].status is Status.LACKING
+    assert outcome.quality is not None
+    assert outcome.quality.peak is not None
+    assert outcome.quality.peak < 1.01
+    slow = Row(case, row.outcomes | {GROUPWRIGHT: replace(outcome, best=0.3)})
+    assert [(finding.text, finding.reached) for finding in judge(slow)] == [("300 ms, wanted 200", False)]
 
 
 def test_who_runs_out_of_time_is_slower_by_at_least_that() -> None:
