@@ -239,7 +239,8 @@ _REBALANCES = Row(
             "Churn: moves against the fewest needed",
             "Partitions that the leader took from one member for another: as many as an assignment as "
             "even needs, and what it "
-            "moved beyond that. The second is churn, which another assignor would save.",
+            "moved beyond that. The second is churn, which another assignor would save. Even means by "
+            "number: with weights, the leader may move more or fewer.",
             "short",
             (
                 Query(
@@ -288,6 +289,58 @@ _REBALANCES = Row(
             (Query("sum by (topic) (groupwright_partitions_owned{@group})", "{{topic}}"),),
             runbook="rebalance-stuck",
             width=12,
+        ),
+    ),
+)
+
+_NO_WEIGHTS = "no leader here knows weights"
+
+_LOAD = Row(
+    "Load, of a group whose assignor has weights",
+    (
+        Panel(
+            "Load of the busiest member",
+            "Load over capacity, relative to the average, as the leader measures it at each rebalance and at "
+            "each load check. "
+            "No assignment is below the bound: one heavy partition can be more than a member's share.",
+            "percentunit",
+            (
+                Query("max(groupwright_leader_load_peak_ratio{@group})", "busiest member"),
+                Query("max(groupwright_leader_load_bound_ratio{@group})", "lower bound"),
+            ),
+            runbook="imbalance",
+            no_value=_NO_WEIGHTS,
+        ),
+        Panel(
+            "Load checks",
+            "By outcome: rebalanced: partitions move; unchanged: a rebalance would move none; limited: it "
+            "would move more than load.check.max.moves allows; "
+            "failed: the check raised an exception, which the leader's log has.",
+            "short",
+            (
+                Query(
+                    "sum by (outcome) (increase(groupwright_load_checks_total{@group}[$__rate_interval]))",
+                    "{{outcome}}",
+                ),
+            ),
+            runbook="imbalance",
+            stacking=Stacking.BARS,
+            no_value=_NO_WEIGHTS,
+        ),
+        Panel(
+            "Moves for the load",
+            "Partitions that load checks have moved. Members that come and go cause further moves: the panel "
+            "of churn has them all.",
+            "short",
+            (
+                Query(
+                    "sum(increase(groupwright_load_check_moves_total{@group}[$__rate_interval]))",
+                    "partitions",
+                ),
+            ),
+            runbook="imbalance",
+            stacking=Stacking.BARS,
+            no_value=_NO_WEIGHTS,
         ),
     ),
 )
@@ -342,5 +395,5 @@ BOARD = Board(
     "One consumer group: who is in it, how often and how long it rebalances, what that costs, and how "
     "far it lags.",
     Scope.GROUP,
-    (_NOW, _MEMBERS, _REBALANCES, LAG, COMMITS, _INSTRUMENTATION),
+    (_NOW, _MEMBERS, _REBALANCES, _LOAD, LAG, COMMITS, _INSTRUMENTATION),
 )

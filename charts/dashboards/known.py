@@ -13,7 +13,7 @@ TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint
 """What Prometheus adds to every series, of the target that it scrapes."""
 
 VALUES = {
-    "outcome": {*core.Outcome, *labels.EVENT_OUTCOMES},
+    "outcome": {*core.Outcome, *core.LoadCheckOutcome, *labels.EVENT_OUTCOMES},
     "phase": {*core.Phase},
     "callback": {*labels.CALLBACKS},
     "kind": {*core.Kind, ""},

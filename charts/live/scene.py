@@ -12,6 +12,7 @@ from charts.live.prometheus import PATIENCE_SECONDS
 from confluent_kafka import KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
+from groupwright.assignors import LoadAwareAssignor, Throughput
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import EventSink, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
@@ -27,11 +28,17 @@ _COMMIT_EVERY = 40
 _STALL_EVERY = 4
 _SHOWN_SECONDS = 3.0
 """Time that a slow rebalance stays the last one, for Prometheus to scrape it more than once."""
-_CLIENTS: dict[str, tuple[Any, str]] = {
-    "billing": (Consumer, "cooperative-sticky"),
-    "mail": (confluent_kafka.Consumer, "range"),
+_CLIENTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "billing": (
+        Consumer,
+        {
+            "partition.assignment.strategy": LoadAwareAssignor(weights=Throughput(window=10)),
+            "load.check.interval.ms": 1000,
+        },
+    ),
+    "mail": (confluent_kafka.Consumer, {"partition.assignment.strategy": "range"}),
 }
-"""Each group's consumers, and their assignor."""
+"""Each group's consumers, and the settings of their assignor."""
 
 
 class Application:
@@ -173,7 +180,7 @@ class Scene:
 
     def _group(self, group: str) -> LoadedGroup:
         registry = self._registries[group]
-        make, assignor = _CLIENTS[group]
+        make, assigning = _CLIENTS[group]
         return LoadedGroup(
             self.kafka,
             TOPICS,
@@ -187,7 +194,7 @@ class Scene:
                 "heartbeat.interval.ms": 300,
                 "max.poll.interval.ms": int(_MAX_POLL_SECONDS * 1000),
                 "statistics.interval.ms": 500,
-                "partition.assignment.strategy": assignor,
+                **assigning,
             },
             messages_per_second=50 if group == "billing" else 0,
             producer=lambda config: create_instrumented(Producer, config, registry=registry),

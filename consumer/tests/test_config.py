@@ -421,6 +421,7 @@ def test_the_classic_protocol_is_not_the_brokers() -> None:
         ("session.timeout.ms", 6000, "the broker's to set (group.consumer.session.timeout.ms)"),
         ("heartbeat.interval.ms", 3000, "the broker's to set (group.consumer.heartbeat.interval.ms)"),
         ("group.protocol.type", "consumer", "where there is no choice of it: leave group.protocol.type out"),
+        ("load.check.max.moves", 5, "where no member checks the load: leave load.check.max.moves out"),
     ],
 )
 def test_what_does_not_go_with_a_broker_that_assigns_is_refused(key: str, value: object, words: str) -> None:

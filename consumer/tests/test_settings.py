@@ -27,7 +27,7 @@ PYTHON_KEYS = {
     "default.topic.config",
 }
 ELSEWHERE = {"key.deserializer", "value.deserializer"}
-OWN_KEYS = {"load.check.interval.ms"}
+OWN_KEYS = {"load.check.interval.ms", "load.check.max.moves"}
 LIBRARY_KEYS = sorted(set(SETTINGS) - PYTHON_KEYS - ELSEWHERE - OWN_KEYS)
 
 
@@ -76,6 +76,25 @@ def test_the_load_is_checked_every_five_minutes_unless_told_otherwise(
 ) -> None:
     config = read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g"} | given)
     assert config.timing.load_check == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "moves"),
+    [({}, math.inf), ({"load.check.max.moves": 0}, 0), ({"load.check.max.moves": "12"}, 12)],
+)
+def test_a_load_check_may_move_any_number_of_partitions_unless_told_otherwise(
+    given: dict[str, Any], moves: float
+) -> None:
+    config = read_config({"bootstrap.servers": "127.0.0.1:9", "group.id": "g"} | given)
+    assert config.load_check_max_moves == moves
+    assert "load.check.max.moves" not in config.native
+
+
+@pytest.mark.parametrize("wrong", [-1, 2_147_483_648, "few"])
+def test_a_limit_of_moves_is_a_whole_number(wrong: Any) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:9", "group.id": "g", "load.check.max.moves": wrong}
+    with pytest.raises(ConfigurationError, match=r"^load\.check\.max\.moves takes "):
+        read_config(config)
 
 
 @pytest.mark.parametrize("key", [each.key for each in SETTINGS.values() if each.by is ServedBy.REFUSED])

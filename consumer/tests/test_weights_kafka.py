@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -12,17 +13,20 @@ import pytest
 from confluent_kafka import Message, Producer, TopicPartition
 
 from groupwright.assignors import (
-    GroupOffsets,
+    Assignment,
+    Group,
+    GroupMeasurements,
     Lag,
     LoadAwareAssignor,
+    ProcessingTime,
     Throughput,
     Topic,
     WeightFunction,
     WeightSource,
 )
-from groupwright.consumer import Consumer
+from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, RebalanceListener
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._coordinator.group_offsets import BrokerOffsets
+from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements
 from groupwright.consumer._network.connections import Network
 from harness.patience import PATIENCE
 
@@ -42,7 +46,7 @@ class Switched(WeightSource):
         self.error: Exception | None = None
         self.asked = 0
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
         self.asked += 1
         if self.error is not None:
             raise self.error
@@ -93,6 +97,69 @@ def test_throughput_decides_who_owns_what(scene: "Scene", caplog: pytest.LogCapt
 
     assert shares(scene, consumers, 6) == [[0], [1, 2, 3, 4, 5]]
     assert "Throughput(window=300.0) knows the weights of 1 topics of 1" in caplog.text
+
+
+def work_on(message: Message) -> None:
+    """Take five times as long for a message of partition 2, also on a busy machine."""
+    for _ in range(5 if message.partition() == 2 else 1):
+        time.sleep(0.006)
+
+
+def test_processing_time_decides_who_owns_what(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:
+    """All partitions have as many messages, and those of one take the application five times as long."""
+    caplog.set_level(logging.INFO, logger="groupwright.consumer")
+    topic = scene.topic(partitions=4)
+    write(scene, topic, 50, 50, 50, 50)
+    first, second = (
+        scene.consumer(partition_assignment_strategy=LoadAwareAssignor(weights=ProcessingTime()))
+        for _ in range(2)
+    )
+    first.subscribe([topic])
+    left = 200
+    while left:
+        message = first.poll(PATIENCE)
+        assert message is not None
+        assert message.error() is None
+        left -= 1
+        work_on(message)
+    second.subscribe([topic])
+
+    assert shares(scene, [first, second], 4) == [[0, 1, 3], [2]], scene.member_of(first)._meter.times()
+    assert "ProcessingTime(rate=Throughput(window=300.0)) knows the weights of 1 topics of 1" in caplog.text
+
+
+def test_a_new_group_learns_what_its_messages_cost(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:
+    """No member has measured anything when it joins: the first load check has them tell."""
+    caplog.set_level(logging.INFO, logger="groupwright.consumer")
+    topic = scene.topic(partitions=4)
+    consumers = [
+        scene.consumer(
+            partition_assignment_strategy=LoadAwareAssignor(weights=ProcessingTime()),
+            load_check_interval_ms=3000,
+        )
+        for _ in range(2)
+    ]
+    for consumer in consumers:
+        consumer.subscribe([topic])
+    assert [len(share) for share in shares(scene, consumers, 4)] == [2, 2]
+    write(scene, topic, 300, 300, 300, 300)
+
+    owned: list[list[int]] = [[], []]
+    is_learned, deadline = threading.Event(), time.monotonic() + PATIENCE
+
+    def work(index: int) -> None:
+        while not is_learned.is_set() and time.monotonic() < deadline:
+            message = consumers[index].poll(0.1)
+            owned[index] = numbers(consumers[index])
+            if sorted(owned) == [[0, 1, 3], [2]]:
+                is_learned.set()
+            if message is not None and message.error() is None:
+                work_on(message)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(work, range(2)))
+    assert is_learned.is_set(), [scene.member_of(each)._meter.times() for each in consumers]
+    assert caplog.text.count("the members rebalance to tell how long they take for messages") == 1
 
 
 def test_lag_decides_who_owns_what(scene: "Scene") -> None:
@@ -201,6 +268,101 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     assert sorted(seen(came)) == sorted({(number, offset) for number in range(4) for offset in range(5)})
 
 
+class FailsChecks(LoadAwareAssignor):
+    """Raises an exception once it is told to."""
+
+    broken = False
+
+    def assign(self, group: Group) -> Assignment:
+        if self.broken:
+            raise OSError("the assignor has no disk")
+        return super().assign(group)
+
+
+def test_a_check_that_fails_is_reported_and_does_not_end_the_checks(
+    scene: "Scene", caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[LoadCheckResult] = []
+
+    class Listener(RebalanceListener):
+        def load_checked(self, result: LoadCheckResult) -> None:
+            told.append(result)
+
+    strategy = FailsChecks(weights=Switched(1, 1))
+    consumer = scene.consumer(partition_assignment_strategy=strategy, load_check_interval_ms=100)
+    consumer.add_listener(Listener())
+    consumer.subscribe([scene.topic(partitions=2)])
+    scene.own(consumer, 2)
+
+    strategy.broken = True
+    scene.poll_until(lambda: told[-1:] != [] and told[-1].outcome is LoadCheckOutcome.FAILED, consumer)
+    assert (told[-1].peak, told[-1].moves, told[-1].generation) == (None, None, 1)
+    assert "the assignor has no disk" in caplog.text
+    strategy.broken = False
+    scene.poll_until(lambda: told[-1].outcome is LoadCheckOutcome.UNCHANGED, consumer)
+    assert (told[-1].peak, told[-1].bound, told[-1].expected, told[-1].moves) == (1, 1, 1, 0)
+    assert (told[-1].group, told[-1].client_id, told[-1].partitions) == (scene.group, "c-0", 2)
+
+
+def test_commits_and_messages_go_on_while_load_checks_move_partitions(scene: "Scene") -> None:
+    """Each message is committed by itself until partitions have moved three times: none fails or repeats."""
+    topic = scene.topic(partitions=4)
+    source = Switched(1, 1, 1, 1)
+    strategy = LoadAwareAssignor(weights=source)
+    consumers = [
+        scene.consumer(partition_assignment_strategy=strategy, load_check_interval_ms=200) for _ in range(2)
+    ]
+    for consumer in consumers:
+        consumer.subscribe([topic])
+    owned = shares(scene, consumers, 4)
+    is_over = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        works = [pool.submit(consume_and_commit, consumer, is_over) for consumer in consumers]
+        try:
+            moves = move_partitions(scene, topic, source, consumers, owned)
+        finally:
+            is_over.set()
+        came = [message for work in works for message in work.result()]
+    assert moves == 3
+    for number in range(4):
+        offsets = [message.offset() for message in came if message.partition() == number]
+        assert set(offsets) == set(range(len(offsets)))
+        assert offsets
+
+
+def consume_and_commit(consumer: Consumer, is_over: threading.Event) -> list[Message]:
+    came: list[Message] = []
+    while not is_over.is_set():
+        message = consumer.poll(0.05)
+        if message is not None:
+            assert message.error() is None
+            came.append(message)
+            committed = consumer.commit(message, asynchronous=False)
+            offset = message.offset()
+            assert committed
+            assert offset is not None
+            assert (committed[0].error, committed[0].offset) == (None, offset + 1)
+    return came
+
+
+def move_partitions(
+    scene: "Scene", topic: str, source: Switched, consumers: list[Consumer], owned: list[list[int]]
+) -> int:
+    """Produce, and make what the member with most partitions owns heavy until some moves: three times."""
+    producer = Producer({"bootstrap.servers": scene.kafka.bootstrap_servers, "log_level": 0})
+    moves, deadline = 0, time.monotonic() + PATIENCE
+    while moves < 3 and time.monotonic() < deadline:
+        heavy = max(owned, key=len)
+        source.weights = tuple(100.0 if number in heavy else 1.0 for number in range(4))
+        for number in range(4):
+            producer.produce(topic, b"x", partition=number)
+        producer.flush(PATIENCE)
+        shared = [numbers(consumer) for consumer in consumers]
+        if sorted(shared) != sorted(owned) and sorted([*shared[0], *shared[1]]) == [0, 1, 2, 3]:
+            owned, moves = shared, moves + 1
+    return moves
+
+
 def test_no_load_is_checked_where_that_is_turned_off(scene: "Scene") -> None:
     source = Switched(1, 1)
     strategy = LoadAwareAssignor(weights=source)
@@ -217,7 +379,10 @@ def seen(messages: list[Message]) -> list[tuple[int | None, int | None]]:
 
 
 def asked(
-    scene: "Scene", topics: Mapping[str, Topic], question: Callable[[BrokerOffsets], _Result], seconds: float
+    scene: "Scene",
+    topics: Mapping[str, Topic],
+    question: Callable[[LeaderMeasurements], _Result],
+    seconds: float,
 ) -> _Result:
     """Ask a broker as a leader does."""
     network = Network(NetworkConfig(scene.kafka.bootstrap_servers, "the test", scene.group))
@@ -231,7 +396,7 @@ def asked(
     try:
         network.call_soon(lambda: network.spawn(find()))
         assert known.wait(PATIENCE)
-        return question(BrokerOffsets(network, topics, seconds))
+        return question(LeaderMeasurements(network, [], topics, seconds))
     finally:
         network.call_soon(network.end)
         network.join_thread(PATIENCE)

@@ -9,7 +9,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance, Trigger
-from groupwright.instrumentation import MembershipSnapshot, RebalanceListener
+from groupwright.instrumentation import (
+    GroupLoad,
+    LoadCheckOutcome,
+    LoadCheckResult,
+    MembershipSnapshot,
+    RebalanceListener,
+)
 
 
 @dataclass(eq=False)
@@ -58,6 +64,24 @@ def new_rebalance() -> Callable[..., Rebalance]:
             "ended_at": 1_700_000_000.5,
         }
         return Rebalance(**{**usual, **fields})
+
+    return make
+
+
+@pytest.fixture
+def group_load() -> GroupLoad:
+    """Loads of two members, one of which is at 1.25 of the average."""
+    return GroupLoad({"m-1": 10.0, "m-2": 6.0}, "m-1", peak=1.25, bound=1.125, moved_load=4.0)
+
+
+@pytest.fixture
+def new_load_check() -> Callable[..., LoadCheckResult]:
+    """Make the result of a load check, by default one that moves 3 of 12 partitions."""
+
+    def make(outcome: LoadCheckOutcome = LoadCheckOutcome.REBALANCED, **fields: Any) -> LoadCheckResult:
+        usual = {"peak": 1.5, "bound": 1.0, "expected": 1.0625, "moves": 3, "partitions": 12}
+        ended_at = fields.pop("ended_at", 1_700_000_300.0)
+        return LoadCheckResult("billing", "c-1", 7, outcome, ended_at, **{**usual, **fields})
 
     return make
 

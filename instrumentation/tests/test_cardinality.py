@@ -7,7 +7,15 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Rebalance
-from groupwright.instrumentation import MembershipSnapshot, Metrics
+from groupwright.instrumentation import (
+    GroupLoad,
+    Leadership,
+    LoadCheckOutcome,
+    LoadCheckResult,
+    MembershipSnapshot,
+    Metrics,
+    instrument,
+)
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._metrics.labels import REQUESTS
@@ -19,6 +27,11 @@ PER_TOPIC = 6
 PER_CLIENT = 272
 """Series of one consumer with all metrics and one assignor, without those of topics; 210 are buckets."""
 SERIES = 8721
+
+PER_LEADER = 4
+"""Series that the member has which leads: moves, the fewest needed, imbalance, members."""
+PER_LEADER_BY_WEIGHT = 7
+"""Those that come with weights: the peak, its bound, load checks by outcome, their moves."""
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -73,6 +86,31 @@ def test_what_happens_again_adds_no_series(
             )
 
     assert names(registry) == before
+
+
+def test_a_leader_has_as_many_series_however_many_members_it_leads(
+    registry: CollectorRegistry,
+    new_consumer: Callable[..., Any],
+    new_rebalance: Callable[..., Rebalance],
+    new_load_check: Callable[..., LoadCheckResult],
+) -> None:
+    """The loads of the members are in the record of the rebalance, and not in labels."""
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    listener.rebalanced(new_rebalance())
+    followed = count(registry)
+    listener.rebalanced(new_rebalance(leadership=Leadership(3, 0, 0, 0)))
+    assert count(registry) - followed == PER_LEADER
+
+    for members in (3, 300):
+        loads = {f"m-{number}": 1.0 for number in range(members)}
+        load = GroupLoad(loads, "m-0", peak=1.0, bound=1.0, moved_load=0.0)
+        listener.rebalanced(new_rebalance(leadership=Leadership(members, 0, 0, 0, load)))
+        for outcome in LoadCheckOutcome:
+            listener.load_checked(new_load_check(outcome))
+        assert count(registry) - followed == PER_LEADER + PER_LEADER_BY_WEIGHT
+
+    assert f"**{PER_LEADER}** more, and **{PER_LEADER_BY_WEIGHT}** more" in " ".join(README.split())
 
 
 def busy(

@@ -17,7 +17,10 @@ from groupwright import core
 from groupwright.consumer import Outcome, Phase, Rebalance
 from groupwright.instrumentation import (
     EventSink,
+    GroupLoad,
     Leadership,
+    LoadCheckOutcome,
+    LoadCheckResult,
     MembershipSnapshot,
     Metrics,
     instrument,
@@ -48,6 +51,8 @@ def eventful(
     new_consumer: Callable[..., Any],
     new_rebalance: Callable[..., Rebalance],
     statistics: Callable[[str], str],
+    group_load: GroupLoad,
+    new_load_check: Callable[..., LoadCheckResult],
 ) -> Any:
     """A consumer and a producer to which everything has happened."""
     metrics = Metrics.of(registry)
@@ -71,10 +76,11 @@ def eventful(
     listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
     listener.partitions_revoked({"orders": [0]}, 0.1)
     listener.partitions_lost({"orders": [1]}, 4.0)
-    leadership = Leadership(members=3, moved=4, moves_needed=2, imbalance=1)
+    leadership = Leadership(members=3, moved=4, moves_needed=2, imbalance=1, load=group_load)
     listener.rebalanced(new_rebalance(leadership=leadership))
     listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
     listener.rebalanced(new_rebalance(leadership=leadership))
+    listener.load_checked(new_load_check())
     listener.commit_ended(0.01, "NOT_COORDINATOR")
     sink.close()
 
@@ -246,6 +252,7 @@ def test_buckets_ascend_from_1_ms_to_300_s_and_hold_the_defaults_of_consumers() 
     ("label", "values"),
     [
         ("outcome", tuple(Outcome)),
+        ("outcome", tuple(LoadCheckOutcome)),
         ("phase", tuple(Phase)),
         ("callback", CALLBACKS),
         ("state", STATES),

@@ -1,17 +1,28 @@
 """Two members of a real group, read as Prometheus reads them: over HTTP."""
 
+import logging
+import re
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from typing import NoReturn
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
 
 import pytest
 from confluent_kafka import TopicPartition
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-from groupwright.assignors import Assignor, Group
-from groupwright.consumer import AssignorFailedError, Consumer
+from groupwright.assignors import Assignor, Group, LoadAwareAssignor, WeightFunction
+from groupwright.consumer import (
+    AssignorFailedError,
+    Consumer,
+    GroupLoad,
+    LoadCheckOutcome,
+    LoadCheckResult,
+    Rebalance,
+    RebalanceListener,
+)
 from groupwright.instrumentation import instrument
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.testing import LocalKafka
@@ -28,7 +39,13 @@ class Member:
     """A consumer, its registry's series over HTTP, and times taken around what it does."""
 
     def __init__(
-        self, kafka: LocalKafka, group: str, client_id: str, scrape: Scrape, strategy: str | list[Assignor]
+        self,
+        kafka: LocalKafka,
+        group: str,
+        client_id: str,
+        scrape: Scrape,
+        strategy: str | list[Assignor],
+        settings: Mapping[str, Any],
     ) -> None:
         self.consumer = Consumer(
             {
@@ -39,6 +56,7 @@ class Member:
                 "heartbeat.interval.ms": 500,
                 "auto.offset.reset": "earliest",
                 "partition.assignment.strategy": strategy,
+                **settings,
             }
         )
         self.owned = 0
@@ -101,8 +119,10 @@ def new_member(
 ) -> Callable[..., Member]:
     """Make a member that is closed at the end, whatever happens."""
 
-    def make(group: str, client_id: str, strategy: str | list[Assignor] = "range") -> Member:
-        member = Member(local_kafka, group, client_id, scrape, strategy)
+    def make(group: str, client_id: str, strategy: str | list[Assignor] = "range", **settings: Any) -> Member:
+        """Settings have underscores for dots."""
+        keys = {key.replace("_", "."): value for key, value in settings.items()}
+        member = Member(local_kafka, group, client_id, scrape, strategy, keys)
         request.addfinalizer(member.consumer.close)
         return member
 
@@ -261,3 +281,105 @@ class Unwilling(Assignor):
 
     def assign(self, group: Group) -> NoReturn:  # noqa: ARG002 - the interface's
         raise RuntimeError("not today")
+
+
+class Recorder(RebalanceListener):
+    """Keeps what a member tells of load checks and rebalances."""
+
+    def __init__(self) -> None:
+        self.checks: list[LoadCheckResult] = []
+        self.rebalances: list[Rebalance] = []
+
+    @property
+    def last_measured(self) -> LoadCheckResult | GroupLoad:
+        """The last check, or the load after the rebalance that has followed it."""
+        last, after = self.checks[-1], self.rebalances[-1]
+        if last.ended_at > after.ended_at:
+            return last
+        assert after.leadership is not None
+        assert after.leadership.load is not None
+        return after.leadership.load
+
+    def load_checked(self, result: LoadCheckResult) -> None:
+        self.checks.append(result)
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        self.rebalances.append(rebalance)
+
+
+def test_metrics_listeners_and_the_log_tell_the_same_of_load_checks(
+    registry: CollectorRegistry,
+    new_kafka_topic: NewKafkaTopic,
+    new_member: Callable[..., Member],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Equal weights, then some for which two partitions would have to move, then some for which one does."""
+    caplog.set_level(logging.INFO, logger="groupwright.consumer")
+    topic = new_kafka_topic(partitions=4)
+    weights = [1.0, 1.0, 1.0, 1.0]
+    by_load: list[Assignor] = [LoadAwareAssignor(weights=WeightFunction(lambda _, number: weights[number]))]
+    settings = {"load_check_interval_ms": 300, "load_check_max_moves": 1}
+    first, second = (new_member(topic, name, by_load, **settings) for name in ("first", "second"))
+    recorder = Recorder()
+    first.consumer.add_listener(recorder)
+    for member in (first, second):
+        instrument(member.consumer, registry=registry)
+
+    def outcomes() -> Counter[LoadCheckOutcome]:
+        return Counter(check.outcome for check in recorder.checks)
+
+    def assert_the_metrics_say_what_the_log_says() -> None:
+        """The log may be ahead by checks that no poll has told of yet."""
+        sentences = re.findall(r"\[first in .+?\] load check: (.+)", caplog.text)[: len(recorder.checks)]
+        assert sentences == list(map(sentence, recorder.checks))
+        for outcome, count in outcomes().items():
+            assert first.value("load_checks_total", outcome=outcome) == count
+        measured = recorder.last_measured
+        assert first.value("leader_load_peak_ratio") == measured.peak
+        assert first.value("leader_load_bound_ratio") == measured.bound
+        moved = [check.moves for check in recorder.checks if check.outcome is LoadCheckOutcome.REBALANCED]
+        assert first.value("load_check_moves_total") == sum(map(int, filter(None, moved)))
+        assert first.value("instrumentation_errors_total") == 0
+
+    first.join(topic)
+    poll_until(lambda: first.owned == 4, first)
+    second.join(topic)
+    poll_until(lambda: first.owned == second.owned == 2, first, second)
+    poll_until(lambda: outcomes()[LoadCheckOutcome.UNCHANGED] > 1, first, second)
+    assert_the_metrics_say_what_the_log_says()
+    assert first.value("load_checks_total", outcome="limited") == 0
+    assert first.value("leader_load_peak_ratio") == 1
+
+    heavy = [each.partition for each in first.consumer.assignment()]
+    for number in heavy:
+        weights[number] = 10
+    rebalances = len(recorder.rebalances)
+    poll_until(lambda: outcomes()[LoadCheckOutcome.LIMITED] > 1, first, second)
+    assert_the_metrics_say_what_the_log_says()
+    assert recorder.checks[-1].moves == 2
+    assert len(recorder.rebalances) == rebalances, "the limit is one partition"
+
+    weights[heavy[0]], weights[heavy[1]] = 4, 2
+    poll_until(lambda: outcomes()[LoadCheckOutcome.REBALANCED] > 0, first, second)
+    assert_the_metrics_say_what_the_log_says()
+    assert first.value("load_check_moves_total") == 1
+    poll_until(lambda: len(recorder.rebalances) > rebalances and second.owned == 3, first, second)
+    moved = recorder.rebalances[rebalances]
+    assert moved.reason == "load check"
+    assert moved.leadership is not None
+    assert moved.leadership.moved == 1
+    assert moved.leadership.load is not None
+    assert f"load: {moved.leadership.load}" in caplog.text
+    assert 0 < moved.leadership.load.moved_share < 0.5
+    assert second.value("leader_load_peak_ratio") is second.value("load_check_moves_total") is None
+
+
+def sentence(check: LoadCheckResult) -> str:
+    """What the log says of a load check."""
+    assert check.outcome is not LoadCheckOutcome.FAILED
+    text = f"busiest member at {check.peak:.2f} of average, "
+    if check.outcome is LoadCheckOutcome.UNCHANGED:
+        return text + f"none of {check.partitions} partitions moves"
+    text += f"{check.moves} of {check.partitions} partitions move, expected {check.expected:.2f}"
+    is_limited = check.outcome is LoadCheckOutcome.LIMITED
+    return text + ("; no rebalance, since load.check.max.moves is 1" if is_limited else "")

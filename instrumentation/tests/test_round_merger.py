@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Phase, Rebalance
 from groupwright.core import Kind, Trigger
-from groupwright.instrumentation import Leadership, RebalanceEvent, instrument, to_callback
+from groupwright.instrumentation import GroupLoad, Leadership, RebalanceEvent, instrument, to_callback
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from harness.patience import PATIENCE
 
@@ -60,6 +60,23 @@ def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, 
     assert (told.partitions_before, told.partitions) == ({}, {"orders": [0, 1]})
     assert told.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
     assert merger.settles_at == math.inf
+
+
+def test_the_loads_are_those_after_the_second_round_and_the_moves_those_of_both(
+    first: Rebalance, second: Rebalance, group_load: GroupLoad
+) -> None:
+    """A leader that revokes nothing reports the rounds one by one."""
+    withheld = GroupLoad({"m-1": 10.0, "m-2": 0.0}, "m-1", peak=2.0, bound=1.8, moved_load=6.0)
+    moving = Leadership(members=2, moved=2, moves_needed=2, imbalance=2, load=withheld)
+    assigning = Leadership(members=2, moved=0, moves_needed=0, imbalance=0, load=group_load)
+    merger = RoundMerger(6.0)
+    merger.add(replace(first, leadership=moving), now=50.0)
+
+    (told,) = merger.add(replace(second, leadership=assigning), now=51.0)
+
+    assert told.leadership == replace(
+        assigning, moved=2, moves_needed=2, load=replace(group_load, moved_load=10)
+    )
 
 
 def test_a_leaders_second_round_belongs_to_it_though_it_knows_more_than_that_the_group_rebalances(

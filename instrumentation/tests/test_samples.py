@@ -8,7 +8,15 @@ from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Rebalance
-from groupwright.instrumentation import Leadership, MembershipSnapshot, Metrics, instrument
+from groupwright.instrumentation import (
+    GroupLoad,
+    Leadership,
+    LoadCheckOutcome,
+    LoadCheckResult,
+    MembershipSnapshot,
+    Metrics,
+    instrument,
+)
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, read_consumer
 from groupwright.instrumentation.consumer_metrics import Options
@@ -93,6 +101,69 @@ def test_the_leaders_statistics_are_counted_and_shown(
     listener.rebalanced(new_rebalance())  # another leads now
     assert value("groupwright_leader_moves_total") == 14
     assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (None, None)
+
+
+def test_the_load_is_that_of_the_last_check_or_rebalance(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: Callable[..., Rebalance],
+    new_load_check: Callable[..., LoadCheckResult],
+    group_load: GroupLoad,
+) -> None:
+    def ratios() -> tuple[float | None, float | None]:
+        return value("groupwright_leader_load_peak_ratio"), value("groupwright_leader_load_bound_ratio")
+
+    leadership = Leadership(members=2, moved=1, moves_needed=0, imbalance=1, load=group_load)
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    assert ratios() == (None, None)
+    listener.rebalanced(new_rebalance(leadership=leadership, ended_at=1000.0))
+    assert ratios() == (1.25, 1.125)
+    listener.load_checked(new_load_check(ended_at=1001.0))
+    assert ratios() == (1.5, 1)
+    failed = new_load_check(LoadCheckOutcome.FAILED, peak=None, bound=None, ended_at=1002.0)
+    listener.load_checked(failed)
+    assert ratios() == (1.5, 1)
+    listener.rebalanced(new_rebalance(leadership=leadership, ended_at=1003.0))
+    assert ratios() == (1.25, 1.125)
+
+    without_weights = Leadership(members=2, moved=1, moves_needed=0, imbalance=1)
+    listener.rebalanced(new_rebalance(leadership=without_weights, ended_at=1004.0))
+    assert ratios() == (None, None)
+    listener.rebalanced(new_rebalance(ended_at=1005.0))  # another leads now
+    assert ratios() == (None, None)
+
+
+def test_load_checks_are_counted_by_what_they_decided(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: Callable[..., Rebalance],
+    new_load_check: Callable[..., LoadCheckResult],
+    group_load: GroupLoad,
+) -> None:
+    """The counters are there at 0 before the first check, so that `increase()` sees it."""
+
+    def counted() -> dict[str, float | None]:
+        return {
+            outcome: value("groupwright_load_checks_total", outcome=outcome) for outcome in LoadCheckOutcome
+        }
+
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    listener.rebalanced(new_rebalance(leadership=Leadership(2, 1, 0, 1)))
+    assert counted() == dict.fromkeys(LoadCheckOutcome), "no check concerns a group without weights"
+    listener.rebalanced(new_rebalance(leadership=Leadership(2, 1, 0, 1, load=group_load)))
+    assert counted() == dict.fromkeys(LoadCheckOutcome, 0)
+    assert value("groupwright_load_check_moves_total") == 0
+
+    for outcome in (*LoadCheckOutcome, LoadCheckOutcome.REBALANCED):
+        listener.load_checked(new_load_check(outcome))
+
+    assert counted() == {"rebalanced": 2, "unchanged": 1, "limited": 1, "failed": 1}
+    assert value("groupwright_load_check_moves_total") == 6, "a check that the limit stops moves nothing"
+    assert value("groupwright_instrumentation_errors_total") == 0
 
 
 def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(

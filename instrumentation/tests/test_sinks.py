@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry
 from groupwright.consumer import Outcome, Rebalance
 from groupwright.instrumentation import (
     EventSink,
+    GroupLoad,
+    Leadership,
     RebalanceEvent,
     instrument,
     to_callback,
@@ -66,7 +68,29 @@ def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
     }
 
 
-def test_events_keep_to_the_schema(new_rebalance: NewRebalance) -> None:
+def test_the_event_of_a_leader_by_weight_has_the_loads_of_the_members(
+    new_rebalance: NewRebalance, group_load: GroupLoad
+) -> None:
+    leadership = Leadership(members=2, moved=1, moves_needed=0, imbalance=1, load=group_load)
+
+    told = json.loads(make_event("billing", "c-1", new_rebalance(leadership=leadership)).to_json())
+
+    assert told["leader"] == {
+        "members": 2,
+        "moved": 1,
+        "moves_needed": 0,
+        "imbalance": 1,
+        "load": {
+            "loads": {"m-1": 10, "m-2": 6},
+            "busiest": "m-1",
+            "peak": 1.25,
+            "bound": 1.125,
+            "moved_load": 4,
+        },
+    }
+
+
+def test_events_keep_to_the_schema(new_rebalance: NewRebalance, group_load: GroupLoad) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     jsonschema.Draft202012Validator.check_schema(schema())
     validator = jsonschema.Draft202012Validator(schema())
@@ -79,7 +103,9 @@ def test_events_keep_to_the_schema(new_rebalance: NewRebalance) -> None:
         phases={},
         error="no",
     )
-    for record in (new_rebalance(), failed):
+    led = new_rebalance(leadership=Leadership(2, 1, 0, 1))
+    led_by_weight = new_rebalance(leadership=Leadership(2, 1, 0, 1, load=group_load))
+    for record in (new_rebalance(), failed, led, led_by_weight):
         validator.validate(json.loads(make_event("billing", "c-1", record).to_json()))
 
     wrong = json.loads(make_event("billing", "c-1", new_rebalance()).to_json()) | {"outcome": "fine"}

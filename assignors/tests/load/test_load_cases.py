@@ -270,6 +270,7 @@ def test_a_load_check_tells_what_a_rebalance_would_change(load: "type[Load]", ca
         assert (found.moves, found.partitions) == (1, 5)
         assert found.peak == pytest.approx(12 / 9)
         assert found.expected == pytest.approx(10 / 9)
+        assert found.bound == 1
         assert str(found) == "busiest member at 1.33 of average, 1 of 5 partitions move, expected 1.11"
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from groupwright.assignors import (
     Group,
-    GroupOffsets,
+    GroupMeasurements,
     InvalidInputError,
     Lag,
     LoadAwareAssignor,
     Member,
+    ProcessingTime,
     Throughput,
     Topic,
     WeightFunction,
@@ -46,8 +47,11 @@ class Offsets:
         self.asked.append("committed")
         return {"orders": np.array([9_400.0, 10_000.0, UNKNOWN, UNKNOWN])}
 
+    def processing_times(self) -> Mapping[str, Any]:
+        return {"orders": np.array([0.004, UNKNOWN, 0.001, 0.002]), "returns": np.full(2, UNKNOWN)}
 
-def found(source: WeightSource, offsets: GroupOffsets | None = None) -> dict[str, list[float]]:
+
+def found(source: WeightSource, offsets: GroupMeasurements | None = None) -> dict[str, list[float]]:
     return {topic: list(of) for topic, of in source.weigh(TOPICS, offsets or Offsets()).items()}
 
 
@@ -70,6 +74,31 @@ def test_a_log_that_was_deleted_and_begins_again_has_no_throughput_below_zero() 
 def test_lag_weighs_by_the_time_in_which_it_should_be_gone() -> None:
     assert found(Lag(horizon=60)) == {"orders": pytest.approx([10, 0, UNKNOWN, UNKNOWN], nan_ok=True)}
     assert found(Lag(horizon=600))["orders"][0] == 1
+
+
+def test_work_is_the_processing_time_times_the_rate() -> None:
+    weights = found(ProcessingTime())
+    # The second partition of orders has the median of its topic, and returns that of all partitions.
+    assert weights["orders"] == pytest.approx([0.04, 0.002, 0.0, UNKNOWN], nan_ok=True)
+    assert weights["returns"] == pytest.approx([0.004, 0.004])
+    of_lag = found(ProcessingTime(rate=Lag(horizon=60)))
+    assert of_lag == {"orders": pytest.approx([0.04, 0.0, UNKNOWN, UNKNOWN], nan_ok=True)}
+
+
+def test_while_no_member_tells_processing_times_nothing_is_known() -> None:
+    """Rates alone are of another unit: the leader would average them with the first known work."""
+
+    class Untold(Offsets):
+        def processing_times(self) -> Mapping[str, Any]:
+            return {topic: np.full(rates.size, UNKNOWN) for topic, rates in self.rates.items()}
+
+    assert found(ProcessingTime(), Untold()) == {}
+
+
+def test_members_measure_if_any_part_of_a_source_needs_it() -> None:
+    assert (Throughput() + 2 * ProcessingTime()).needs_processing_times
+    assert not (Throughput() + 2 * Lag()).needs_processing_times
+    assert repr(ProcessingTime()) == "ProcessingTime(rate=Throughput(window=300.0))"
 
 
 def test_a_function_weighs_each_partition() -> None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
     from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._model.weight_arrays import smooth_weights, with_weights
-    from groupwright.assignors._model.weight_source import GroupOffsets, WeightSource
+    from groupwright.assignors._model.weight_source import GroupMeasurements, WeightSource
     from groupwright.assignors._wire.consumer_protocol import (
         NEWEST_VERSION,
         MemberAssignment,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         encode_subscription,
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
+    from groupwright.assignors._wire.processing_times import tells_processing_times, told_processing_times
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
     from groupwright.assignors.leader import (
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
-    from groupwright.assignors.weights import Lag, Throughput, WeightFunction
+    from groupwright.assignors.weights import Lag, ProcessingTime, Throughput, WeightFunction
 
 _MODULES = {
     "UNASSIGNED": "_model.assignment",
@@ -110,7 +111,7 @@ _MODULES = {
     "PartitionsByTopic": "_model.partitions",
     "smooth_weights": "_model.weight_arrays",
     "with_weights": "_model.weight_arrays",
-    "GroupOffsets": "_model.weight_source",
+    "GroupMeasurements": "_model.weight_source",
     "WeightSource": "_model.weight_source",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
@@ -122,6 +123,7 @@ _MODULES = {
     "CooperativeStickyAssignor": "sticky",
     "StickyAssignor": "sticky",
     "Lag": "weights",
+    "ProcessingTime": "weights",
     "Throughput": "weights",
     "WeightFunction": "weights",
     "NEWEST_VERSION": "_wire.consumer_protocol",
@@ -133,6 +135,8 @@ _MODULES = {
     "encode_assignment": "_wire.consumer_protocol",
     "encode_assignments": "_wire.group_codec",
     "encode_subscription": "_wire.consumer_protocol",
+    "tells_processing_times": "_wire.processing_times",
+    "told_processing_times": "_wire.processing_times",
 }
 """Modules of the names that are imported on first use."""
 
@@ -147,7 +151,7 @@ __all__ = [
     "CoPartitionedStickyAssignor",
     "CooperativeStickyAssignor",
     "Group",
-    "GroupOffsets",
+    "GroupMeasurements",
     "GroupwrightError",
     "InvalidInputError",
     "JoinedMember",
@@ -163,6 +167,7 @@ __all__ = [
     "Plan",
     "PlayedEvent",
     "PlayedRebalance",
+    "ProcessingTime",
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
@@ -192,6 +197,8 @@ __all__ = [
     "play_rebalances",
     "smooth_weights",
     "subscribed_topics",
+    "tells_processing_times",
+    "told_processing_times",
     "unassigned",
     "with_weights",
     "withhold_claimed",

@@ -87,8 +87,9 @@ class LoadAwareAssignor(Assignor):
         """Create the assignor of one member. All members should have the same source, tolerance and max_skew.
 
         Args:
-            weights: Where the leader finds the weights: `Throughput`, `Lag`, `WeightFunction`, a sum of them,
-                or one's own. None if the topics have weights, as offline, or none.
+            weights: Where the leader finds the weights: `ProcessingTime`, `Throughput`, `Lag`,
+                `WeightFunction`, a sum of them, or one's own. None if the topics have weights, as offline, or
+                none.
             tolerance: How far the peak may exceed the best known one before partitions move, from 0 to 1.
                 0.1 are 10 %.
             max_skew: The largest allowed difference between two members' numbers of partitions, at least 1;
@@ -113,13 +114,21 @@ class LoadAwareAssignor(Assignor):
         self._max_skew = max_skew
         self._capacity = capacity
         self._generation = NO_GENERATION
+        self._assigned = PartitionsByTopic()
 
     def user_data(self, topics: frozenset[str]) -> bytes:  # noqa: ARG002 - part of the interface
-        """Return the capacity, and the last generation for leaders of subscriptions without it."""
-        return encode_load_data(MemberLoadData(self._generation, self._capacity))
+        """Return the capacity, the last generation, and the processing times of what was assigned then."""
+        # Others tell those of partitions that this member had earlier.
+        told = {
+            topic: {number: times[number] for number in numbers if number in times}
+            for topic, numbers in self._assigned.as_tuples().items()
+            if (times := self.processing_times.get(topic))
+        }
+        return encode_load_data(MemberLoadData(self._generation, self._capacity, told))
 
-    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - claimed anyway
-        """Remember the generation."""
+    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
+        """Remember the assignment and its generation."""
+        self._assigned = assignment
         self._generation = generation
 
     def assign(self, group: Group) -> "Assignment":

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from groupwright.assignors._model.group import Topic, Weights
-from groupwright.assignors._model.weight_source import ByPartition, GroupOffsets, WeightSource
+from groupwright.assignors._model.weight_source import ByPartition, GroupMeasurements, WeightSource
 from groupwright.assignors.errors import InvalidInputError
 
 
@@ -27,9 +27,9 @@ class Throughput(WeightSource):
         """
         self._window = _positive(window, "window")
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:  # noqa: ARG002 - part of the interface
         """Return messages per second."""
-        return _rates(offsets.at(self._window), offsets.log_ends(), self._window)
+        return _rates(measured.at(self._window), measured.log_ends(), self._window)
 
     def __repr__(self) -> str:
         """Return the constructor call."""
@@ -54,13 +54,48 @@ class Lag(WeightSource):
         """
         self._horizon = _positive(horizon, "horizon")
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:  # noqa: ARG002 - part of the interface
         """Return messages per second."""
-        return _rates(offsets.committed(), offsets.log_ends(), self._horizon)
+        return _rates(measured.committed(), measured.log_ends(), self._horizon)
 
     def __repr__(self) -> str:
         """Return the constructor call."""
         return f"Lag(horizon={self._horizon})"
+
+
+class ProcessingTime(WeightSource):
+    """Seconds of work per second: the processing time of a message, times the messages per second.
+
+    Each member measures the processing time of its partitions' messages: from the moment that `poll` or
+    `consume` has returned them until the next call. It tells them to the leader when it joins. So a partition
+    weighs what it costs the application, however different its messages are, and a member whose partitions
+    weigh more than its capacity cannot keep up.
+
+    A partition of which no member tells anything, as one that nobody has consumed yet, has the median
+    processing time of its topic. Until any member tells anything, as in a new group, all weights are unknown.
+    Messages that one `consume` returns share the time that they took together.
+
+    The rate is that of the messages to be consumed, not of those that were: a member that cannot keep up is
+    busy all the time, and its own rate does not show by how much its work exceeds its capacity.
+    """
+
+    needs_processing_times = True
+
+    def __init__(self, rate: WeightSource | None = None) -> None:
+        """Create a source.
+
+        Args:
+            rate: The messages per second to be consumed; `Throughput()` by default.
+        """
+        self._rate = Throughput() if rate is None else rate
+
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
+        """Return seconds of work per second."""
+        return _work(topics, measured.processing_times(), self._rate.weigh(topics, measured))
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"ProcessingTime(rate={self._rate!r})"
 
 
 class WeightFunction(WeightSource):
@@ -70,7 +105,7 @@ class WeightFunction(WeightSource):
         """Create a source."""
         self._function = function
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:  # noqa: ARG002 - part of the interface
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:  # noqa: ARG002 - part of the interface
         """Return the function's results."""
         return {
             name: [self._function(name, number) for number in range(topic.partitions)]
@@ -92,3 +127,9 @@ def _rates(former: ByPartition, now: ByPartition, seconds: float) -> Weights:
     from groupwright.assignors._model.weight_arrays import rates  # noqa: PLC0415 - imports numpy, which only leaders need
 
     return rates(former, now, seconds)
+
+
+def _work(topics: Mapping[str, Topic], seconds: ByPartition, messages: Weights) -> Weights:
+    from groupwright.assignors._model.weight_arrays import work  # noqa: PLC0415 - as above
+
+    return work(topics, seconds, messages)

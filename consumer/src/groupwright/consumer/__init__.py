@@ -3,8 +3,10 @@
 - `Consumer`: change the import, add ``partition.assignment.strategy`` with names or `Assignor` objects.
 - `DeserializingConsumer`, `AIOConsumer`: confluent-kafka's classes of these names, over the same membership.
 - `ConsumerInterceptor`: base class of objects that receive every message and every commit (KIP-42).
-- `RebalanceListener`: receives rebalances and commits (`Consumer.add_listener`).
+- `RebalanceListener`: receives rebalances, commits and load checks (`Consumer.add_listener`).
 - `Rebalance`, with `Outcome`, `Phase`, `Kind`, `Trigger`, `Leadership`: the record of one rebalance.
+- `GroupLoad`, in `Leadership`: the loads of a group that is balanced by weights; `LoadCheckResult`, with
+  `LoadCheckOutcome`: the record of one load check.
 - `MembershipSnapshot`: the state of the membership (`Consumer.membership_snapshot`).
 - `GroupMembershipOperation`: whether `Consumer.close` leaves the group (KIP-1092).
 - `ConsumerError` and its subclasses: exceptions of the consumer, each also a
@@ -27,8 +29,11 @@ from groupwright.consumer.errors import (
 )
 from groupwright.consumer.interceptors import ConsumerInterceptor
 from groupwright.core import (
+    GroupLoad,
     Kind,
     Leadership,
+    LoadCheckOutcome,
+    LoadCheckResult,
     MembershipSnapshot,
     Outcome,
     Phase,
@@ -55,10 +60,13 @@ __all__ = [
     "ConsumerInterceptor",
     "DeserializingConsumer",
     "GroupError",
+    "GroupLoad",
     "GroupMembershipOperation",
     "Kind",
     "Leadership",
     "Listener",
+    "LoadCheckOutcome",
+    "LoadCheckResult",
     "MembershipSnapshot",
     "Outcome",
     "Phase",

@@ -2,7 +2,9 @@
 
 - `GroupwrightError`: the root of every exception that Groupwright raises on purpose.
 - `Rebalance`, with `Kind`, `Outcome`, `Phase`, `Trigger` and `Leadership`: the record of one rebalance.
-- `RebalanceListener`: receives rebalances and commits.
+- `GroupLoad`, in `Leadership`: the loads of a group that is balanced by weights; `LoadCheckResult`, with
+  `LoadCheckOutcome`: the record of one load check.
+- `RebalanceListener`: receives rebalances, commits and load checks.
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
 Further modules: `configuration`, `group_metadata`, `membership_errors`, `offsets_topic`,
@@ -11,6 +13,7 @@ Further modules: `configuration`, `group_metadata`, `membership_errors`, `offset
 
 from groupwright.core.errors import GroupwrightError
 from groupwright.core.listener import RebalanceListener
+from groupwright.core.load import GroupLoad, LoadCheckOutcome, LoadCheckResult
 from groupwright.core.observable import ObservableConsumer
 from groupwright.core.rebalance import (
     Kind,
@@ -26,9 +29,12 @@ from groupwright.core.rebalance import (
 from groupwright.core.snapshot import MembershipSnapshot
 
 __all__ = [
+    "GroupLoad",
     "GroupwrightError",
     "Kind",
     "Leadership",
+    "LoadCheckOutcome",
+    "LoadCheckResult",
     "MembershipSnapshot",
     "ObservableConsumer",
     "Outcome",

@@ -1,10 +1,11 @@
-"""Callbacks about a consumer's rebalances and commits."""
+"""Callbacks about a consumer's rebalances, commits and load checks."""
 
+from groupwright.core.load import LoadCheckResult
 from groupwright.core.rebalance import Partitions, Rebalance
 
 
 class RebalanceListener:
-    """Receives a consumer's rebalances and commits. Subclass it, and override the methods of interest.
+    """Receives a consumer's rebalances, commits and load checks. Subclass it, and override methods.
 
     The consumer calls it on the polling thread. A plain confluent-kafka consumer that is instrumented also
     calls `rebalanced` on a thread that reads its `membership_snapshot`, such as one that serves a scrape. An
@@ -22,6 +23,13 @@ class RebalanceListener:
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         """A rebalance has ended."""
+
+    def load_checked(self, result: LoadCheckResult) -> None:
+        """This member, as the group's leader, has checked the load (``load.check.interval.ms``).
+
+        If the outcome is REBALANCED, the rebalance follows. A check that another rebalance overtakes is not
+        reported.
+        """
 
     def commit_ended(self, seconds: float | None, error: str | None) -> None:
         """A commit has ended. A synchronous commit calls this on its own thread.

@@ -1,8 +1,10 @@
 """Record of one rebalance, with its enumerations."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from groupwright.core.load import GroupLoad
 
 Partitions = Mapping[str, Sequence[int]]
 """Topic name to partition numbers."""
@@ -77,6 +79,23 @@ class Leadership:
 
     In an assignor's `AssignmentQuality`: `imbalance - min_imbalance`, at least 0.
     """
+    load: GroupLoad | None = None
+    """The members' loads; None if the leader knows no weights of the partitions."""
+
+    def followed_by(self, second: "Leadership") -> "Leadership":
+        """Return the measurements of this round and the next one together (KIP-429).
+
+        Moves are sums; all else is the second round's, which assigns what the first has withheld.
+        """
+        load = second.load
+        if load is not None and self.load is not None:
+            load = replace(load, moved_load=self.load.moved_load + load.moved_load)
+        return replace(
+            second,
+            moved=self.moved + second.moved,
+            moves_needed=self.moves_needed + second.moves_needed,
+            load=load,
+        )
 
 
 @dataclass(frozen=True, slots=True)

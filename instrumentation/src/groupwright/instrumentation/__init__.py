@@ -9,15 +9,24 @@
   rebalance.
 - `RebalanceEvent`: that event; the same content as a `Rebalance`, ready for JSON.
 - `Finding`, `Severity`: the results of advice.
-- `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `MembershipSnapshot`, `Leadership`: the interface to
-  a consumer.
+- `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `Leadership`, `GroupLoad`, `LoadCheckResult`,
+  `LoadCheckOutcome`, `MembershipSnapshot`: the interface to a consumer.
 
 REFERENCE.md describes every metric, and `groupwright.instrumentation.advice` has the rules of advice.
 prometheus-client serves the registry: ``start_http_server``, ``make_wsgi_app``, ``make_asgi_app``,
 ``write_to_textfile``.
 """
 
-from groupwright.core import Leadership, MembershipSnapshot, ObservableConsumer, Rebalance, RebalanceListener
+from groupwright.core import (
+    GroupLoad,
+    Leadership,
+    LoadCheckOutcome,
+    LoadCheckResult,
+    MembershipSnapshot,
+    ObservableConsumer,
+    Rebalance,
+    RebalanceListener,
+)
 from groupwright.instrumentation.advice import Finding, Severity
 from groupwright.instrumentation.collector import Metrics, instrument
 from groupwright.instrumentation.consumer_metrics import Instrumentation
@@ -34,8 +43,11 @@ __all__ = [
     "ClientListener",
     "EventSink",
     "Finding",
+    "GroupLoad",
     "Instrumentation",
     "Leadership",
+    "LoadCheckOutcome",
+    "LoadCheckResult",
     "MembershipSnapshot",
     "Metrics",
     "ObservableConsumer",

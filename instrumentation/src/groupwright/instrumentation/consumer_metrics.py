@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 from groupwright.core import (
     Kind,
+    LoadCheckOutcome,
+    LoadCheckResult,
     MembershipSnapshot,
     ObservableConsumer,
     Outcome,
@@ -32,6 +34,8 @@ from groupwright.instrumentation._metrics.catalogue import (
     EVENTS,
     LEADER_MOVES,
     LEADER_MOVES_NEEDED,
+    LOAD_CHECK_MOVES,
+    LOAD_CHECKS,
     PARTITIONS_ASSIGNED,
     PARTITIONS_LOST,
     PARTITIONS_REVOKED,
@@ -71,9 +75,10 @@ class Options:
 class Instrumentation(RebalanceListener):
     """One consumer's metrics; returned by `instrument`.
 
-    It receives the consumer's rebalances and commits as a `RebalanceListener`, and holds the consumer weakly.
-    None of its methods raises: a failure is counted in ``groupwright_instrumentation_errors_total``, and
-    logged once for each operation. Safe to use from any thread.
+    It receives the consumer's rebalances, commits and load checks as a `RebalanceListener`, and holds the
+    consumer weakly. None of its methods raises: a failure is counted in
+    ``groupwright_instrumentation_errors_total``, and logged once for each operation. Safe to use from any
+    thread.
     """
 
     def __init__(
@@ -187,6 +192,10 @@ class Instrumentation(RebalanceListener):
         """Count and time a rebalance, and send its event to the sinks."""
         self._guarded("rebalanced", self._on_rebalanced, rebalance)
 
+    def load_checked(self, result: LoadCheckResult) -> None:
+        """Count a load check, and the moves that it leads to."""
+        self._guarded("load_checked", self._on_load_check, result)
+
     def commit_ended(self, seconds: float | None, error: str | None) -> None:
         """Count and time a commit."""
         self._guarded("commit_ended", self._on_commit, seconds, error)
@@ -244,12 +253,22 @@ class Instrumentation(RebalanceListener):
         if ended.leadership is not None:
             self._families.add(LEADER_MOVES, self.client_labels, ended.leadership.moved)
             self._families.add(LEADER_MOVES_NEEDED, self.client_labels, ended.leadership.moves_needed)
+            if ended.leadership.load is not None:
+                self._start_load_counters()
         self.state = replace(
             self.state, ended_at=ended.ended_at, duration=ended.duration, leadership=ended.leadership
         )
         self._send_event(event)
         if self._options.advise:
             self._log_findings(self._advice.on_rebalance(ended.outcome, time.monotonic()))
+
+    def _on_load_check(self, result: LoadCheckResult) -> None:
+        self._start_load_counters()
+        self._families.add(LOAD_CHECKS, self.client_labels, outcome=result.outcome)
+        if result.outcome is LoadCheckOutcome.REBALANCED and result.moves is not None:
+            self._families.add(LOAD_CHECK_MOVES, self.client_labels, result.moves)
+        if result.outcome is not LoadCheckOutcome.FAILED:
+            self.state = replace(self.state, load_check=result)
 
     def _on_commit(self, seconds: float | None, error: str | None) -> None:
         self._families.add(COMMITS, self.client_labels)
@@ -271,6 +290,11 @@ class Instrumentation(RebalanceListener):
     def _start_outcome_counters(self, protocol: str) -> None:
         for outcome in Outcome:
             self._families.add(REBALANCES, self.client_labels, 0, protocol=protocol, outcome=outcome)
+
+    def _start_load_counters(self) -> None:
+        self._families.add(LOAD_CHECK_MOVES, self.client_labels, 0)
+        for outcome in LoadCheckOutcome:
+            self._families.add(LOAD_CHECKS, self.client_labels, 0, outcome=outcome)
 
     def _send_event(self, event: RebalanceEvent) -> None:
         for sink in self._options.events:

@@ -46,7 +46,7 @@ class RebalanceEvent:
     """Seconds by `groupwright.core.Phase`, in the order in which the member went through them."""
     partitions_before: Mapping[str, Sequence[int]]
     partitions_after: Mapping[str, Sequence[int]]
-    leader: Mapping[str, int] | None
+    leader: Mapping[str, Any] | None
     """The fields of `Leadership`, if this member led the group."""
     error: str | None
 

@@ -21,12 +21,14 @@ class LoadCheck:
         expected: The same after a rebalance.
         moves: The number of partitions that would move.
         partitions: The number of assigned partitions.
+        bound: A certified lower bound of `peak` and `expected`.
     """
 
     peak: float
     expected: float
     moves: int
     partitions: int
+    bound: float
 
     def __str__(self) -> str:
         """Describe it in a sentence for the log."""
@@ -66,4 +68,5 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
         after.peak_over_average,
         after.moves,
         sum(share.count for share in assignment.values()),
+        before.bound_over_average,
     )

@@ -66,6 +66,11 @@ class LoadReport:
         return self.peak / self.average if self.average else 1.0
 
     @property
+    def bound_over_average(self) -> float:
+        """The bound relative to the average, to compare with `peak_over_average`; 1 without load."""
+        return self.bound / self.average if self.average else 1.0
+
+    @property
     def peak_over_bound(self) -> float:
         """The busiest member's load over capacity, relative to the bound; 1 without partitions."""
         return self.peak / self.bound if self.bound else 1.0

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from groupwright.assignors.errors import AssignorError
@@ -42,11 +43,14 @@ class Assignor(ABC):
         protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE
             must not assign a partition to a member while another member owns it.
         weights: Where the leader finds the topics' weights before it calls `assign`; None for nowhere.
+        processing_times: Seconds per message of the member's partitions, by topic. The consumer sets it
+            before it calls `user_data`, if `weights` needs it.
     """
 
     name: str
     protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
     weights: "WeightSource | None" = None
+    processing_times: Mapping[str, Mapping[int, float]] = MappingProxyType({})
 
     @abstractmethod
     def assign(self, group: "Group") -> "Assignment | Plan":

@@ -16,10 +16,11 @@ ByPartition = Mapping[str, "npt.NDArray[np.float64]"]
 """By topic, `(partitions,) float64`: a number for each partition, NaN where it is unknown."""
 
 
-class GroupOffsets(Protocol):
-    """Offsets of the partitions that a leader assigns. Each method asks brokers, and may take a second.
+class GroupMeasurements(Protocol):
+    """What a leader can find out about the partitions that it assigns.
 
-    A broker that does not answer in time leaves its partitions unknown.
+    The methods for offsets ask brokers, and may take a second. A broker that does not answer in time leaves
+    its partitions unknown.
     """
 
     def log_ends(self) -> ByPartition:
@@ -30,6 +31,9 @@ class GroupOffsets(Protocol):
 
     def committed(self) -> ByPartition:
         """Return the committed offsets of the group; unknown where there is none."""
+
+    def processing_times(self) -> ByPartition:
+        """Return the seconds per message that members told when they joined, times their capacities."""
 
 
 class WeightSource(ABC):
@@ -42,10 +46,15 @@ class WeightSource(ABC):
 
         >>> Throughput() + 0.5 * Lag(horizon=600)
         Throughput(window=300.0) + 0.5 * Lag(horizon=600.0)
+
+    Attributes:
+        needs_processing_times: Whether members measure processing times, and tell them to the leader.
     """
 
+    needs_processing_times: bool = False
+
     @abstractmethod
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
         """Return the weights of each topic's partitions, in any unit.
 
         A topic may be missing, and a weight may be NaN: these are unknown. An unknown partition counts as the
@@ -53,7 +62,7 @@ class WeightSource(ABC):
 
         Args:
             topics: The topics that the group subscribes to.
-            offsets: Asks brokers for offsets.
+            measured: What the leader can find out about their partitions.
         """
 
     def __add__(self, other: "WeightSource") -> "WeightSource":
@@ -74,11 +83,12 @@ class WeightSource(ABC):
 class _Sum(WeightSource):
     def __init__(self, one: WeightSource, other: WeightSource) -> None:
         self._one, self._other = one, other
+        self.needs_processing_times = one.needs_processing_times or other.needs_processing_times
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
         from groupwright.assignors._model.weight_arrays import total  # noqa: PLC0415 - imports numpy, which only leaders need
 
-        return total(self._one.weigh(topics, offsets), self._other.weigh(topics, offsets))
+        return total(self._one.weigh(topics, measured), self._other.weigh(topics, measured))
 
     def __repr__(self) -> str:
         return f"{self._one!r} + {self._other!r}"
@@ -89,11 +99,12 @@ class _Multiple(WeightSource):
         if not 0 <= factor < math.inf:
             raise InvalidInputError(f"a factor of weights must be a finite number from 0, not {factor!r}")
         self._source, self._factor = source, factor
+        self.needs_processing_times = source.needs_processing_times
 
-    def weigh(self, topics: Mapping[str, Topic], offsets: GroupOffsets) -> Weights:
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
         from groupwright.assignors._model.weight_arrays import multiple  # noqa: PLC0415 - as above
 
-        return multiple(self._source.weigh(topics, offsets), self._factor)
+        return multiple(self._source.weigh(topics, measured), self._factor)
 
     def __repr__(self) -> str:
         text = f"({self._source!r})" if isinstance(self._source, _Sum) else repr(self._source)

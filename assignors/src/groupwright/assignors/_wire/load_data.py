@@ -7,12 +7,20 @@ The format grows at its end. Big-endian:
 | version | INT16 | the newest version whose fields are all there; 1 or greater |
 | generation | INT32 | of the owned partitions, for subscriptions before version 2; -1 for none |
 | capacity | FLOAT64 | the member's capacity |
+| processing_times | ARRAY of topic STRING, times BYTES | since version 2; see below |
+
+`times` is a sequence of pairs: a partition as INT32, and the milliseconds that the member took for each of
+its messages as FLOAT16 (IEEE 754 binary16), from 0 to 65,504. These are the partitions that the member was
+assigned last, as far as it has measured them. A member that measures nothing sends version 1.
 
 A later version appends fields and changes none, so a leader reads the fields that it knows of any version,
 and ignores the bytes after them. The data is untrusted: fields that are missing, and capacities out of range,
 have their defaults.
 """
 
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from groupwright.assignors._model.group import NO_GENERATION
@@ -20,9 +28,12 @@ from groupwright.assignors._wire import primitives
 from groupwright.assignors.errors import MalformedBytesError
 
 VERSION = 1
+PROCESSING_TIMES_VERSION = 2
 
 MIN_CAPACITY = 0.001
 MAX_CAPACITY = 1000.0
+MAX_MILLISECONDS = 65_504.0
+"""The largest FLOAT16."""
 
 
 class MemberLoadData(NamedTuple):
@@ -31,10 +42,13 @@ class MemberLoadData(NamedTuple):
     Attributes:
         generation: The generation in which the owned partitions were assigned; -1 for none.
         capacity: The capacity, from `MIN_CAPACITY` to `MAX_CAPACITY`.
+        processing_times: Seconds per message, by topic and partition. Only members set it: leaders read all
+            members' times at once (`told_processing_times`).
     """
 
     generation: int = NO_GENERATION
     capacity: float = 1.0
+    processing_times: Mapping[str, Mapping[int, float]] = MappingProxyType({})
 
 
 def encode_load_data(sent: MemberLoadData) -> bytes:
@@ -43,14 +57,27 @@ def encode_load_data(sent: MemberLoadData) -> bytes:
     Raises:
         InvalidInputError: The generation has more than 32 bits.
     """
-    version = VERSION.to_bytes(2, "big")
-    return version + primitives.int32(sent.generation, "generation") + primitives.float64(sent.capacity)
+    version = PROCESSING_TIMES_VERSION if sent.processing_times else VERSION
+    fields = [
+        version.to_bytes(2, "big"),
+        primitives.int32(sent.generation, "generation"),
+        primitives.float64(sent.capacity),
+    ]
+    if sent.processing_times:
+        fields.append(primitives.int32(len(sent.processing_times), "the number of topics"))
+        for topic, times in sent.processing_times.items():
+            pairs = b"".join(
+                struct.pack(">ie", number, min(seconds * 1000, MAX_MILLISECONDS))
+                for number, seconds in times.items()
+            )
+            fields += primitives.string(topic, "topic"), primitives.nullable_bytes(pairs, "times")
+    return b"".join(fields)
 
 
 def decode_load_data(data: bytes | None) -> MemberLoadData:
     """Decode the user data, with defaults for everything that is missing or out of range."""
     reader = primitives.Reader(data or b"", "user data")
-    generation, capacity = MemberLoadData()
+    generation, capacity, _ = MemberLoadData()
     try:
         if reader.int16("version") >= VERSION:
             generation = max(NO_GENERATION, reader.int32("generation"))

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from groupwright.assignors import Assignor
 
 _LOAD_CHECK = "load.check.interval.ms"
-_NOT_FOR_LIBRDKAFKA = (STRATEGY, "on_commit", _LOAD_CHECK)
+_MAX_MOVES = "load.check.max.moves"
+_NOT_FOR_LIBRDKAFKA = (STRATEGY, "on_commit", _LOAD_CHECK, _MAX_MOVES)
 _BROKER_DECIDES = (
     STRATEGY,
     _LOAD_CHECK,
+    _MAX_MOVES,
     "session.timeout.ms",
     "heartbeat.interval.ms",
     "group.protocol.type",
@@ -135,6 +137,8 @@ class ConsumerConfig:
     on_commit: Callable[..., object] | None
     ignored_topics: tuple[re.Pattern[str], ...] = ()
     """``topic.blacklist``: topics that are never subscribed to."""
+    load_check_max_moves: float = math.inf
+    """``load.check.max.moves``; infinite where it is not set."""
     broker_assigned: bool = False
     """Whether ``group.protocol=consumer`` (KIP-848).
 
@@ -177,7 +181,7 @@ def _instead(key: str) -> str:
             "where the broker assigns partitions: set group.remote.assignor to one of the broker's own, or, "
             "for an assignor of your choice, leave group.protocol out"
         )
-    if key == _LOAD_CHECK:
+    if key in (_LOAD_CHECK, _MAX_MOVES):
         return f"where no member checks the load: leave {key} out"
     if key == "group.protocol.type":
         return f"where there is no choice of it: leave {key} out"
@@ -241,6 +245,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         offset_reset=reader.text("auto.offset.reset").lower(),
         on_commit=None if on_commit is _no_callback else on_commit,
         ignored_topics=_ignored_topics(reader),
+        load_check_max_moves=reader.number(_MAX_MOVES) if reader.has(_MAX_MOVES) else math.inf,
         broker_assigned=broker_assigned,
         settings=public_settings(config),
     )

@@ -98,6 +98,13 @@ _ALL = (
         "and has the group rebalance if that is worth it; 0: never",
         (0, _DAY),
     ),
+    Setting(
+        "load.check.max.moves",
+        ServedBy.MEMBERSHIP,
+        "a load check that would move more partitions than this causes no rebalance; 0: checks only report; "
+        "no limit by default",
+        (0, _LARGEST),
+    ),
     Setting("session.timeout.ms", ServedBy.MEMBERSHIP, "", (1, _HOUR)),
     Setting("heartbeat.interval.ms", ServedBy.MEMBERSHIP, _HEARTBEAT, (1, _HOUR)),
     Setting("max.poll.interval.ms", ServedBy.MEMBERSHIP, "", (1, _DAY)),

@@ -1,4 +1,4 @@
-"""Assignment statistics of the group's leader: partitions moved, imbalance, members joined and left.
+"""Assignment statistics of the group's leader: partitions moved, imbalance, loads, members joined and left.
 
 Eager members claim no partitions when they join. The previous owners are then those of this leader's own
 assignment in the previous generation; if there was none, no partition counts as moved.
@@ -9,11 +9,13 @@ Only a member that leads imports this module, since it imports numpy.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from groupwright.assignors import Assignment, Group, evaluate
+from groupwright.assignors import Assignment, Group, evaluate, evaluate_load
 from groupwright.consumer._protocol.rebalance import Leadership
+from groupwright.core import GroupLoad
 
 _MAX_SIZE = 500_000
-"""Limit on partitions plus (member, topic) pairs of a group; evaluating one takes up to about 0.1 s."""
+"""Limit on partitions plus (member, topic) pairs of a group; evaluating one takes up to about 0.1 s, and
+as long again with weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,21 @@ def evaluate_assignment(
         moved=quality.moves,
         moves_needed=quality.min_moves,
         imbalance=max(0, quality.imbalance - quality.min_imbalance),
+        load=_load(group, assignment, before),
+    )
+
+
+def _load(group: Group, assignment: Assignment, before: Assignment | None) -> GroupLoad | None:
+    """Return the members' loads, or None if no topic has weights."""
+    if all(topic.weights is None for topic in group.topics.values()):
+        return None
+    report = evaluate_load(group, assignment, before)
+    return GroupLoad(
+        loads=report.loads,
+        busiest=max(report.loads, key=lambda id_: report.loads[id_] / report.capacities[id_]),
+        peak=report.peak_over_average,
+        bound=report.bound_over_average,
+        moved_load=report.moved_weight,
     )
 
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import explain
-from groupwright.consumer._coordinator.inbox import Failed, Inbox
+from groupwright.consumer._coordinator.inbox import Failed, Inbox, LoadChecked
 from groupwright.consumer._coordinator.leader import Leader
 from groupwright.consumer._network.connections import Network, RequestRefusedError, Timer
 from groupwright.consumer._protocol import actions as act
@@ -38,6 +38,7 @@ from groupwright.consumer._protocol.model import (
 )
 from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer.errors import GroupError
+from groupwright.core import LoadCheckOutcome
 
 _CLOSED = "the consumer is closed"
 _SMOOTHED_CHECKS = 6
@@ -66,6 +67,7 @@ class Driver:
         cooperative: bool = False,
         session_timeout: float = math.inf,
         load_check_interval: float = math.inf,
+        load_check_max_moves: float = math.inf,
     ) -> None:
         """Connect the parts; `start` starts the thread.
 
@@ -81,6 +83,7 @@ class Driver:
             session_timeout: In seconds. If the network thread did not run for half of it, a warning is
                 logged.
             load_check_interval: Seconds from an assignment by weights, or a check of them, to the next check.
+            load_check_max_moves: A check that would move more partitions than this causes no rebalance.
         """
         self._membership = membership
         self._network = network
@@ -95,6 +98,7 @@ class Driver:
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
         self._load_check_interval = load_check_interval
+        self._load_check_max_moves = load_check_max_moves
         self._due = math.inf
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
@@ -365,17 +369,27 @@ class Driver:
             )
 
     async def _check_load(self, generation: int) -> None:
-        """Have the group rebalance if that is worth it."""
+        """Have the group rebalance if that is worth it; report the decision."""
         try:
             found = await self._leader.check_load(generation)
         except Exception:  # noqa: BLE001 - user code; the group keeps its assignment
             self._log.exception("the load could not be checked")
+            self._inbox.put(LoadChecked(generation, LoadCheckOutcome.FAILED))
             self._schedule_load_check(generation)
             return
         if found is None or self._membership.identity.generation != generation:
             return
-        self._log.info("load check: %s", found)
-        if found.moves:
+        outcome = LoadCheckOutcome.REBALANCED if found.moves else LoadCheckOutcome.UNCHANGED
+        if found.moves > (limit := self._load_check_max_moves):
+            outcome = LoadCheckOutcome.LIMITED
+            self._log.info("load check: %s; no rebalance, since load.check.max.moves is %d", found, limit)
+        else:
+            self._log.info("load check: %s", found)
+        self._inbox.put(LoadChecked(generation, outcome, found))
+        if outcome is LoadCheckOutcome.REBALANCED:
+            self._feed(self._membership.enforce_rebalance, "load check")
+        elif limit and self._leader.must_ask_members():
+            self._log.info("the members rebalance to tell how long they take for messages")
             self._feed(self._membership.enforce_rebalance, "load check")
         else:
             self._schedule_load_check(generation)

@@ -3,7 +3,8 @@
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError
 
@@ -11,6 +12,10 @@ from groupwright.consumer._protocol.events import Assign, Event
 from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConsumerError
+from groupwright.core import LoadCheckOutcome
+
+if TYPE_CHECKING:
+    from groupwright.assignors import LoadCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,18 @@ class Reported:
     """Whether the application has received this error before, so that poll does not return it again."""
 
 
-InboxEvent = Event | Failed | Reported
+@dataclass(frozen=True, slots=True)
+class LoadChecked:
+    """Pass the result of a load check to the listeners."""
+
+    generation: int
+    outcome: LoadCheckOutcome
+    found: "LoadCheck | None" = None
+    """None if the check failed."""
+    ended_at: float = field(default_factory=time.time)
+
+
+InboxEvent = Event | Failed | Reported | LoadChecked
 
 
 class Inbox:

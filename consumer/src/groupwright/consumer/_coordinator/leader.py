@@ -61,6 +61,7 @@ class Leader:
         """The topics with the last weights, smoothed."""
         self._weighed_at = -math.inf
         """Monotonic seconds."""
+        self._has_asked_members = False
         self._unfinished = -1
         """The generation of the last assignment by weights, if that withholds partitions."""
         self._at_rest: tuple[int, Assignor, Group, Assignment] | None = None
@@ -110,7 +111,7 @@ class Leader:
         must_withhold = self._cooperative and not isinstance(assignor, CooperativeStickyAssignor)
 
         def assign_and_encode() -> "tuple[Group, Assignment, dict[str, bytes], bool]":
-            weighed = self._weigh(assignor, topics.topics, generation)
+            weighed = self._weigh(assignor, members, topics.topics, generation)
             group, assignment = assigning.assign_members(
                 assignor, members, weighed, cooperative=must_withhold
             )
@@ -133,7 +134,11 @@ class Leader:
         return GroupAssignment(encoded, subscribed, topics, change)
 
     def _weigh(
-        self, assignor: Assignor, topics: "Mapping[str, Topic]", generation: int
+        self,
+        assignor: Assignor,
+        members: "Sequence[Member]",
+        topics: "Mapping[str, Topic]",
+        generation: int,
     ) -> "Mapping[str, Topic]":
         """Return the topics with the weights that the assignor's source finds; on the assigning thread.
 
@@ -149,11 +154,12 @@ class Leader:
         )
         if fits and generation == self._unfinished + 1:
             return former
-        from groupwright.consumer._coordinator.group_offsets import BrokerOffsets  # noqa: PLC0415 - imports numpy
+        from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements  # noqa: PLC0415 - imports numpy
 
         started = time.monotonic()
+        measured = LeaderMeasurements(self._network, members, topics, _WEIGHING_SECONDS)
         try:
-            found = source.weigh(topics, BrokerOffsets(self._network, topics, _WEIGHING_SECONDS))
+            found = source.weigh(topics, measured)
             weighed = assigning.with_weights(topics, found)
             known = sum(topic.weights is not None for topic in weighed.values())
             message = "%r knows the weights of %d topics of %d, after %.3f s"
@@ -165,8 +171,10 @@ class Leader:
                 self._weighed_at = started
                 return self._weighed
         except Exception:  # noqa: BLE001 - the group needs an assignment more than an even load
-            self._log.exception("%r could not weigh the partitions", source)
-        self._log.warning("assigning with %s weights", "the last" if fits else "no")
+            fallback = "the last" if fits else "no"
+            self._log.exception(
+                "%r failed to weigh the partitions; assigning with %s weights", source, fallback
+            )
         return former if fits else topics
 
     def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
@@ -214,10 +222,24 @@ class Leader:
         _, assignor, group, assignment = self._at_rest
 
         def check() -> "LoadCheck":
-            topics = self._weigh(assignor, group.topics, generation)
+            topics = self._weigh(assignor, group.members, group.topics, generation)
             return assigning.check_load(assignor, assigning.Group(group.members, topics), assignment)
 
         return await self._in_thread(check)
+
+    def must_ask_members(self) -> bool:
+        """Return whether members should join again, to tell the processing times that the source needs.
+
+        True at most once, for members that have told none: those of a new group have measured nothing when
+        they join, and an idle application never does.
+        """
+        if self._at_rest is None or self._has_asked_members:
+            return False
+        _, assignor, group, _ = self._at_rest
+        if assignor.weights is None or not assignor.weights.needs_processing_times:
+            return False
+        self._has_asked_members = True
+        return not any(map(assigning.tells_processing_times, group.members))
 
     async def _fetch_topics(
         self, subscribed: frozenset[str], is_wanted: Callable[[], bool]

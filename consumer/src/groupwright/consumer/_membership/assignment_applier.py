@@ -7,6 +7,7 @@ An exception of a callback does not end the rebalance. It is recorded in `Failur
 once, after the rebalance; the callback is not called again.
 """
 
+import dataclasses
 import functools
 import logging
 import time
@@ -22,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from groupwright.consumer._coordinator.inbox import LoadChecked
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
@@ -38,6 +40,7 @@ from groupwright.consumer._protocol.rebalance import (
     Rebalance,
     Timeline,
 )
+from groupwright.core import LoadCheckResult
 
 _RESETS = {
     "smallest": OFFSET_BEGINNING,
@@ -238,6 +241,14 @@ class AssignmentApplier:
         """Report the rebalance that an error has ended, if one was under way."""
         if timeline is not None:
             self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
+
+    def load_checked(self, event: LoadChecked) -> None:
+        """Report the result of a load check."""
+        numbers = {} if event.found is None else dataclasses.asdict(event.found)
+        result = LoadCheckResult(
+            self._group_id, self._client_id, event.generation, event.outcome, event.ended_at, **numbers
+        )
+        self.listeners.notify("load_checked", result)
 
     # --- In a callback of the application -----------------------------------------------------------
 
@@ -454,6 +465,8 @@ class AssignmentApplier:
             len(keys(partitions)),
             timeline.reason,
         )
+        if timeline.leadership is not None and timeline.leadership.load is not None:
+            self._log.info("load: %s", timeline.leadership.load)
         self.listeners.notify("rebalanced", rebalance)
 
 

@@ -29,11 +29,16 @@ from groupwright.consumer._membership.manual_assignment import ManualAssignment
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
+from groupwright.consumer._membership.processing_meter import ProcessingMeter
 from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.actions import Action
-from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
+from groupwright.consumer._protocol.consumer_protocol import (
+    needs_processing_times,
+    read_assignment,
+    subscription_encoder,
+)
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer._protocol.rebalance import Kind
@@ -76,9 +81,10 @@ class ClassicMembership:
         self._failures = Failures(guard.wake)
         self._offsets = OffsetTracker(by_hand=config.store_by_hand)
         self._network = Network(network)
+        self._meter = ProcessingMeter(lambda: bool(guard.ident))
         self._membership = membership = Membership(
             config.timing,
-            subscription_encoder(config.assignors, config.rack, log),
+            subscription_encoder(config.assignors, config.rack, log, self._meter.times),
             read_assignment,
             static=network.group_instance_id is not None,
             cooperative=config.cooperative,
@@ -104,6 +110,7 @@ class ClassicMembership:
             cooperative=config.cooperative,
             session_timeout=config.timing.session_timeout,
             load_check_interval=config.timing.load_check,
+            load_check_max_moves=config.load_check_max_moves,
         )
         read_committed = config.native.get("isolation.level") != "read_uncommitted"
         self._applier = AssignmentApplier(
@@ -167,6 +174,9 @@ class ClassicMembership:
         self._driver.start()
         if self._config.auto_commit:
             self._driver.repeat(self._committer.busy.check)
+        if any(needs_processing_times(each) for each in self._config.assignors.values()):
+            self._prefetch.meter = self._meter
+            self._driver.repeat(self._meter.sample)
         driver = self._driver  # the finalizer must not refer to the consumer or its callbacks
         return lambda: driver.abandon(_STOP_TIMEOUT)
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message
 
 from groupwright.consumer._coordinator.diagnostics import explain_topic
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, Reported
+from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, LoadChecked, Reported
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures
 from groupwright.consumer._membership.committer import Committer
@@ -213,6 +213,8 @@ class EventServer:
             case Failed():
                 self._inbox.done(event)
                 self._fail(event)
+            case LoadChecked():
+                self._applier.load_checked(event)
             case Closed():
                 self._left = True
         self._inbox.done(event)

@@ -16,12 +16,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, repeat, starmap
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._protocol.model import TopicPartitionKey
+
+if TYPE_CHECKING:
+    from groupwright.consumer._membership.processing_meter import ProcessingMeter
 
 BATCH_SIZE = 128
 _ONE, _AT_ONCE = repeat(1), repeat(0.0)
@@ -46,6 +50,8 @@ class PrefetchBuffer:
         """Messages that a `consume` has gathered so far. Until it returns them, no thread may commit them."""
         self.unreturned: list[Message] = []
         """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
+        self.meter: ProcessingMeter | None = None
+        """Told of the messages that the application gets, if their processing is measured."""
         self._batch_size = batch_size
         self._batch = repeat(batch_size)
         self._held: list[Message] = []
@@ -102,6 +108,10 @@ class PrefetchBuffer:
             raise
         if len(messages) > before:
             self._record_reached(messages, before)
+            if self.meter is not None:
+                self.meter.returned(messages, before, waits=messages is self.waiting)
+        elif self.meter is not None and not messages:
+            self.meter.nothing_returned()
 
     def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
         """Record the start offsets of assigned partitions; logical offsets are ignored."""
@@ -110,6 +120,8 @@ class PrefetchBuffer:
     def taken(self, message: Message) -> None:
         """Record a message that a native poll has returned, without this buffer."""
         self._record_reached((message,))
+        if self.meter is not None:
+            self.meter.returned((message,), 0, waits=False)
 
     def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
@@ -159,6 +171,7 @@ class PrefetchBuffer:
 
     def put_back(self, messages: list[Message]) -> None:
         """Put messages back at the head of the buffer. For the polling thread."""
+        self._forget_returned()
         with self._lock:
             self.waiting.extendleft(starmap(messages.pop, repeat((), len(messages))))
             self.pauses_changed = True  # a partition may have been paused since they were taken
@@ -223,6 +236,7 @@ class PrefetchBuffer:
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Drop the messages of partitions that were revoked or sought. For the polling thread."""
         gone = set(keys)
+        self._forget_returned()
         with self._lock:
             if self.unreturned:
                 self.put_back(self.unreturned)
@@ -248,6 +262,7 @@ class PrefetchBuffer:
 
     def apply_pauses(self) -> None:
         """Apply `pause` and `resume`. For the polling thread."""
+        self._forget_returned()
         with self._lock:
             # The exception that had messages put back may have come before they were recorded: once the
             # application has them, `lost` would return their offsets, and they would be fetched again.
@@ -260,6 +275,11 @@ class PrefetchBuffer:
             self._held = [message for message in self._held if _key(message) in self.paused]
             self.waiting.extendleft(reversed(resumed))
             self.pauses_changed = False
+
+    def _forget_returned(self) -> None:
+        """Have the meter wait for the next native call: it tells by `waiting` what the application has."""
+        if self.meter is not None:
+            self.meter.nothing_returned()
 
     def _remove(self, message: Message) -> bool:
         """Remove one message from `waiting`; return False if another thread has taken it meanwhile.

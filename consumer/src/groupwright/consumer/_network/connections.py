@@ -148,18 +148,14 @@ class Network(Loop):
             DisconnectedError: no broker answered in time.
             RequestRefusedError: the brokers refuse this client.
         """
-        server = None if self._bootstrapped else await self._bootstrap()
         request = FindCoordinatorRequest(
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            response = await self._send_anywhere(request, self._any_broker_timeout, server)
+            response = await self._send_anywhere(request, self._any_broker_timeout)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
-        finally:
-            if server is not None:
-                self._manager.close(server)
         result = response.coordinators[0] if response.coordinators else response
         if result.error_code:
             reason = f": {result.error_message}" if result.error_message else ""
@@ -336,12 +332,7 @@ class Network(Loop):
             include_topic_authorized_operations=False,
             max_version=12,
         )
-        server = None if self._bootstrapped else await self._bootstrap()
-        try:
-            response = await self._send_anywhere(request, min(timeout, self._any_broker_timeout), server)
-        finally:
-            if server is not None:
-                self._manager.close(server)
+        response = await self._send_anywhere(request, min(timeout, self._any_broker_timeout))
         found = {
             (topic.name, row.partition_index): int(row.leader_id)
             for topic in response.topics
@@ -521,14 +512,13 @@ class Network(Loop):
             raise DisconnectedError("the coordinator is not known")
         return await self._exchange(request, self._coordinator, timeout)
 
-    async def _send_anywhere(
-        self, request: Any, timeout: float | None = None, node: str | None = None
-    ) -> Any:
-        node = self._manager.least_loaded_node() if node is None else node
+    async def _send_anywhere(self, request: Any, timeout: float | None = None) -> Any:
+        """Send a request to any broker; return its response."""
+        node = self._manager.least_loaded_node() if self._bootstrapped else None
         if node is not None:
             return await self._exchange(request, node, timeout)
-        # All known brokers are down, or none is known: a broker that is starting, or that the controller has
-        # fenced, answers without any, not even itself.
+        # No broker is known, or all are down. Also a broker that is starting, or that the controller has
+        # fenced, answers a bootstrap without any broker, not even itself.
         server = await self._bootstrap()
         try:
             return await self._exchange(request, server, timeout)

@@ -1,7 +1,7 @@
 """Conversion of the membership's partitions to and from ConsumerProtocol bytes."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from groupwright.assignors import (
     Assignor,
@@ -15,11 +15,23 @@ from groupwright.consumer._protocol.model import Partitions
 
 
 def subscription_encoder(
-    assignors: Mapping[str, Assignor], rack: str | None, log: logging.LoggerAdapter[logging.Logger]
+    assignors: Mapping[str, Assignor],
+    rack: str | None,
+    log: logging.LoggerAdapter[logging.Logger],
+    processing_times: Callable[[], Mapping[str, Mapping[int, float]]] = dict,
 ) -> SubscriptionEncoder:
-    """Return the encoder of JoinGroup's protocols: for each assignor its name and subscription bytes."""
+    """Return the encoder of JoinGroup's protocols: for each assignor its name and subscription bytes.
+
+    Args:
+        assignors: The assignors that the member offers, by name.
+        rack: The member's rack.
+        log: The log of the consumer.
+        processing_times: Returns the seconds per message that were measured, by topic and partition.
+    """
 
     def user_data(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+        if needs_processing_times(assignor):
+            assignor.processing_times = processing_times()
         try:
             return assignor.user_data(frozenset(topics))
         except Exception:
@@ -39,6 +51,11 @@ def subscription_encoder(
         )
 
     return encode
+
+
+def needs_processing_times(assignor: Assignor) -> bool:
+    """Return whether the assignor's source of weights needs the members' processing times."""
+    return assignor.weights is not None and assignor.weights.needs_processing_times
 
 
 def read_assignment(data: bytes) -> Partitions:

@@ -7,7 +7,7 @@ wall time.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from groupwright.core import (
     Kind,
@@ -92,11 +92,8 @@ class Timeline:
 
     def assignment_evaluated(self, leadership: Leadership) -> None:
         """Record the quality of the leader's assignment; moves are summed over the rounds of a rebalance."""
-        if self.leadership is not None:
-            moved = self.leadership.moved + leadership.moved
-            needed = self.leadership.moves_needed + leadership.moves_needed
-            leadership = replace(leadership, moved=moved, moves_needed=needed)
-        self.leadership = leadership
+        first = self.leadership
+        self.leadership = leadership if first is None else first.followed_by(leadership)
 
 
 class Listeners(list[RebalanceListener]):

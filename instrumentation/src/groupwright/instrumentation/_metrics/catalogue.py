@@ -134,6 +134,40 @@ LEADER_MEMBERS = Spec(
     own_membership=True,
 )
 
+# --- Load, where the leader's assignor balances weights -----------------------------------------------
+
+LEADER_LOAD_PEAK = Spec(
+    "groupwright_leader_load_peak_ratio",
+    MetricType.GAUGE,
+    "Load over capacity of the group's busiest member, relative to the average, as this leader last assigned "
+    "partitions or checked the load; absent if another member leads, or without weights.",
+    _CONSUMER,
+    unit="ratio",
+    own_membership=True,
+)
+LEADER_LOAD_BOUND = Spec(
+    "groupwright_leader_load_bound_ratio",
+    MetricType.GAUGE,
+    "Certified lower bound of the peak: no assignment is below it.",
+    _CONSUMER,
+    unit="ratio",
+    own_membership=True,
+)
+LOAD_CHECKS = Spec(
+    "groupwright_load_checks_total",
+    MetricType.COUNTER,
+    "Load checks of this member as the group's leader, by outcome (`load.check.interval.ms`).",
+    (*_CONSUMER, "outcome"),
+    own_membership=True,
+)
+LOAD_CHECK_MOVES = Spec(
+    "groupwright_load_check_moves_total",
+    MetricType.COUNTER,
+    "Partitions to move, summed over the load checks that had the group rebalance.",
+    _CONSUMER,
+    own_membership=True,
+)
+
 # --- Membership ---------------------------------------------------------------------------------------
 
 CONSUMER_INFO = Spec(
@@ -347,6 +381,10 @@ CATALOGUE = (
     LEADER_MOVES_NEEDED,
     LEADER_IMBALANCE,
     LEADER_MEMBERS,
+    LEADER_LOAD_PEAK,
+    LEADER_LOAD_BOUND,
+    LOAD_CHECKS,
+    LOAD_CHECK_MOVES,
     CONSUMER_INFO,
     MEMBERSHIP_STATE,
     COORDINATOR_NODE,

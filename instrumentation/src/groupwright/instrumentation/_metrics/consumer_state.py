@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from groupwright.core import Leadership, Partitions
+from groupwright.core import Leadership, LoadCheckResult, Partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,20 @@ class ConsumerState:
     """Duration of the last rebalance in seconds; None if unknown."""
     leadership: Leadership | None = None
     """Set if this member led the last rebalance."""
+    load_check: LoadCheckResult | None = None
+    """The last load check of this member that did not fail."""
+
+    @property
+    def load_ratios(self) -> tuple[float, float] | None:
+        """The group's peak and its lower bound, by the last load check or rebalance, whichever is later.
+
+        None if that was a rebalance that another member led, or in which the leader knew no weights.
+        """
+        check = self.load_check
+        if check is not None and check.ended_at > (self.ended_at or 0.0):
+            return (check.peak, check.bound) if check.peak is not None and check.bound is not None else None
+        load = None if self.leadership is None else self.leadership.load
+        return None if load is None else (load.peak, load.bound)
 
     def after_removal(self, removed: Mapping[str, int]) -> "ConsumerState":
         """Return the state after partitions were revoked or lost.

@@ -25,7 +25,9 @@ LABELS = {
         "of a rebalance: `completed`: the member applied an assignment; `lost`: it applied one, after it "
         "had lost the partitions that it owned before; `failed`: the coordinator rejected the member, or "
         "its assignor failed. Of an event: `sent`, or `dropped` because the sink's queue was full, or "
-        "`failed` in the sink"
+        "`failed` in the sink. Of a load check: `rebalanced`: partitions would move, so the group "
+        "rebalances; `unchanged`: none would move; `limited`: more would move than `load.check.max.moves` "
+        "allows; `failed`: the check raised an exception"
     ),
     "phase": (
         "`revoke`: from the request to revoke partitions until that is done, callback included; `join`: "

@@ -34,6 +34,10 @@ def of_consumer_state(state: ConsumerState) -> Iterator[Sample]:
     if state.leadership is not None:
         yield Sample(metrics.LEADER_IMBALANCE, (), state.leadership.imbalance)
         yield Sample(metrics.LEADER_MEMBERS, (), state.leadership.members)
+    if (ratios := state.load_ratios) is not None:
+        peak, bound = ratios
+        yield Sample(metrics.LEADER_LOAD_PEAK, (), peak)
+        yield Sample(metrics.LEADER_LOAD_BOUND, (), bound)
 
 
 def of_polling(age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:

@@ -89,9 +89,4 @@ def _sum_phases(phases: Iterable[Mapping[Phase, float]]) -> dict[Phase, float]:
 def _merge_leadership(first: Leadership | None, second: Leadership | None) -> Leadership | None:
     if first is None or second is None:
         return second or first
-    return Leadership(
-        members=second.members,
-        moved=first.moved + second.moved,
-        moves_needed=first.moves_needed + second.moves_needed,
-        imbalance=second.imbalance,
-    )
+    return first.followed_by(second)

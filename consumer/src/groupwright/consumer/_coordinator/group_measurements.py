@@ -1,4 +1,4 @@
-"""Offsets that a leader asks brokers for, to weigh the partitions of its group."""
+"""What a leader finds out to weigh the partitions of its group: offsets on brokers, and what members told."""
 
 import math
 import threading
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import OFFSET_END
 
-from groupwright.assignors import Topic
+from groupwright.assignors import Member, Topic, told_processing_times
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Clock
@@ -18,8 +18,8 @@ from groupwright.consumer._protocol.rebalance import Clock
 _ByPartition = dict[str, npt.NDArray[np.float64]]
 
 
-class BrokerOffsets:
-    """The `GroupOffsets` of one assignment. The assigning thread asks, and waits for the network thread.
+class LeaderMeasurements:
+    """The `GroupMeasurements` of one assignment. The assigning thread asks, and waits for the network thread.
 
     Requests that are not answered by the deadline leave their partitions unknown. None is repeated: the group
     waits for this.
@@ -28,6 +28,7 @@ class BrokerOffsets:
     def __init__(
         self,
         network: Network,
+        members: Collection[Member],
         topics: Mapping[str, Topic],
         seconds: float,
         clock: Clock = time.monotonic,
@@ -37,12 +38,14 @@ class BrokerOffsets:
 
         Args:
             network: Sends the requests.
+            members: The members that joined.
             topics: The topics.
             seconds: Time for all requests.
             clock: Monotonic seconds.
             now: Seconds since the epoch, for the timestamps of messages.
         """
         self._network = network
+        self._members = members
         self._topics = topics
         self._clock = clock
         self._now = now
@@ -78,6 +81,10 @@ class BrokerOffsets:
 
         self._run(fetch)
         return self._by_partition(found)
+
+    def processing_times(self) -> Mapping[str, npt.NDArray[np.float64]]:
+        """Return the seconds per message that members told, times their capacities."""
+        return told_processing_times(self._members, self._topics)
 
     def _list(self, timestamp: int) -> Mapping[TopicPartitionKey, int | None]:
         """Return the answers of ListOffsets; those for the log ends are asked for once."""
