@@ -1,5 +1,6 @@
 """Prefetched messages: positions, lag and commits count only the messages that were returned."""
 
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -283,6 +284,27 @@ def test_what_is_put_back_was_not_lost() -> None:
     buffer.put_back(messages)
 
     assert buffer.lost(queue.positions()) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_batch_of_several_partitions_reached_is_known(seed: int) -> None:
+    """A handler then ends a call that had taken one more message of each partition: those are lost."""
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    reached = dict.fromkeys(range(4), 0)
+    batch: list[Message] = []
+    for _ in range(rng.randint(1, 30)):
+        partition = rng.randrange(4)
+        if rng.random() < 0.2:
+            batch.append(end_of(partition, reached[partition]))
+            continue
+        for _ in range(rng.choice((1, 1, 2, 9))):
+            batch.append(message(reached[partition], partition))
+            reached[partition] += 1
+    reached = {partition: offset for partition, offset in reached.items() if offset}
+    buffer = PrefetchBuffer()
+    buffer.gather([], len(batch), lambda *_: batch, 0.0)
+    lost = buffer.lost([TopicPartition("t", partition, offset + 1) for partition, offset in reached.items()])
+    assert {each.partition: each.offset for each in lost} == reached
 
 
 def test_gaps_between_offsets_lose_nothing() -> None:

@@ -13,9 +13,10 @@ offsets to seek to.
 """
 
 import threading
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, repeat, starmap
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Message, TopicPartition
@@ -138,31 +139,21 @@ class PrefetchBuffer:
         return lost
 
     def _record_reached(self, messages: Sequence[Message], begin: int = 0) -> None:
-        """Record the offsets after these messages, from index `begin` on; there is one at least."""
-        # Called once for each batch. Inlined it takes 0.4 µs, with helper functions 0.7 µs.
-        first, last = messages[begin], messages[-1]
-        topic, partition, offset, start = last.topic(), last.partition(), last.offset(), first.offset()
-        # Usually all messages are of one partition. If this test is wrong, as across a gap in the offsets,
-        # `lost` returns a lower offset for other partitions: messages are then fetched twice, but none is
-        # lost.
-        if (
-            offset is not None
-            and start is not None
-            and offset - start == len(messages) - begin - 1
-            and partition is not None
-            and partition == first.partition()
-            and topic is not None
-            and topic == first.topic()
-            and last.error() is None
-        ):
-            key, end = (topic, partition), offset + 1
-            if end > self._reached.get(key, 0):
-                self._reached[key] = end
-            return
-        for message in islice(messages, begin, None):
-            found, offset = _key(message), message.offset()
-            if found is not None and offset is not None and message.error() is None:
-                self._reached[found] = max(offset + 1, self._reached.get(found, 0))
+        """Record the offsets after these messages, from index `begin` on.
+
+        A batch has few runs of messages of one partition with consecutive offsets, and the last one of each
+        is enough. If a run is taken for longer than it is, as across a gap in the offsets, `lost` returns a
+        lower offset for other partitions: messages are then fetched twice, but none is lost.
+        """
+        end = len(messages)
+        while end > begin:
+            last = messages[end - 1]
+            key, offset = _key(last), last.offset()
+            if key is None or offset is None or last.error() is not None:
+                end -= 1
+                continue
+            self._reached[key] = max(offset + 1, self._reached.get(key, 0))
+            end = _run_start(messages, begin, end)
 
     def _record_buffered(self) -> None:
         """Record the offsets after all messages in the buffer, which an exception may have left out."""
@@ -297,6 +288,29 @@ def _key(message: Message) -> TopicPartitionKey | None:
     """Return the partition of a message or of an error; None for an error that is about no partition."""
     topic, partition = message.topic(), message.partition()
     return None if topic is None or partition is None else (topic, partition)
+
+
+def _run_start(messages: Sequence[Message], begin: int, end: int) -> int:
+    """Return the index at which the run that ends before index `end` starts, from index `begin` on."""
+    last = messages[end - 1]
+    partition, topic, offset = last.partition(), last.topic(), last.offset()
+
+    def is_of_run(index: int) -> bool:
+        message, before = messages[index], end - 1 - index
+        found = message.offset()
+        return (
+            found is not None
+            and offset is not None
+            and found == offset - before
+            and message.partition() == partition
+            and message.topic() == topic
+        )
+
+    if is_of_run(begin):
+        return begin
+    if end - begin == 1 or not is_of_run(end - 2):
+        return end - 1
+    return begin + bisect_left(range(begin, end - 1), x=True, key=is_of_run)
 
 
 def _set_back(position: TopicPartition, first: Message | None) -> TopicPartition:
