@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
 from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors.errors import InvalidInputError
+from groupwright.assignors.load_aware import LoadAwareAssignor
 
 if TYPE_CHECKING:
     from groupwright.assignors._model.assignment import Assignment
@@ -61,8 +63,13 @@ class CoPartitionedStickyAssignor(Assignor):
         unassigned until the next rebalance. A bundle moves as a whole. Only if no member claimed one of its
         partitions, such as that of a new topic, is this one assigned a rebalance earlier than the others.
 
-    Owned partitions are part of the subscription; user data is neither sent nor read. A group that rebalances
-    eagerly owns nothing when it joins, so its assignments are not sticky.
+    By load: With `by_load`, the bundles are balanced as that assignor balances partitions, and priorities 3
+        to 6 are its own: loads within its tolerance, then few moves. A bundle weighs what its partitions
+        weigh together. Its source of weights, tolerance, `max_skew` (counted in bundles) and capacity apply;
+        racks play no role. All members need it, and the same lists.
+
+    Owned partitions are part of the subscription. User data is that of `by_load`, or else is neither sent nor
+    read. A group that rebalances eagerly owns nothing when it joins, so its assignments are not sticky.
 
     Example: Members a and b join orders with payments. Member c joins the group, and is assigned a bundle
         when its owner has joined again without it.
@@ -90,7 +97,13 @@ class CoPartitionedStickyAssignor(Assignor):
     name = "co-partitioned-sticky"
     protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
-    def __init__(self, joined: Iterable[Collection[str]] | None = None, *, rest: Rest = "refuse") -> None:
+    def __init__(
+        self,
+        joined: Iterable[Collection[str]] | None = None,
+        *,
+        rest: Rest = "refuse",
+        by_load: LoadAwareAssignor | None = None,
+    ) -> None:
         """Create the assignor.
 
         Args:
@@ -100,15 +113,33 @@ class CoPartitionedStickyAssignor(Assignor):
                 since records with the same key may be in partitions of different numbers. The group has no
                 assignment until the numbers are equal. `assign`: a partition that only some of the topics
                 have is in a bundle with those. Use it while topics of a list grow one after the other.
+            by_load: Balances the load of the bundles, such as `LoadAwareAssignor(weights=ProcessingTime())`;
+                None to balance their numbers. All members must have the same.
 
         Raises:
-            InvalidInputError: A list is not a collection of names, a topic is in two lists, or `rest` is
-                unknown.
+            InvalidInputError: A list is not a collection of names, a topic is in two lists, `rest` is
+                unknown, or `by_load` is no `LoadAwareAssignor`.
         """
         if rest not in get_args(Rest):
             raise InvalidInputError(f"rest must be 'refuse' or 'assign', not {rest!r}")
         self._joined = None if joined is None else _checked(joined)
         self._rest = rest
+        if by_load is not None and not isinstance(by_load, LoadAwareAssignor):
+            raise InvalidInputError(f"by_load must be a LoadAwareAssignor or None, not {by_load!r}")
+        self._by_load = by_load
+        self.weights = by_load.weights if by_load else None
+
+    def user_data(self, topics: frozenset[str]) -> bytes | None:
+        """Return the user data of `by_load`; None without."""
+        if self._by_load is None:
+            return None
+        self._by_load.processing_times = self.processing_times
+        return self._by_load.user_data(topics)
+
+    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
+        """Pass the assignment on to `by_load`."""
+        if self._by_load is not None:
+            self._by_load.on_assignment(assignment, generation)
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions.
@@ -116,9 +147,14 @@ class CoPartitionedStickyAssignor(Assignor):
         Raises:
             AssignorError: Joined topics have different numbers of partitions, which are refused.
         """
-        from groupwright.assignors._algorithms.co_partitioned import plan_co_partitioned  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms import co_partitioned  # noqa: PLC0415 - imports numpy, which only leaders need
 
-        return plan_co_partitioned(group, self._joined, refuse_rest=self._rest == "refuse")
+        refuse_rest = self._rest == "refuse"
+        if self._by_load is None:
+            return co_partitioned.plan_co_partitioned(group, self._joined, refuse_rest=refuse_rest)
+        return co_partitioned.plan_co_partitioned_by_load(
+            group, self._joined, self._by_load.tolerance, self._by_load.max_skew, refuse_rest=refuse_rest
+        )
 
 
 def _checked(joined: Iterable[object]) -> tuple[tuple[str, ...], ...]:

@@ -110,8 +110,8 @@ class LoadAwareAssignor(Assignor):
                 f"capacity must be a number from {MIN_CAPACITY} to {MAX_CAPACITY:g}, not {capacity!r}"
             )
         self.weights = weights
-        self._tolerance = tolerance
-        self._max_skew = max_skew
+        self.tolerance = tolerance
+        self.max_skew = max_skew
         self._capacity = capacity
         self._generation = NO_GENERATION
         self._assigned = PartitionsByTopic()
@@ -135,4 +135,4 @@ class LoadAwareAssignor(Assignor):
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.load import plan_load_aware  # noqa: PLC0415 - imports numpy, which only leaders need
 
-        return plan_load_aware(group, self._tolerance, self._max_skew)
+        return plan_load_aware(group, self.tolerance, self.max_skew)

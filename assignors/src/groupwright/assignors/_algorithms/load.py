@@ -5,21 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groupwright.assignors._algorithms.claims import Owners
+from groupwright.assignors._algorithms.claims import Claims, Owners
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.load_moves import Mover
 from groupwright.assignors._algorithms.load_placement import ROUNDING, Placement
-from groupwright.assignors._algorithms.load_problem import (
-    LoadProblem,
-    weights_of,
-)
+from groupwright.assignors._algorithms.load_problem import LoadProblem, known_weights
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference, even_out
 from groupwright.assignors._algorithms.sticky import logged_claims, ordered_members
 from groupwright.assignors._model.arrays import BoolArray
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
-from groupwright.assignors._model.weight_arrays import fill_unknown
+from groupwright.assignors._model.weight_arrays import FloatArray
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 
@@ -39,6 +36,14 @@ def plan_load_aware(group: Group, tolerance: float, max_skew: int | None) -> Ass
     indexed = IndexedGroup.of(group)
     if not indexed.topics:
         return Assignment({}, indexed.members)
+    claims, capacities = claims_and_capacities(group, indexed)
+    problem = LoadProblem.of(indexed, known_weights(group, indexed), capacities)
+    planner = LoadPlanner(Reference(group, indexed, problem, max_skew), tolerance)
+    return indexed.assignment_of(claims.withhold(planner.plan(claims.owner, claims.claimed)))
+
+
+def claims_and_capacities(group: Group, indexed: IndexedGroup) -> tuple[Claims, FloatArray]:
+    """Return the resolved claims, and `(members,) float64`: the capacities that the members sent."""
     members = ordered_members(group, indexed)
     data = [decode_load_data(member.user_data) for member in members]
     generations = [
@@ -48,12 +53,7 @@ def plan_load_aware(group: Group, tolerance: float, max_skew: int | None) -> Ass
     owned = OwnedColumns(
         PartitionColumns.of([member.owned for member in members]), np.array(generations, np.int64)
     )
-    claims = logged_claims(indexed, owned, _log)
-    known = fill_unknown(weights_of(group, indexed), indexed.starts)
-    problem = LoadProblem.of(indexed, known, np.array([sent.capacity for sent in data]))
-    planner = LoadPlanner(Reference(group, indexed, problem, max_skew), tolerance)
-    owners = planner.plan(claims.owner, claims.claimed)
-    return indexed.assignment_of(claims.withhold(owners))
+    return logged_claims(indexed, owned, _log), np.array([sent.capacity for sent in data])
 
 
 @dataclass(frozen=True, eq=False)

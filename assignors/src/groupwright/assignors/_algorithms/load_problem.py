@@ -9,7 +9,7 @@ import numpy as np
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
 from groupwright.assignors._model.group import Group
-from groupwright.assignors._model.weight_arrays import FloatArray
+from groupwright.assignors._model.weight_arrays import FloatArray, fill_unknown
 
 _log = logging.getLogger("groupwright.assignors.load_aware")
 
@@ -114,3 +114,8 @@ def weights_of(group: Group, indexed: IndexedGroup) -> FloatArray:
                 _log.warning("topic %r: weights above %g count as %g", name, MAX_WEIGHT, MAX_WEIGHT)
             weights[indexed.starts[number] : indexed.starts[number + 1]] = np.minimum(of_topic, MAX_WEIGHT)
     return weights
+
+
+def known_weights(group: Group, indexed: IndexedGroup) -> FloatArray:
+    """Return `(partitions,) float64`: the weights of the topics, with unknown ones filled in."""
+    return fill_unknown(weights_of(group, indexed), indexed.starts)

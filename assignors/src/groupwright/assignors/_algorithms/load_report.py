@@ -8,13 +8,13 @@ import numpy as np
 from groupwright.assignors._algorithms.check import check_assignment
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._algorithms.load_problem import LoadProblem, weights_of
+from groupwright.assignors._algorithms.load_problem import LoadProblem, known_weights
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
-from groupwright.assignors._model.weight_arrays import FloatArray, fill_unknown
+from groupwright.assignors._model.weight_arrays import FloatArray
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors._wire.user_data import Owned
@@ -107,7 +107,7 @@ def evaluate_load(
     by_id = dict(zip(indexed.members, capacities.tolist(), strict=True))
     if not indexed.topics:
         return LoadReport(dict.fromkeys(indexed.members, 0.0), by_id, 0.0, 0, 0, 0.0)
-    problem = LoadProblem.of(indexed, fill_unknown(weights_of(group, indexed), indexed.starts), capacities)
+    problem = LoadProblem.of(indexed, known_weights(group, indexed), capacities)
     owned = (
         OwnedColumns.of_members(group, indexed.members)
         if before is None
