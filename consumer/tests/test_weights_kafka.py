@@ -14,6 +14,7 @@ from confluent_kafka import Message, Producer, TopicPartition
 
 from groupwright.assignors import (
     Assignment,
+    CoPartitionedStickyAssignor,
     Group,
     GroupMeasurements,
     Lag,
@@ -97,6 +98,20 @@ def test_throughput_decides_who_owns_what(scene: "Scene", caplog: pytest.LogCapt
 
     assert shares(scene, consumers, 6) == [[0], [1, 2, 3, 4, 5]]
     assert "Throughput(window=300.0) knows the weights of 1 topics of 1" in caplog.text
+
+
+def test_joined_topics_are_balanced_by_their_throughput_together(scene: "Scene") -> None:
+    """Bundle 0 has half of the messages, and by number, its owner would have another bundle."""
+    joined = [scene.topic(partitions=4), scene.topic(partitions=4)]
+    write(scene, joined[0], 500, 100, 100, 100)
+    write(scene, joined[1], 100, 100, 100, 100)
+    by_load = LoadAwareAssignor(weights=Throughput(window=300))
+    strategy = CoPartitionedStickyAssignor([joined], by_load=by_load)
+    consumers = [scene.consumer(partition_assignment_strategy=strategy) for _ in range(2)]
+    for consumer in consumers:
+        consumer.subscribe(joined)
+
+    assert shares(scene, consumers, 8) == [[0, 0], [1, 1, 2, 2, 3, 3]]
 
 
 def work_on(message: Message) -> None:

@@ -44,7 +44,7 @@ def plan_co_partitioned_by_load(
     claims, capacities = claims_and_capacities(group, indexed)
     bundles = bundle_partitions(group, indexed, joined, refuse_rest=refuse_rest)
     count = int(bundles.indexed.starts[-1])
-    weights = np.bincount(bundles.bundle_of, known_weights(group, indexed), count)
+    weights = np.bincount(bundles.bundle_of, known_weights(group, indexed), count).astype(np.float64)
     claimed = np.bincount(bundles.bundle_of, claims.claimed, count) > 0
     problem = LoadProblem.of(bundles.indexed, weights, capacities)
     planner = LoadPlanner(Reference(bundles.group, bundles.indexed, problem, max_skew), tolerance)
