@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.consumer.ownership import Change
-from benchmarks.consumer.results import Gaps, JoinRun
+from benchmarks.consumer.results import Gaps, JoinRun, LoadCheckRun, Waits
 from numpy.typing import NDArray
 
 Received = NDArray[np.int64]
@@ -63,6 +63,44 @@ def judge_join(
         twice=twice,
         missing=missing,
     )
+
+
+def judge_load_check(
+    received: Received,
+    heavier: int,
+    changes: Sequence[Change],
+    before: Mapping[int, int],
+    after: Mapping[int, int],
+) -> LoadCheckRun:
+    """Measure the effect of load checks on a group.
+
+    Args:
+        received: Messages received by all members.
+        heavier: When the weights changed, in microseconds.
+        changes: Partitions assigned and revoked since then; at least one.
+        before: The owner of each partition before.
+        after: The owner of each partition at the end.
+    """
+    touched = {partition for change in changes for partition in change.partitions}
+    at = received[:, 1]
+    calm = received[(at >= heavier - _BEFORE) & (at < heavier)]
+    around = received[(at >= heavier) & (at <= max(change.at for change in changes) + _BEFORE)]
+    twice, missing = _delivery(received[at >= heavier - _BEFORE])
+    return LoadCheckRun(
+        moved=sum(owner != before[partition] for partition, owner in after.items()),
+        before=_waits(calm),
+        kept=_waits(around[~np.isin(around[:, 2], list(touched))]),
+        twice=twice,
+        missing=missing,
+    )
+
+
+def _waits(received: Received) -> Waits:
+    """Return how long messages waited; brokers' times are whole milliseconds."""
+    if not len(received):
+        return Waits(0, 0.0, 0.0)
+    waits = (received[:, 1] - 1000 * received[:, 4]) / _MICROSECONDS
+    return Waits(len(waits), float(np.median(waits)), float(waits.max()))
 
 
 def _resumed(received: Received, joined: int, changes: Sequence[Change], partition: int, owner: int) -> int:

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.consumer.contestants import Client, python
-from benchmarks.consumer.gaps import judge_join, read_received
+from benchmarks.consumer.gaps import judge_join, judge_load_check, read_received
 from benchmarks.consumer.ownership import Ownership, read_change
 from benchmarks.consumer.plan import (
     JAVA,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
+    LOAD_CHECK_MEMBERS,
+    LOAD_CHECK_TIMINGS,
     Contestant,
     Effort,
 )
 from benchmarks.consumer.processes import Programs, TroubleError, measured, programs
-from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, Status
+from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, LoadCheckRun, Status
 
 _STARTING_SECONDS = 60.0
 """Time limit of a contestant outside of the measurement."""
@@ -122,6 +124,50 @@ def join(place: Place, contestant: Contestant, client: Client, size: int, topic:
         return judge_join(received, joined, ownership.changes[past:], before, ownership.owners())
     except ValueError as error:
         raise TroubleError(Status.FAILED, str(error)) from error
+
+
+def check_load(place: Place, contestant: Contestant, client: Client, topic: str) -> LoadCheckRun:
+    """Measure load checks in a group that consumes a topic under load: one member's partitions get heavy.
+
+    Raises:
+        TroubleError: The group does not settle, nothing moves, or a member fails.
+    """
+    ownership = Ownership(JOIN_PARTITIONS)
+    with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
+        settings = place.settings(contestant, topic)
+        settings |= {"assignor": contestant.way, "folder": name, **LOAD_CHECK_TIMINGS}
+        for first, last in _processes(client, LOAD_CHECK_MEMBERS - 1):
+            running.start(client.members, settings | {"first": first, "last": last})
+        running.await_all("ready")
+        running.order(f"join 0 {LOAD_CHECK_MEMBERS - 1}")
+        _settle(running, ownership, LOAD_CHECK_MEMBERS, _STEADY_SECONDS)
+        before, past = ownership.owners(), len(ownership.changes)
+        heavier = time.time_ns() // 1000
+        heavy = Path(name, "heavy.new")
+        heavy.write_text(" ".join(str(each) for each, owner in before.items() if owner == 0))
+        heavy.rename(Path(name, "heavy"))
+        _await_moves(running, ownership)
+        running.order("stop")
+        running.await_all("done")
+        received = read_received(Path(name), LOAD_CHECK_MEMBERS)
+    return judge_load_check(received, heavier, ownership.changes[past:], before, ownership.owners())
+
+
+def _await_moves(running: Programs, ownership: Ownership) -> None:
+    """Wait until partitions have moved, and nothing has for `_AFTER_SECONDS`.
+
+    Raises:
+        TroubleError: Nothing moves, or a member fails.
+    """
+    past = len(ownership.changes)
+    quiet = limit = time.monotonic() + _SETTLING_SECONDS
+    while (line := running.next_line(min(quiet, limit))) is not None:
+        change = read_change(line)
+        if change is not None:
+            ownership.apply(change)
+            quiet = time.monotonic() + _AFTER_SECONDS
+    if len(ownership.changes) == past or len(ownership.owners()) != JOIN_PARTITIONS:
+        raise TroubleError(Status.TIMEOUT, f"no load check moved partitions in {_SETTLING_SECONDS:.0f} s")
 
 
 def _processes(client: Client, size: int) -> list[tuple[int, int]]:

@@ -24,6 +24,9 @@ class Cell(StrEnum):
     JOIN = "join"
     """A further member joins a group that consumes under a steady load."""
 
+    LOAD_CHECK = "load-check"
+    """A load check moves partitions of a group that consumes under a steady load."""
+
     EVENT = "event"
     """A rebalance's event reaches a member that waits in poll(10), and no message comes."""
 
@@ -50,7 +53,7 @@ class Contestant:
 
 
 POLL, CONSUME = "poll()", "consume(1000)"
-STICKY, COOPERATIVE = "sticky", "cooperative-sticky"
+STICKY, COOPERATIVE, LOAD_AWARE = "sticky", "cooperative-sticky", "load-aware"
 
 FETCHERS = (
     Contestant(GROUPWRIGHT, POLL),
@@ -75,6 +78,9 @@ JOINERS = (
 )
 """Whose groups a further member joins."""
 
+CHECKED = Contestant(GROUPWRIGHT, LOAD_AWARE)
+"""Whose leader checks the load."""
+
 IDLERS = (Contestant(GROUPWRIGHT), Contestant(CONFLUENT))
 
 
@@ -89,7 +95,7 @@ class Effort:
         default_rounds: Repetitions with librdkafka's default settings.
         longest: Seconds after which a consumer stops early; its rate counts.
         group_sizes: Numbers of members before the join.
-        joins: Repetitions of the join, for each size.
+        joins: Repetitions of the join, for each size, and of the load check.
         disturbances: Number of times a second member joins and leaves during the measurement of events.
         idle_seconds: Duration of idling.
         idles: Repetitions of idling.
@@ -110,7 +116,7 @@ class Effort:
     def cells(self) -> list[str]:
         """The names of the cells, as `--only` takes them."""
         joins = [join_cell(size) for size in self.group_sizes]
-        return [Cell.THROUGHPUT, Cell.DEFAULTS, *joins, Cell.EVENT, Cell.IDLE]
+        return [Cell.THROUGHPUT, Cell.DEFAULTS, *joins, Cell.LOAD_CHECK, Cell.EVENT, Cell.IDLE]
 
 
 FULL = Effort(
@@ -161,6 +167,10 @@ INITIAL_REBALANCE_DELAY_MS = 500
 JOIN_TIMINGS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 500}
 """Of all members in a join; heartbeats are how they hear of it, and 3 s, the default, would hide all else."""
 
+LOAD_CHECK_MEMBERS = 3
+LOAD_CHECK_TIMINGS = {**JOIN_TIMINGS, "load.check.interval.ms": 1000}
+"""Of all members of the group whose leader checks the load."""
+
 # --- What is to be reached
 
 LEAST_RATIO = {POLL: 0.95, CONSUME: 0.98}
@@ -170,6 +180,9 @@ LEAST_TIMES = 5.0
 """Groupwright's messages a second over those of kafka-python and aiokafka."""
 
 MOST_EVENT_SECONDS = 0.050
+MOST_KEPT_WAIT_SECONDS = 0.050
+"""Time that a message of a partition that stays with its owner waits for a load check."""
+
 MOST_IDLE_SHARE = 0.01
 
 

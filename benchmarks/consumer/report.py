@@ -8,6 +8,7 @@ from benchmarks.consumer.plan import (
     INITIAL_REBALANCE_DELAY_MS,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
+    LOAD_CHECK_MEMBERS,
     LOAD_INTERVALS,
     MESSAGE_BYTES,
     UNSTALLED,
@@ -43,6 +44,12 @@ never delivered. Each number is from the median run. All members have {_TIMINGS}
 `group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. Each Python member is a process, so that none
 waits for another's lock; all Java members of a group are threads of one JVM. The broker and all members share
 the machine's cores, so large groups are slower here than on separate machines.
+
+**Load checks.** A group of {LOAD_CHECK_MEMBERS} consumes as many partitions by `load-aware`, whose leader
+weighs them every second. All weigh the same, until those of one member weigh three times as much. *Wait* is
+the time from a message's writing until a member has it: the median over messages, and the maximum. *Before* is
+the second before the weights change; *meanwhile* is from then until a second after the last partition moved,
+in partitions that stay.
 
 **Events.** A single member waits in `poll(10)` on an empty topic, while another joins and leaves. The time
 runs from the event's arrival from the network thread to the start of the callback.

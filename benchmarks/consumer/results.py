@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-Run = TypeVar("Run", "FetchRun", "JoinRun", "EventRun", "IdleRun")
+Run = TypeVar("Run", "FetchRun", "JoinRun", "LoadCheckRun", "EventRun", "IdleRun")
 
 
 class Status(StrEnum):
@@ -86,6 +86,41 @@ class JoinRun:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Time from the writing of messages until an application has them, in seconds.
+
+    Attributes:
+        messages: Number of messages.
+        median: Median.
+        longest: Maximum.
+    """
+
+    messages: int
+    median: float
+    longest: float
+
+
+@dataclass(frozen=True)
+class LoadCheckRun:
+    """Measurement of load checks in a group under steady load.
+
+    Attributes:
+        moved: Number of partitions that changed owner.
+        before: Messages of all partitions, in the second before the weights changed.
+        kept: Messages of the partitions that stayed with their owner, from then until a second after the
+            last assignment.
+        twice: Number of duplicate deliveries.
+        missing: Number of messages never delivered.
+    """
+
+    moved: int
+    before: Waits
+    kept: Waits
+    twice: int
+    missing: int
+
+
+@dataclass(frozen=True)
 class EventRun:
     """Measurement of the delivery of events to a waiting member.
 
@@ -136,7 +171,9 @@ class Outcome(Generic[Run]):
     runs: list[Run] = field(default_factory=list)
 
 
-AnyOutcome = Outcome[FetchRun] | Outcome[JoinRun] | Outcome[EventRun] | Outcome[IdleRun]
+AnyOutcome = (
+    Outcome[FetchRun] | Outcome[JoinRun] | Outcome[LoadCheckRun] | Outcome[EventRun] | Outcome[IdleRun]
+)
 """In whichever cell."""
 
 Outcomes = dict[str, Outcome[Run]]
@@ -156,6 +193,7 @@ class Results:
         throughput: Results with the filled topic.
         defaults: Results with the filled topic and librdkafka's default settings.
         joins: Results of joins, by the group's size before the join.
+        load_checks: Results of load checks.
         events: Results of the delivery of events.
         idle: Results of idling.
     """
@@ -168,5 +206,6 @@ class Results:
     throughput: Outcomes[FetchRun] = field(default_factory=dict)
     defaults: Outcomes[FetchRun] = field(default_factory=dict)
     joins: dict[int, Outcomes[JoinRun]] = field(default_factory=dict)
+    load_checks: Outcomes[LoadCheckRun] = field(default_factory=dict)
     events: Outcomes[EventRun] = field(default_factory=dict)
     idle: Outcomes[IdleRun] = field(default_factory=dict)

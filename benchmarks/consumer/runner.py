@@ -9,6 +9,7 @@ from benchmarks.consumer.broker import fill, new_broker, steady_load
 from benchmarks.consumer.contestants import Client
 from benchmarks.consumer.measures import Place
 from benchmarks.consumer.plan import (
+    CHECKED,
     DEFAULT_FETCHERS,
     FETCHERS,
     FILLED_PARTITIONS,
@@ -17,6 +18,7 @@ from benchmarks.consumer.plan import (
     JAVA,
     JOIN_PARTITIONS,
     JOINERS,
+    LOAD_CHECK_MEMBERS,
     LOAD_INTERVALS,
     UNSTALLED,
     Cell,
@@ -26,7 +28,9 @@ from benchmarks.consumer.plan import (
     rounds_of,
 )
 from benchmarks.consumer.processes import TroubleError
-from benchmarks.consumer.results import JoinRun, Outcome, Outcomes, Results, Run, Status
+from benchmarks.consumer.results import Outcome, Outcomes, Results, Run, Status
+
+from groupwright.testing import LocalKafka
 
 Progress = Callable[[str, int], None]
 """Told what is next, and how many runs are done."""
@@ -59,6 +63,7 @@ class Bench:
         runs = {
             Cell.THROUGHPUT: sum(rounds_of(each, effort) for each in FETCHERS),
             Cell.DEFAULTS: effort.default_rounds * len(DEFAULT_FETCHERS),
+            Cell.LOAD_CHECK: effort.joins,
             Cell.EVENT: 1,
             Cell.IDLE: effort.idles * len(IDLERS),
             **joins,
@@ -84,20 +89,30 @@ class Bench:
                 self._fetch(place, results)
             if Cell.DEFAULTS in self.cells:
                 self._fetch_by_default(place, results)
-            sizes = [size for size in self.effort.group_sizes if join_cell(size) in self.cells]
-            load = self.clients[JAVA]
-            if sizes and load.absent:
-                lacking: Outcome[JoinRun] = Outcome(Status.LACKING, f"a load, which is Java's: {load.absent}")
-                results.joins.update({size: {each.name: lacking for each in JOINERS} for size in sizes})
-            elif sizes:
-                for size in sizes:
-                    topic = f"loaded-{size}"
-                    with steady_load(load.load, broker, topic, JOIN_PARTITIONS, LOAD_INTERVALS[size]):
-                        self._join(place, size, topic, results)
+            self._run_under_load(broker, place, results)
             if Cell.EVENT in self.cells:
                 self._wait_for_events(place, results)
             if Cell.IDLE in self.cells:
                 self._idle(place, results)
+
+    def _run_under_load(self, broker: LocalKafka, place: Place, results: Results) -> None:
+        sizes = [size for size in self.effort.group_sizes if join_cell(size) in self.cells]
+        load = self.clients[JAVA]
+        lacks = f"a load, which is Java's: {load.absent}"
+        for size in sizes:
+            if load.absent:
+                results.joins[size] = {each.name: Outcome(Status.LACKING, lacks) for each in JOINERS}
+                continue
+            topic = f"loaded-{size}"
+            with steady_load(load.load, broker, topic, JOIN_PARTITIONS, LOAD_INTERVALS[size]):
+                self._join(place, size, topic, results)
+        if Cell.LOAD_CHECK in self.cells:
+            if load.absent:
+                results.load_checks[CHECKED.name] = Outcome(Status.LACKING, lacks)
+                return
+            topic, interval = "checked", LOAD_INTERVALS[LOAD_CHECK_MEMBERS]
+            with steady_load(load.load, broker, topic, JOIN_PARTITIONS, interval):
+                self._check_load(place, topic, results)
 
     def _fetch(self, place: Place, results: Results) -> None:
         for turn in range(self.effort.rounds):
@@ -119,6 +134,11 @@ class Bench:
             for each in JOINERS:
                 measure = partial(measures.join, place, each, self.clients[each.client], size, topic)
                 self._run(join_cell(size), each, outcomes, measure)
+
+    def _check_load(self, place: Place, topic: str, results: Results) -> None:
+        measure = partial(measures.check_load, place, CHECKED, self.clients[GROUPWRIGHT], topic)
+        for _ in range(self.effort.joins):
+            self._run(Cell.LOAD_CHECK, CHECKED, results.load_checks, measure)
 
     def _wait_for_events(self, place: Place, results: Results) -> None:
         measure = partial(measures.wait_for_events, place, _WAITER, self.effort)

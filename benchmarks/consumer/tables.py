@@ -12,6 +12,7 @@ from benchmarks.consumer.results import (
     Outcomes,
     Results,
     Status,
+    Waits,
 )
 from benchmarks.consumer.verdict import best_rate, judge, median_rate, ratio, rival_of
 from benchmarks.layout import Table
@@ -26,6 +27,7 @@ def tables(results: Results) -> list[Table]:
         _fetch_table("Throughput", results.throughput),
         _fetch_table("Throughput with librdkafka's own settings", results.defaults),
         *(_join_table(size, outcomes) for size, outcomes in results.joins.items()),
+        _load_check_table(results),
         _event_table(results),
         _idle_table(results),
     ]
@@ -107,6 +109,29 @@ def _join_table(size: int, outcomes: Outcomes[JoinRun]) -> Table:
     return Table(f"A member joins a group of {size} on {JOIN_PARTITIONS} partitions", columns, rows)
 
 
+def _load_check_table(results: Results) -> Table:
+    columns = ["group", "runs", "moved", "wait before ms", "wait meanwhile ms", "twice", "missing"]
+    rows = []
+    for name, outcome in results.load_checks.items():
+        runs = outcome.runs
+        if not runs:
+            rows.append([name, *_trouble(outcome, columns)])
+            continue
+        rows.append(
+            [
+                name,
+                str(len(runs)),
+                f"{median(run.moved for run in runs):.0f}",
+                _wait([run.before for run in runs]),
+                _wait([run.kept for run in runs]),
+                f"{median(run.twice for run in runs):.0f}",
+                f"{median(run.missing for run in runs):.0f}",
+            ]
+        )
+    title = f"Load checks move some of {JOIN_PARTITIONS} partitions: how long messages of the others wait"
+    return Table(title, columns, rows)
+
+
 def _event_table(results: Results) -> Table:
     rows = []
     for name, outcome in results.events.items():
@@ -163,3 +188,9 @@ def _gap(gaps: list[Gaps]) -> str:
     return (
         f"{1000 * median(gap.median for gap in gaps):.0f}, {1000 * median(gap.longest for gap in gaps):.0f}"
     )
+
+
+def _wait(waits: list[Waits]) -> str:
+    """Return the median and the maximum; of each, the run in the middle."""
+    middle, longest = (median(each) for each in ((w.median for w in waits), (w.longest for w in waits)))
+    return f"{1000 * middle:.0f}, {1000 * longest:.0f}"

@@ -16,6 +16,7 @@ from benchmarks.consumer.plan import (
     LEAST_TIMES,
     MOST_EVENT_SECONDS,
     MOST_IDLE_SHARE,
+    MOST_KEPT_WAIT_SECONDS,
     Cell,
     Contestant,
     join_cell,
@@ -43,6 +44,7 @@ def judge(results: Results) -> list[Finding]:
         *_beside_confluent(results.throughput),
         *_beside_pure_python(results.throughput),
         *_joins(results),
+        *_load_checks(results),
         *_events(results),
         *_idle(results),
     ]
@@ -80,6 +82,7 @@ def _failures(results: Results) -> Iterator[Finding]:
         Cell.THROUGHPUT: results.throughput,
         Cell.DEFAULTS: results.defaults,
         **{join_cell(size): outcomes for size, outcomes in results.joins.items()},
+        Cell.LOAD_CHECK: results.load_checks,
         Cell.EVENT: results.events,
         Cell.IDLE: results.idle,
     }
@@ -121,6 +124,19 @@ def _joins(results: Results) -> Iterator[Finding]:
                     f"{taken[other]:.2f} of {other}"
                 )
                 yield Finding(text, taken[ours] <= taken[other])
+
+
+def _load_checks(results: Results) -> Iterator[Finding]:
+    runs = [run for outcome in results.load_checks.values() for run in outcome.runs]
+    if runs:
+        before, kept = (
+            median(waits) for waits in zip(*((r.before.longest, r.kept.longest) for r in runs), strict=True)
+        )
+        text = (
+            f"load check: a message of a partition that stays waits {1000 * kept:.0f} ms at most, and "
+            f"{1000 * before:.0f} ms before, wanted at most {1000 * MOST_KEPT_WAIT_SECONDS:.0f} ms more"
+        )
+        yield Finding(text, kept <= before + MOST_KEPT_WAIT_SECONDS)
 
 
 def _events(results: Results) -> Iterator[Finding]:

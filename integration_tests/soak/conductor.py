@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
@@ -314,7 +314,7 @@ class _Run:
                 pass
         tally.forget(_DELETED)
         with self._fleet.injecting("make topic", _DELETED):
-            self._kafka.create_topic(_DELETED, _TOPICS[_DELETED])
+            _once_unfenced(lambda: self._kafka.create_topic(_DELETED, _TOPICS[_DELETED]))
         self._incarnation += 1
         self._deleting = False
         self._produce_deleted()
@@ -325,8 +325,12 @@ class _Run:
         self._partitions[topic] += 1
         wanted = NewPartitions(topic, self._partitions[topic])
         with self._fleet.injecting(Kind.GROW.value, topic):
-            futures = self._kafka.admin().create_partitions([wanted], request_timeout=_BROKER_SECONDS)
-            futures[topic].result(_BROKER_SECONDS)
+            admin = self._kafka.admin()
+            _once_unfenced(
+                lambda: admin.create_partitions([wanted], request_timeout=_BROKER_SECONDS)[topic].result(
+                    _BROKER_SECONDS
+                )
+            )
 
     # --- Settling------------------------------------------------------------------------------------
 
@@ -396,3 +400,23 @@ class _Run:
             rebalances={group: generations[group] for group in self._plan.assignors},
             drained=drained,
         )
+
+
+def _once_unfenced(request: Callable[[], None]) -> None:
+    """Make a request of the controller again while it has fenced the broker, which missed its heartbeats.
+
+    Raises:
+        KafkaException: The request was rejected, or the broker is still fenced.
+    """
+
+    def is_done() -> bool:
+        try:
+            request()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+                raise
+            return False
+        return True
+
+    if not wait_until(is_done, _BROKER_SECONDS):
+        request()

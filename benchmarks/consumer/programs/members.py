@@ -8,6 +8,7 @@ number, time and partitions for each callback.
 import sys
 import threading
 from array import array
+from collections.abc import Mapping
 from pathlib import Path
 
 import confluent_kafka
@@ -15,6 +16,7 @@ from benchmarks.consumer.programs.harness import now, say, settings, telling_fai
 from confluent_kafka import TopicPartition
 
 import groupwright.consumer
+from groupwright.assignors import GroupMeasurements, LoadAwareAssignor, Topic, WeightSource
 from groupwright.consumer import ConfigurationError
 
 _WAIT = 0.5
@@ -74,17 +76,36 @@ class Member:
             say(word, self.number, now(), ",".join(str(each.partition) for each in partitions))
 
 
+class Heavy(WeightSource):
+    """Weighs the partitions that a file names three times as heavy as others."""
+
+    def __init__(self, file: Path) -> None:
+        """Create the source; all weigh the same as long as there is no file."""
+        self._file = file
+
+    def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> dict[str, list[float]]:  # noqa: ARG002 - part of the interface
+        """Return the weights."""
+        heavy = set(map(int, self._file.read_text().split())) if self._file.exists() else set()
+        return {
+            name: [3.0 if number in heavy else 1.0 for number in range(topic.partitions)]
+            for name, topic in topics.items()
+        }
+
+
 def make_members(given: dict[str, str]) -> dict[int, Member]:
     """Return the members of this process, by number.
 
     Raises:
         ConfigurationError: Groupwright does not support this assignor.
     """
-    config: dict[str, str | int] = {
+    strategy: str | LoadAwareAssignor = given["assignor"]
+    if strategy == LoadAwareAssignor.name:
+        strategy = LoadAwareAssignor(weights=Heavy(Path(given["folder"]) / "heavy"))
+    config: dict[str, str | int | LoadAwareAssignor] = {
         "bootstrap.servers": given["servers"],
         "group.id": given["group"],
         "auto.offset.reset": "latest",
-        "partition.assignment.strategy": given["assignor"],
+        "partition.assignment.strategy": strategy,
         **{name: int(value) for name, value in given.items() if name.endswith(".ms")},
     }
     make = groupwright.consumer.Consumer if given["client"] == "Groupwright" else confluent_kafka.Consumer

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.consumer.gaps import Received, judge_join, read_received
+from benchmarks.consumer.gaps import Received, judge_join, judge_load_check, read_received
 from benchmarks.consumer.ownership import Change
-from benchmarks.consumer.results import Gaps
+from benchmarks.consumer.results import Gaps, Waits
 
 SECOND = 1_000_000
 JOINED = 100 * SECOND
@@ -102,3 +102,17 @@ def test_a_group_that_did_not_consume_before_the_join_tells_nothing() -> None:
 
     with pytest.raises(ValueError, match="partition 0 was not consumed in the second before the join"):
         judge_join(messages, JOINED, [change(0, 100.1, 0, gained=True)], before={0: 0}, after={0: 0})
+
+
+def test_messages_of_partitions_that_stay_are_told_apart_from_those_that_move() -> None:
+    messages = received(
+        (0, 99.5, 0, 1), (0, 99.6, 1, 1), (0, 100.1, 0, 2), (0, 100.2, 1, 2), (0, 101, 0, 3), (1, 103, 1, 3)
+    )
+    messages[4, 4] -= 30  # that at 101 s has waited
+    changes = [change(0, 101, 1, gained=False), change(1, 102, 1, gained=True)]
+
+    run = judge_load_check(messages, JOINED, changes, before={0: 0, 1: 0}, after={0: 0, 1: 1})
+
+    assert (run.moved, run.twice, run.missing) == (1, 0, 0)
+    assert run.before == Waits(2, 0.0, 0.0)
+    assert run.kept == Waits(2, 0.015, 0.03)

@@ -7,9 +7,11 @@ from benchmarks.consumer.results import (
     Gaps,
     IdleRun,
     JoinRun,
+    LoadCheckRun,
     Outcome,
     Results,
     Status,
+    Waits,
 )
 from benchmarks.consumer.tables import tables
 from benchmarks.consumer.verdict import judge
@@ -62,6 +64,19 @@ def test_the_slowest_event_and_the_idle_share_are_judged() -> None:
         ("of 3 events the last to be delivered waited 51.0 ms, wanted 50", False),
         ("an idle member takes 0.50% of a core, wanted less than 1%", True),
     ]
+
+
+def test_a_wait_for_a_load_check_is_judged_beside_the_waits_before() -> None:
+    found = results()
+    before = Waits(9, 0.005, 0.02)
+    for longest, is_reached in ((0.06, True), (0.08, False)):
+        runs = [LoadCheckRun(5, before, Waits(9, 0.005, longest), 0, 0)]
+        found.load_checks = {"Groupwright load-aware": Outcome(runs=runs)}
+
+        (finding,) = judge(found)
+
+        assert finding.reached is is_reached
+        assert f"waits {1000 * longest:.0f} ms at most, and 20 ms before" in finding.text
 
 
 def test_what_groupwright_lacks_is_said() -> None:
