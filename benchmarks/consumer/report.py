@@ -47,7 +47,7 @@ the machine's cores, so large groups are slower here than on separate machines.
 
 **Load checks.** A group of {LOAD_CHECK_MEMBERS} consumes as many partitions by `load-aware`, whose leader
 weighs them every second. All weigh the same, until those of one member weigh three times as much. *Wait* is
-the time from a message's writing until a member has it: the median over messages, and the maximum. *Before* is
+the time from the writing of a message until a member has it: its median and maximum. *Before* is
 the second before the weights change; *meanwhile* is from then until a second after the last partition moved,
 in partitions that stay.
 
