@@ -12,7 +12,7 @@ from pathlib import Path
 from groupwright.testing._kafka.process import GuardedProcess
 from soak import producer, schedule
 from soak.events import FaultInjected, HistoryWriter, now
-from soak.member import Order, Role
+from soak.member import STACKS, Order, Role
 from soak.tally import Tally
 from soak.timing import Timing
 
@@ -196,7 +196,7 @@ class Fleet:
     # --- The end ------------------------------------------------------------------------------------
 
     def disband(self) -> None:
-        """Let all members leave; a member that does not is recorded as hung and killed."""
+        """Let all members leave; one that does not is recorded as hung, writes its stacks, and is killed."""
         for worker in self.workers:
             if worker.process.running and not worker.leaving:
                 self.leave(worker)
@@ -204,6 +204,9 @@ class Fleet:
         for worker in self.workers:
             if worker.process.wait(max(0.0, deadline - now())) is None:
                 with self.injecting("hang", worker.role.name):
+                    if worker.process.pid is not None:
+                        os.kill(worker.process.pid, STACKS)
+                    worker.process.wait(1.0)
                     worker.process.kill()
             worker.process.kill()  # releases the ended process
         self.tally.read()

@@ -4,6 +4,7 @@ SIGTERM makes it leave with a clean shutdown.
 """
 
 import dataclasses
+import faulthandler
 import json
 import logging
 import queue
@@ -34,6 +35,8 @@ _BACK_BY = 3
 _COMMITTED_SECONDS = 1.0
 _INTERRUPTIONS = 30
 _INTERRUPTION_SECONDS = 0.01
+STACKS = signal.SIGRTMIN + 4
+"""The signal at which a member writes each thread's stack to its log, also inside a native call."""
 
 
 class Order(IntEnum):
@@ -388,6 +391,7 @@ def watch_for_starvation(history: HistoryWriter) -> None:
 def main(role: Role) -> int:
     """Run the member until SIGTERM; return the exit status."""
     _log_to_stderr()
+    faulthandler.register(STACKS, all_threads=True)
     history = HistoryWriter(Path(role.history))
     member = Member(role, Timing(), history)
     member.obey()
