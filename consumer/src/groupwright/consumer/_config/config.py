@@ -251,6 +251,34 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     )
 
 
+def read_connection(config: Mapping[str, Any], *, timeout: float) -> NetworkConfig:
+    """Check the settings of connections, and return them; settings of consumers and groups are ignored.
+
+    Args:
+        config: A confluent-kafka configuration.
+        timeout: Seconds for each request.
+
+    Raises:
+        ConfigurationError: A property is missing, out of range, or not supported.
+    """
+    config = with_values(flatten(config))
+    reader = _Reader(config)
+    refuse_unsupported(config)
+    servers = _servers(reader.text("bootstrap.servers"))
+    if not servers:
+        raise ConfigurationError("bootstrap.servers is not set: name at least one broker, as host:port")
+    verify = reader.flag("enable.ssl.certificate.verification")
+    log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
+    return NetworkConfig(
+        bootstrap_servers=servers,
+        client_id=reader.text("client.id"),
+        group_id="",
+        request_timeout=timeout,
+        security=read_security(config, verify=verify, log=log),
+        transport=_transport(reader),
+    )
+
+
 def _no_callback() -> None:
     """Default of ``on_commit``: tells a missing callback from an explicit None."""
 

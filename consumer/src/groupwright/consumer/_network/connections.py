@@ -1,13 +1,10 @@
 """Requests of the membership to brokers, over connections of its own.
 
-kafka-python's internal layers (`kafka.net`, `kafka.protocol`) implement version negotiation, TLS, SASL,
-reconnects and backoff. `Network` has a coroutine for each request, which takes and returns the values of
+`Network` has a coroutine for each request, which takes and returns the values of
 `_protocol.model`. The coordinator has a connection of its own. It responds in order, so a parked JoinGroup
 delays every request that follows it on the connection.
 """
 
-import time
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
@@ -15,8 +12,8 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._config.version import VERSION
-from groupwright.consumer._network.event_loop import Loop, Timer
+from groupwright.consumer._network.brokers import Brokers, RequestRefusedError, milliseconds
+from groupwright.consumer._network.event_loop import Timer
 from groupwright.consumer._network.kafka_python import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -30,8 +27,6 @@ from groupwright.consumer._network.kafka_python import (
     SyncGroupRequest,
     kafka_errors,
 )
-from groupwright.consumer._network.request_stats import RequestStats
-from groupwright.consumer._network.transport import ConnectionClosedError, Connections, RefusedError
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
@@ -53,12 +48,6 @@ from groupwright.consumer._protocol.model import (
 __all__ = ["Network", "NetworkConfig", "RequestRefusedError", "Timer"]
 
 _REASON_LIMIT = 255  # characters; the broker rejects more (KIP-800)
-_NOT_RETRIABLE = (
-    kafka_errors.AuthorizationError,
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.IllegalSaslStateError,
-)
 _RETRIABLE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -70,24 +59,10 @@ _RETRIABLE = frozenset(
     }
 )
 """Retriable errors of ListOffsets, such as those of a new topic."""
-_ATTEMPT_DELAY = 0.25  # seconds before the next bootstrap server is tried as well (RFC 8305, section 5)
 _LEAVE_TIMEOUT = 5.0  # seconds
-_EARLY_CLOSES = 3  # consecutive closes at the first request, as of a listener that requires SASL
 
 
-class RequestRefusedError(DisconnectedError):
-    """A request that fails again unchanged.
-
-    Credentials or authorization are wrong, or the broker is too old.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        """Create it with the broker's error `code`, or the one that librdkafka has for this failure."""
-        super().__init__(message)
-        self.code = code
-
-
-class Network(Loop):
+class Network(Brokers):
     """The network thread, and the requests that the membership sends on it.
 
     Each request raises `RequestRefusedError` if a retry will not help, and its base class `DisconnectedError`
@@ -96,45 +71,13 @@ class Network(Loop):
 
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
-        super().__init__(config.client_id)
-        self.request_stats = RequestStats()
-        self._config = config
-        security = config.security
-        self._manager = Connections(
-            self._net,
-            bootstrap_servers=config.bootstrap_servers,
-            client_id=config.client_id,
-            client_software_name="groupwright",
-            client_software_version=VERSION,
-            request_timeout_ms=_ms(config.request_timeout),
-            security_protocol=security.protocol,
-            ssl_context=security.tls,
-            sasl_mechanism=security.mechanism,
-            sasl_plain_username=security.escaped(security.username or ""),
-            sasl_plain_password=security.password,
-            sasl_kerberos_service_name=security.kerberos_service,
-            tokens=security.tokens,
-            kinit=security.kinit,
-            **config.transport,
-        )
-        self._bootstrapped = False
-        self._early_closes = 0
+        super().__init__(config)
         self._coordinator: str | None = None
 
     @property
     def group_id(self) -> str:
         """``group.id``."""
         return self._config.group_id
-
-    def end(self) -> None:
-        """Close all connections and end the thread; for the network thread."""
-        self.ended = True
-        self._manager.close()
-        super().end()
-
-    def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use these for new connections and reauthentication; callable from any thread."""
-        self.call_soon(self._manager.set_sasl_credentials, self._config.security.escaped(username), password)
 
     # --- Any broker ---------------------------------------------------------------------------------
 
@@ -152,7 +95,7 @@ class Network(Loop):
             key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
         )
         try:
-            response = await self._send_anywhere(request, self._any_broker_timeout)
+            response = await self.send_anywhere(request, self.any_broker_timeout)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
@@ -172,81 +115,6 @@ class Network(Loop):
         self.request_stats.found_coordinator(result.node_id)
         return 0, ""
 
-    @property
-    def _any_broker_timeout(self) -> float:
-        """Timeout in seconds of a request that any broker answers at once.
-
-        It is shorter than the session: a broker that does not respond may hang, and another one must be tried
-        in time.
-        """
-        return min(self._config.request_timeout, self._config.session_timeout / 3)
-
-    async def _bootstrap(self) -> str:
-        """Fetch metadata from the bootstrap server that responds first; return its node id.
-
-        As in RFC 8305 ("Happy Eyeballs"), the next server is tried when the one before has failed, or has not
-        responded within `_ATTEMPT_DELAY`.
-        """
-        manager = self._manager
-        servers: list[str] = [server.node_id for server in manager.cluster.bootstrap_brokers()]
-        waiting = deque(sorted(servers, key=manager.connection_delay))
-        failures: list[DisconnectedError] = []
-        if not self._config.bootstrap_servers:
-            raise DisconnectedError("there are no bootstrap.servers")
-        answered = self.future()
-
-        async def try_server(server: str) -> None:
-            try:
-                await self._await_connection(server)
-                answer = await self._check_accepted(server)
-            except DisconnectedError as error:
-                failures.append(error)
-                try_next()
-                answer = None
-            if not answered.is_done and (answer is not None or len(failures) == len(servers)):
-                answered.success((server, answer))
-
-        def try_next() -> None:
-            if waiting and not answered.is_done:
-                self.spawn(try_server(waiting.popleft()))
-                self.call_at(time.monotonic() + _ATTEMPT_DELAY, try_next)
-
-        try_next()
-        first, answer = await answered
-        for server in servers:
-            if server != first or answer is None:
-                manager.close(server)
-        if answer is None:
-            raise next((error for error in failures if isinstance(error, RequestRefusedError)), failures[-1])
-        manager.cluster.update_metadata(answer)
-        self._bootstrapped = True
-        return str(first)
-
-    async def _check_accepted(self, server: str) -> Any:
-        """Send Metadata, to which a broker responds only after authentication.
-
-        A listener that requires SASL closes the connection of a client that does not authenticate.
-        """
-        request = MetadataRequest(topics=[], max_version=12)
-        try:
-            answer = await self._await(lambda: self._request(request, server, self._any_broker_timeout))
-        except DisconnectedError as error:
-            self._early_closes += isinstance(error.__cause__, ConnectionClosedError)
-            if self._early_closes < _EARLY_CLOSES:
-                raise
-            self._early_closes = 0
-            raise RequestRefusedError(
-                KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's public code
-                f"the broker {self._address(server)} closes the connection at the first request: its "
-                f"listener most likely wants another security.protocol than {self._config.security.protocol}",
-            ) from error
-        self._early_closes = 0
-        return answer
-
-    def _address(self, node: str) -> str:
-        broker = self._manager.cluster.broker_metadata(node)
-        return node if broker is None else f"{broker.host}:{broker.port}"
-
     async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Send Metadata for these topics; None for all.
 
@@ -264,7 +132,7 @@ class Network(Loop):
             include_topic_authorized_operations=False,
             max_version=12,
         )
-        response = await self._send_anywhere(request)
+        response = await self.send_anywhere(request)
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         found = [topic for topic in response.topics if not topic.error_code]
         denied = kafka_errors.TopicAuthorizationFailedError.errno
@@ -273,8 +141,7 @@ class Network(Loop):
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == denied),
         )
-        response.topics = []  # kafka-python needs the brokers only
-        self._manager.cluster.update_metadata(response)
+        self.learn_brokers(response)
         return answer
 
     async def list_offsets(
@@ -309,7 +176,7 @@ class Network(Loop):
             nonlocal under_way
             request = _offsets_request(partitions, timestamp, read_committed=read_committed)
             try:
-                found.update(_offsets(await self._exchange(request, leader, timeout), timestamp))
+                found.update(_offsets(await self.send_to(request, leader, timeout), timestamp))
             except DisconnectedError:
                 pass  # the caller asks again for what is not found
             finally:
@@ -332,15 +199,14 @@ class Network(Loop):
             include_topic_authorized_operations=False,
             max_version=12,
         )
-        response = await self._send_anywhere(request, min(timeout, self._any_broker_timeout))
+        response = await self.send_anywhere(request, min(timeout, self.any_broker_timeout))
         found = {
             (topic.name, row.partition_index): int(row.leader_id)
             for topic in response.topics
             for row in topic.partitions
             if row.leader_id >= 0
         }
-        response.topics = []  # as above
-        self._manager.cluster.update_metadata(response)
+        self.learn_brokers(response)
         return found
 
     # --- The coordinator ----------------------------------------------------------------------------
@@ -352,8 +218,8 @@ class Network(Loop):
         response = await self._send(
             JoinGroupRequest(
                 group_id=config.group_id,
-                session_timeout_ms=_ms(config.session_timeout),
-                rebalance_timeout_ms=_ms(config.rebalance_timeout),
+                session_timeout_ms=milliseconds(config.session_timeout),
+                rebalance_timeout_ms=milliseconds(config.rebalance_timeout),
                 member_id=request.member_id,
                 group_instance_id=config.group_instance_id,
                 protocol_type=PROTOCOL_TYPE,
@@ -510,69 +376,7 @@ class Network(Loop):
     async def _send(self, request: Any, timeout: float | None = None) -> Any:
         if self._coordinator is None:
             raise DisconnectedError("the coordinator is not known")
-        return await self._exchange(request, self._coordinator, timeout)
-
-    async def _send_anywhere(self, request: Any, timeout: float | None = None) -> Any:
-        """Send a request to any broker; return its response."""
-        node = self._manager.least_loaded_node() if self._bootstrapped else None
-        if node is not None:
-            return await self._exchange(request, node, timeout)
-        # No broker is known, or all are down. Also a broker that is starting, or that the controller has
-        # fenced, answers a bootstrap without any broker, not even itself.
-        server = await self._bootstrap()
-        try:
-            return await self._exchange(request, server, timeout)
-        finally:
-            self._manager.close(server)
-
-    async def _exchange(self, request: Any, node: Any, timeout: float | None) -> Any:
-        """Send a request and count it; return its response."""
-        answer = None
-        answered = self.request_stats.sent(request)
-        try:
-            answer = await self._await(lambda: self._request(request, node, timeout))
-        finally:
-            answered(answer)
-        return answer
-
-    def _request(self, request: Any, node: Any, timeout: float | None) -> Any:
-        timeout_ms = None if timeout is None else _ms(timeout)
-        return self._manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
-
-    async def _await_connection(self, node: str) -> None:
-        await self.sleep(self._manager.connection_delay(node))
-        await self._await(lambda: self._manager.get_connection(node))
-
-    async def _await(self, awaitable: Any) -> Any:
-        """Await, and convert exceptions to `RequestRefusedError` or `DisconnectedError`."""
-        try:
-            return await (awaitable() if callable(awaitable) else awaitable)
-        except RefusedError as error:
-            raise RequestRefusedError(error.code, str(error)) from error
-        except _NOT_RETRIABLE as error:
-            raise RequestRefusedError(
-                error.errno, f"the broker refused the connection: {self._words(error)}"
-            ) from error
-        except kafka_errors.UnsupportedVersionError as error:
-            message = f"the broker is too old for this consumer: {error}"
-            raise RequestRefusedError(error.errno, message) from error
-        except Exception as error:  # internal layers may raise anything; the caller logs it and retries
-            raise DisconnectedError(str(error) or type(error).__name__) from error
-
-    def _words(self, error: Any) -> str:
-        """Return the broker's error message, or a hint if there is none."""
-        said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
-        security = self._config.security
-        match error:
-            case kafka_errors.UnsupportedSaslMechanismError():
-                return said or f"it does not offer sasl.mechanism {security.mechanism}"
-            case kafka_errors.IllegalSaslStateError():
-                return f"its listener takes no SASL, so security.protocol {security.protocol} is wrong here"
-        return said or type(error).__name__
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)
+        return await self.send_to(request, self._coordinator, timeout)
 
 
 def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
