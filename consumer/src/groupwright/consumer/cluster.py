@@ -1,0 +1,169 @@
+"""Connections to a cluster's brokers for requests of kafka-python, by a confluent-kafka configuration.
+
+For tools that need requests which confluent-kafka does not offer. The connections are those of the consumer's
+membership: the same settings, TLS and SASL, and the same error messages.
+
+Example:
+    >>> from kafka.protocol.admin import ListGroupsRequest
+    >>> def group_ids(config):
+    ...     with ClusterConnection(config) as cluster:
+    ...         requests = {id: ListGroupsRequest() for id in cluster.brokers()}
+    ...         responses = cluster.send_all(requests).values()
+    ...     return [group.group_id for response in responses for group in response.groups]
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from groupwright.consumer._config.config import read_connection
+from groupwright.consumer._network.brokers import Brokers, RequestRefusedError
+from groupwright.consumer._network.kafka_python import MetadataRequest
+from groupwright.consumer._protocol.model import DisconnectedError
+from groupwright.core import GroupwrightError
+
+__all__ = ["Broker", "ClusterConnection", "ClusterConnectionError"]
+
+_MARGIN = 5.0  # seconds beyond a request's timeout, for the connection and the queue of the network thread
+
+
+class ClusterConnectionError(GroupwrightError):
+    """A broker did not respond, or refused the connection.
+
+    Attributes:
+        is_refused: Whether the same request fails again: credentials or authorization are wrong, the listener
+            wants another security protocol, or the broker does not support the request.
+    """
+
+    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+        """Create it."""
+        super().__init__(message)
+        self.is_refused = is_refused
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker of a cluster."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        """Return the id and the address."""
+        return f"{self.id} ({self.host}:{self.port})"
+
+
+class ClusterConnection:
+    """Connections to the brokers of a cluster. Any thread may use it; close it in the end.
+
+    Its methods raise `ClusterConnectionError`; error codes in responses are returned.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, timeout: float = 10.0) -> None:
+        """Start the network thread; nothing is connected before the first request.
+
+        Args:
+            config: A confluent-kafka configuration. Settings of consumers and groups are ignored.
+            timeout: Seconds for each request.
+
+        Raises:
+            groupwright.consumer.ConfigurationError: A property is missing, out of range, or not supported.
+        """
+        network = read_connection(config, timeout=timeout)
+        self._timeout = timeout
+        self._tokens = network.security.tokens
+        self._token_config = str(config.get("sasl.oauthbearer.config", ""))
+        self._token_expiry = 0.0
+        self._lock = threading.Lock()
+        self._network = Brokers(network)
+        self._network.start()
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; requests in flight fail."""
+        self._network.call_soon(self._network.end)
+        self._network.join_thread(_MARGIN)
+
+    def brokers(self) -> dict[int, Broker]:
+        """Return the brokers of the cluster by their ids, from Metadata."""
+        response = self.send(MetadataRequest(topics=[], max_version=12))
+        self._network.call_soon(self._network.learn_brokers, response)
+        return {row.node_id: Broker(row.node_id, row.host, row.port, row.rack) for row in response.brokers}
+
+    def send(self, request: Any, broker: int | None = None) -> Any:
+        """Send a request and return its response.
+
+        Args:
+            request: A request of kafka-python, which is sent in the highest version that both know.
+            broker: The broker's id, or None for any broker.
+        """
+        response = self.send_all({broker: request})[broker]
+        if isinstance(response, ClusterConnectionError):
+            raise response
+        return response
+
+    def send_all(self, requests: Mapping[int | None, Any]) -> dict[int | None, Any]:
+        """Send requests to several brokers at once.
+
+        Args:
+            requests: Requests by the ids of their brokers; None for any broker.
+
+        Returns:
+            The responses by the ids of the brokers; for a broker that did not respond or refused the
+            connection, the `ClusterConnectionError`, which is not raised.
+        """
+        self._refresh_token()
+        responses: dict[int | None, Any] = {}
+        done = threading.Event()
+
+        async def send(broker: int | None, request: Any) -> None:
+            try:
+                if broker is None:
+                    response = await self._network.send_anywhere(request, self._timeout)
+                else:
+                    response = await self._network.send_to_broker(request, broker, self._timeout)
+            except RequestRefusedError as error:
+                response = ClusterConnectionError(str(error), is_refused=True)
+            except DisconnectedError as error:
+                response = ClusterConnectionError(str(error))
+            responses[broker] = response
+            if len(responses) == len(requests):
+                done.set()
+
+        def start() -> None:
+            for broker, request in requests.items():
+                self._network.spawn(send(broker, request))
+
+        self._network.call_soon(start)
+        if requests and not done.wait(self._timeout + _MARGIN):
+            late = ClusterConnectionError(f"no response within {self._timeout:g} s")
+            return {broker: responses.get(broker, late) for broker in requests}
+        return responses
+
+    def _refresh_token(self) -> None:
+        """Get a token for SASL/OAUTHBEARER, which a consumer's handle of librdkafka would get."""
+        with self._lock:
+            if self._tokens is None or time.time() < self._token_expiry:
+                return
+            try:
+                self._tokens.refresh(self._token_config)
+                expiry = self._tokens.current().expiry
+            except Exception as error:
+                raise ClusterConnectionError(
+                    f"there is no token for SASL/OAUTHBEARER: {error}", is_refused=True
+                ) from error
+            self._token_expiry = time.time() + 0.8 * (expiry - time.time())
