@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from groupwright.consumer._config.config import read_connection
 from groupwright.consumer._network.brokers import Brokers, RequestRefusedError
@@ -26,6 +26,9 @@ from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.core import GroupwrightError
 
 __all__ = ["Broker", "ClusterConnection", "ClusterConnectionError"]
+
+_BrokerId = TypeVar("_BrokerId", int, int | None)
+"""The id of a broker; None for any broker."""
 
 _MARGIN = 5.0  # seconds beyond a request's timeout, for the connection and the queue of the network thread
 
@@ -111,26 +114,29 @@ class ClusterConnection:
             request: A request of kafka-python, which is sent in the highest version that both know.
             broker: The broker's id, or None for any broker.
         """
-        response = self.send_all({broker: request})[broker]
+        response = self._send_each({broker: request})[broker]
         if isinstance(response, ClusterConnectionError):
             raise response
         return response
 
-    def send_all(self, requests: Mapping[int | None, Any]) -> dict[int | None, Any]:
+    def send_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
         """Send requests to several brokers at once.
 
         Args:
-            requests: Requests by the ids of their brokers; None for any broker.
+            requests: Requests by the ids of their brokers.
 
         Returns:
             The responses by the ids of the brokers; for a broker that did not respond or refused the
             connection, the `ClusterConnectionError`, which is not raised.
         """
+        return self._send_each(requests)
+
+    def _send_each(self, requests: Mapping[_BrokerId, Any]) -> dict[_BrokerId, Any]:
         self._refresh_token()
-        responses: dict[int | None, Any] = {}
+        responses: dict[_BrokerId, Any] = {}
         done = threading.Event()
 
-        async def send(broker: int | None, request: Any) -> None:
+        async def send(broker: _BrokerId, request: Any) -> None:
             try:
                 if broker is None:
                     response = await self._network.send_anywhere(request, self._timeout)

@@ -1,0 +1,1 @@
+"""A cluster's groups, topics and offsets, asked of its brokers. Nothing here prints."""

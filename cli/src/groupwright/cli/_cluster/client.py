@@ -1,0 +1,452 @@
+"""Requests to a cluster, as the commands need them."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from confluent_kafka import KafkaError
+
+from groupwright.cli._cluster import kafka_python as kafka
+from groupwright.cli._cluster.description import (
+    described_classic,
+    described_consumer,
+    described_share,
+    described_streams,
+)
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupType,
+    ListedGroup,
+    TopicMetadata,
+    TopicPartition,
+)
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.consumer import ConfigurationError
+from groupwright.consumer.cluster import Broker, ClusterConnection, ClusterConnectionError
+
+EARLIEST, LATEST = -2, -1
+"""Timestamps of `Cluster.offsets` for the beginning and the end of a log."""
+
+_RETRIABLE = frozenset(
+    {
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+_FORBIDDEN = frozenset(
+    {
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+_COORDINATOR_ATTEMPTS = 10
+_COORDINATOR_BACKOFF = 0.3  # seconds
+_GROUPS_A_REQUEST = 200
+"""Groups in one request: a response of some megabytes at most."""
+
+
+class Cluster:
+    """A cluster, whose brokers are asked. Use it as a context manager; any thread may use it.
+
+    Methods raise `CommandError`, with a message for the user and the command's exit status.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], *, timeout: float = 10.0) -> None:
+        """Prepare; nothing is connected before the first request.
+
+        Args:
+            settings: A confluent-kafka configuration; see `connection_settings`.
+            timeout: Seconds for each request.
+        """
+        try:
+            self._connection = ClusterConnection({"client.id": "groupwright", **settings}, timeout=timeout)
+        except ConfigurationError as error:
+            raise CommandError(error.message, ExitStatus.USAGE) from None
+        self._address = str(settings["bootstrap.servers"])
+        self._brokers: dict[int, Broker] = {}
+        self._coordinators: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    # --- Brokers and topics -------------------------------------------------------------------------
+
+    def brokers(self) -> dict[int, Broker]:
+        """Return the brokers by their ids."""
+        try:
+            self._brokers = self._connection.brokers()
+        except ClusterConnectionError as error:
+            raise self._unreachable(error) from None
+        return self._brokers
+
+    def topics(self, names: Collection[str] | None = None) -> dict[str, TopicMetadata]:
+        """Return the topics that exist, and that this client may see.
+
+        Args:
+            names: Names of topics; None for all.
+        """
+        if names is not None and not names:
+            return {}
+        topic = kafka.MetadataRequest.MetadataRequestTopic
+        response = self._send(
+            kafka.MetadataRequest(
+                topics=None if names is None else [topic(name=name) for name in sorted(names)],
+                allow_auto_topic_creation=False,
+                max_version=12,
+            )
+        )
+        racks = {row.node_id: row.rack for row in response.brokers if row.rack}
+        return {row.name: _topic(row, racks) for row in response.topics if not row.error_code}
+
+    # --- Groups -------------------------------------------------------------------------------------
+
+    def groups(self) -> tuple[list[ListedGroup], dict[Broker, str]]:
+        """Return the groups of all brokers by their names, and the brokers that did not answer, with reasons.
+
+        A broker lists only the groups that this client may describe.
+        """
+        brokers = self.brokers()
+        responses = self._connection.send_all(dict.fromkeys(brokers, kafka.ListGroupsRequest()))
+        found: dict[str, ListedGroup] = {}
+        silent: dict[Broker, str] = {}
+        for id_, response in responses.items():
+            if isinstance(response, ClusterConnectionError):
+                silent[brokers[id_]] = str(response)
+            elif response.error_code:
+                silent[brokers[id_]] = _words(response.error_code)
+            else:
+                found |= {row.group_id: _listed(row, id_) for row in response.groups}
+        if silent and len(silent) == len(brokers):
+            raise CommandError(
+                f"no broker lists its groups: {next(iter(silent.values()))}", ExitStatus.UNREACHABLE
+            )
+        return sorted(found.values(), key=lambda group: group.id), silent
+
+    def describe(self, ids: Collection[str]) -> dict[str, DescribedGroup]:
+        """Describe groups of any type, each as its coordinator knows it; those that do not exist are `Dead`.
+
+        Each group is asked for by its type, of which brokers that do not know it tell nothing: first the
+        classic groups, then the others (as Kafka's own tools do it, in the other order).
+        """
+        described: dict[str, DescribedGroup] = {}
+        for request, read in _DESCRIPTIONS:
+            left = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
+            try:
+                rows = self._ask_coordinators(left, request, lambda response: response.groups)
+            except ClusterConnectionError as error:
+                if described and error.is_refused:
+                    break  # the broker is too old for groups of this type
+                raise self._unreachable(error) from None
+            for id_, (row, coordinator) in rows.items():
+                if row.error_code in _FORBIDDEN:
+                    raise _forbidden(f"the group {id_!r}", row.error_code)
+                if id_ not in described or not row.error_code:
+                    described[id_] = read(row, coordinator)
+        return {id_: described[id_] for id_ in ids}
+
+    def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """Return the committed offsets of groups; no partitions of a group that has none.
+
+        Offsets that an open transaction may still change are those before it.
+        """
+        group = kafka.OffsetFetchRequest.OffsetFetchRequestGroup
+
+        def request(some: list[str]) -> Any:
+            return kafka.OffsetFetchRequest(
+                groups=[group(group_id=id_, topics=None) for id_ in some], min_version=8, max_version=8
+            )
+
+        rows = self._ask(ids, request, lambda response: response.groups)
+        return {
+            id_: {
+                (topic.name, row.partition_index): CommittedOffset(
+                    row.committed_offset,
+                    None if row.committed_leader_epoch < 0 else row.committed_leader_epoch,
+                    row.metadata or "",
+                )
+                for topic in answer.topics or ()
+                for row in topic.partitions
+                if not row.error_code and row.committed_offset >= 0
+            }
+            for id_, (answer, _) in rows.items()
+        }
+
+    def commit(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, str | None]:
+        """Commit offsets of a group that has no members; return the error of each partition, or None."""
+        topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for (name, partition), offset in offsets.items():
+            by_topic[name].append(
+                topic.OffsetCommitRequestPartition(
+                    partition_index=partition,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+                    committed_metadata=offset.metadata,
+                )
+            )
+        request = kafka.OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+            max_version=8,  # later versions need topic ids
+        )
+        return self._by_partition(group, request)
+
+    def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, str | None]:
+        """Delete committed offsets; return the error of each partition, or None.
+
+        The broker refuses a partition of a topic that the group's members subscribe to.
+        """
+        topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for name, partition in partitions:
+            by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
+        request = kafka.OffsetDeleteRequest(
+            group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
+        )
+        return self._by_partition(group, request)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group that has no members, with its offsets."""
+        rows = self._ask(
+            [group],
+            lambda some: kafka.DeleteGroupsRequest(groups_names=some),
+            lambda response: response.results,
+        )
+        row, _ = rows[group]
+        if row.error_code in _FORBIDDEN:
+            raise _forbidden(f"the group {group!r}", row.error_code)
+        if row.error_code == KafkaError.GROUP_ID_NOT_FOUND:
+            raise CommandError(f"there is no group {group!r}", ExitStatus.NOT_FOUND)
+        if row.error_code:
+            raise CommandError(
+                f"the group {group!r} was not deleted: {_words(row.error_code)}", ExitStatus.REFUSED
+            )
+
+    # --- Offsets of logs ----------------------------------------------------------------------------
+
+    def offsets(
+        self, partitions: Collection[TopicPartition], timestamp: int = LATEST, *, read_committed: bool = False
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, str]]:
+        """Return offsets of logs, and the errors of partitions whose offset is not known.
+
+        Args:
+            partitions: The partitions, which should exist.
+            timestamp: `EARLIEST`, `LATEST`, or milliseconds since the epoch: the first message at or after
+                it, and None where there is none.
+            read_committed: Whether `LATEST` is the last stable offset.
+        """
+        topics = self.topics({name for name, _ in partitions})
+        errors: dict[TopicPartition, str] = {}
+        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        for key in partitions:
+            found = topics.get(key[0])
+            if found is None or not 0 <= key[1] < found.partitions:
+                errors[key] = "the partition does not exist, or this client may not see it"
+            elif found.leaders[key[1]] < 0:
+                errors[key] = "the partition has no leader"
+            else:
+                by_leader[found.leaders[key[1]]].append(key)
+        requests = {
+            leader: _list_offsets(keys, timestamp, read_committed=read_committed)
+            for leader, keys in by_leader.items()
+        }
+        known: dict[TopicPartition, int | None] = {}
+        for leader, response in self._connection.send_all(requests).items():
+            if isinstance(response, ClusterConnectionError):
+                errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {response}")
+                continue
+            for topic in response.topics:
+                for row in topic.partitions:
+                    key = (topic.name, row.partition_index)
+                    if row.error_code:
+                        errors[key] = _words(row.error_code)
+                    else:
+                        known[key] = row.offset if row.offset >= 0 else None
+        return known, errors
+
+    # --- Sending ------------------------------------------------------------------------------------
+
+    def _send(self, request: Any) -> Any:
+        try:
+            return self._connection.send(request)
+        except ClusterConnectionError as error:
+            raise self._unreachable(error) from None
+
+    def _by_partition(self, group: str, request: Any) -> dict[TopicPartition, str | None]:
+        rows = self._ask([group], lambda _: request, lambda response: [_WithGroup(group, response)])
+        answer = rows[group][0].response
+        if code := getattr(answer, "error_code", 0):
+            if code in _FORBIDDEN:
+                raise _forbidden(f"the group {group!r}", code)
+            raise CommandError(f"the group {group!r}: {_words(code)}", ExitStatus.REFUSED)
+        return {
+            (topic.name, row.partition_index): _words(row.error_code) if row.error_code else None
+            for topic in answer.topics
+            for row in topic.partitions
+        }
+
+    def _ask(
+        self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]
+    ) -> dict[str, tuple[Any, Broker]]:
+        try:
+            return self._ask_coordinators(ids, request, rows)
+        except ClusterConnectionError as error:
+            raise self._unreachable(error) from None
+
+    def _ask_coordinators(
+        self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]
+    ) -> dict[str, tuple[Any, Broker]]:
+        """Send requests about groups to their coordinators, and again while these move or load.
+
+        Args:
+            ids: The groups.
+            request: Returns the request about some groups.
+            rows: Returns the rows of a response, each with `group_id` (or `group_id` of the only group) and
+                `error_code`.
+
+        Returns:
+            By group, the row and the coordinator.
+        """
+        answers: dict[str, tuple[Any, Broker]] = {}
+        left = list(ids)
+        for attempt in range(_COORDINATOR_ATTEMPTS):
+            if attempt:
+                time.sleep(_COORDINATOR_BACKOFF)
+            by_broker: dict[int, list[str]] = defaultdict(list)
+            for id_, broker in self._find_coordinators(left).items():
+                by_broker[broker].append(id_)
+            while any(by_broker.values()):
+                batch = {broker: some[:_GROUPS_A_REQUEST] for broker, some in by_broker.items() if some}
+                by_broker = {broker: by_broker[broker][_GROUPS_A_REQUEST:] for broker in by_broker}
+                responses = self._connection.send_all(
+                    {broker: request(some) for broker, some in batch.items()}
+                )
+                for broker, response in responses.items():
+                    if isinstance(response, ClusterConnectionError):
+                        raise response
+                    for row in rows(response):
+                        answers[row.group_id] = (row, self._brokers[broker])
+            left = [id_ for id_ in left if id_ not in answers or answers[id_][0].error_code in _RETRIABLE]
+            if not left:
+                break
+            self._coordinators = {key: of for key, of in self._coordinators.items() if key not in left}
+        if left:
+            raise CommandError(
+                f"the coordinator of the group {left[0]!r} is not available; try again",
+                ExitStatus.UNREACHABLE,
+            )
+        return answers
+
+    def _find_coordinators(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the ids of the groups' coordinators; groups without one now are left out."""
+        unknown = [id_ for id_ in ids if id_ not in self._coordinators]
+        for start in range(0, len(unknown), _GROUPS_A_REQUEST):
+            some = unknown[start : start + _GROUPS_A_REQUEST]
+            response = self._connection.send(
+                kafka.FindCoordinatorRequest(key_type=0, coordinator_keys=some, min_version=4)
+            )
+            for row in response.coordinators:
+                if row.error_code in _FORBIDDEN:
+                    raise _forbidden(f"the group {row.key!r}", row.error_code)
+                if not row.error_code:
+                    self._coordinators[row.key] = row.node_id
+        if any(self._coordinators.get(id_) not in self._brokers for id_ in ids):
+            self._brokers = self._connection.brokers()
+        return {id_: self._coordinators[id_] for id_ in ids if id_ in self._coordinators}
+
+    def _unreachable(self, error: ClusterConnectionError) -> CommandError:
+        advice = (
+            "Correct the security settings"
+            if error.is_refused
+            else "Check bootstrap.servers, and that a broker runs there"
+        )
+        return CommandError(
+            f"cannot query the cluster at {self._address}: {error}. {advice}", ExitStatus.UNREACHABLE
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WithGroup:
+    """A response about one group, which does not name it."""
+
+    group_id: str
+    response: Any
+
+    @property
+    def error_code(self) -> int:
+        """The error of the group, or the first of a partition."""
+        errors = (row.error_code for topic in self.response.topics for row in topic.partitions)
+        return getattr(self.response, "error_code", 0) or next(filter(None, errors), 0)
+
+
+_DESCRIPTIONS: tuple[tuple[Callable[[list[str]], Any], Callable[[Any, Broker], DescribedGroup]], ...] = (
+    (lambda ids: kafka.DescribeGroupsRequest(groups=ids, max_version=6), described_classic),
+    (lambda ids: kafka.ConsumerGroupDescribeRequest(group_ids=ids), described_consumer),
+    (lambda ids: kafka.ShareGroupDescribeRequest(group_ids=ids), described_share),
+    (lambda ids: kafka.StreamsGroupDescribeRequest(group_ids=ids), described_streams),
+)
+
+
+def _listed(row: Any, broker: int) -> ListedGroup:
+    kind = (row.group_type or "").lower()
+    return ListedGroup(
+        id=row.group_id,
+        type=GroupType(kind) if kind in set(GroupType) else GroupType.CLASSIC,
+        state=row.group_state or "",
+        protocol_type=row.protocol_type,
+        coordinator=broker,
+    )
+
+
+def _topic(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
+    rows = sorted(row.partitions, key=lambda each: each.partition_index)
+    return TopicMetadata(
+        name=row.name,
+        id=str(row.topic_id),
+        leaders=tuple(each.leader_id for each in rows),
+        racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
+        is_internal=bool(row.is_internal),
+    )
+
+
+def _list_offsets(partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool) -> Any:
+    topic = kafka.ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for name, partition in partitions:
+        row = topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        by_topic[name].append(row)
+    return kafka.ListOffsetsRequest(
+        isolation_level=int(read_committed),
+        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+        max_version=7,
+    )
+
+
+def _words(code: int) -> str:
+    """Return an error in librdkafka's words, with the name of its code."""
+    error = KafkaError(code)
+    return f"{error.str()} ({error.name()})"
+
+
+def _forbidden(what: str, code: int) -> CommandError:
+    return CommandError(f"these credentials may not access {what}: {_words(code)}", ExitStatus.FORBIDDEN)

@@ -1,0 +1,181 @@
+"""Responses to requests that describe groups, as `DescribedGroup`s."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from groupwright.assignors import (
+    MalformedBytesError,
+    PartitionsByTopic,
+    decode_assignment,
+    decode_subscription,
+)
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
+from groupwright.consumer.cluster import Broker
+
+_CONSUMER = "consumer"
+
+
+def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
+    """Return a group in a response to DescribeGroups.
+
+    Brokers tell the members' subscriptions and assignments only of stable groups.
+    """
+    is_consumer = row.protocol_type == _CONSUMER
+    return DescribedGroup(
+        id=row.group_id,
+        type=GroupType.CLASSIC,
+        state=row.group_state,
+        protocol_type=row.protocol_type,
+        assignor=row.protocol_data,
+        members=tuple(_classic_member(member, is_consumer=is_consumer) for member in row.members),
+        coordinator=coordinator,
+    )
+
+
+def _classic_member(row: Any, *, is_consumer: bool) -> GroupMember:
+    fields: dict[str, Any] = {}
+    metadata, assignment = bytes(row.member_metadata or b""), bytes(row.member_assignment or b"")
+    if is_consumer and metadata:
+        try:
+            subscription = decode_subscription(metadata)
+        except MalformedBytesError:
+            pass  # a client with bytes of its own: what is left is told
+        else:
+            fields |= {
+                "topics": subscription.topics,
+                "owned": _plain(subscription.owned),
+                "generation": subscription.generation,
+                "rack": subscription.rack,
+                "user_data": subscription.user_data,
+                "subscription_version": int.from_bytes(metadata[:2], "big"),
+            }
+    if is_consumer and assignment:
+        with suppress(MalformedBytesError):  # as above
+            fields["assigned"] = _plain(decode_assignment(assignment).partitions)
+    return GroupMember(
+        id=row.member_id,
+        client_id=row.client_id,
+        host=_host(row.client_host),
+        instance_id=row.group_instance_id,
+        **fields,
+    )
+
+
+def described_consumer(row: Any, coordinator: Broker) -> DescribedGroup:
+    """Return a group in a response to ConsumerGroupDescribe (KIP-848)."""
+    return _described(
+        row,
+        GroupType.CONSUMER,
+        coordinator,
+        [
+            GroupMember(
+                id=member.member_id,
+                client_id=member.client_id,
+                host=_host(member.client_host),
+                instance_id=member.instance_id,
+                rack=member.rack_id or None,
+                topics=tuple(sorted(member.subscribed_topic_names)),
+                topic_regex=member.subscribed_topic_regex or None,
+                assigned=_by_topic(member.assignment),
+                target=_by_topic(member.target_assignment),
+                epoch=member.member_epoch,
+                is_classic=member.member_type == 0,
+            )
+            for member in row.members
+        ],
+        row.assignor_name,
+    )
+
+
+def described_share(row: Any, coordinator: Broker) -> DescribedGroup:
+    """Return a group in a response to ShareGroupDescribe (KIP-932)."""
+    return _described(
+        row,
+        GroupType.SHARE,
+        coordinator,
+        [
+            GroupMember(
+                id=member.member_id,
+                client_id=member.client_id,
+                host=_host(member.client_host),
+                rack=member.rack_id or None,
+                topics=tuple(sorted(member.subscribed_topic_names)),
+                assigned=_by_topic(member.assignment),
+                epoch=member.member_epoch,
+            )
+            for member in row.members
+        ],
+        row.assignor_name,
+    )
+
+
+def described_streams(row: Any, coordinator: Broker) -> DescribedGroup:
+    """Return a group in a response to StreamsGroupDescribe (KIP-1071).
+
+    The partitions of a member are those of the source topics of its active tasks.
+    """
+    subtopologies = (row.topology.subtopologies or []) if row.topology is not None else []
+    sources = {
+        each.subtopology_id: (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
+        for each in subtopologies
+    }
+    topics = tuple(sorted({topic for of_one in sources.values() for topic in of_one}))
+    return _described(
+        row,
+        GroupType.STREAMS,
+        coordinator,
+        [
+            GroupMember(
+                id=member.member_id,
+                client_id=member.client_id,
+                host=_host(member.client_host),
+                instance_id=member.instance_id,
+                rack=member.rack_id or None,
+                topics=topics,
+                assigned=_of_tasks(member.assignment.active_tasks, sources),
+                target=_of_tasks(member.target_assignment.active_tasks, sources),
+                epoch=member.member_epoch,
+                is_classic=bool(member.is_classic),
+            )
+            for member in row.members
+        ],
+        "",
+    )
+
+
+def _described(
+    row: Any, type_: GroupType, coordinator: Broker, members: list[GroupMember], assignor: str
+) -> DescribedGroup:
+    return DescribedGroup(
+        id=row.group_id,
+        type=type_,
+        state=row.group_state,
+        protocol_type=type_.value,
+        assignor=assignor,
+        members=tuple(members),
+        coordinator=coordinator,
+        epoch=row.group_epoch,
+        assignment_epoch=row.assignment_epoch,
+    )
+
+
+def _host(text: str) -> str:
+    """Return a host without the slash that brokers write before an address."""
+    return text.removeprefix("/")
+
+
+def _by_topic(assignment: Any) -> Partitions:
+    return {row.topic_name: tuple(sorted(row.partitions)) for row in assignment.topic_partitions}
+
+
+def _of_tasks(tasks: Iterable[Any], sources: Mapping[str, tuple[str, ...]]) -> Partitions:
+    found: dict[str, set[int]] = {}
+    for task in tasks:
+        for topic in sources.get(task.subtopology_id, ()):
+            found.setdefault(topic, set()).update(task.partitions)
+    return {topic: tuple(sorted(partitions)) for topic, partitions in sorted(found.items())}
+
+
+def _plain(partitions: PartitionsByTopic) -> Partitions:
+    return {topic: tuple(map(int, numbers)) for topic, numbers in partitions.items()}

@@ -1,0 +1,1 @@
+"""Layouts of Kafka's messages that kafka-python lacks, in the form of Kafka's own schemas."""

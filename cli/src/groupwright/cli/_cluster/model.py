@@ -1,0 +1,138 @@
+"""Groups, topics and offsets, as brokers report them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from groupwright.consumer.cluster import Broker
+
+Partitions = Mapping[str, tuple[int, ...]]
+"""Partition numbers by topic, ascending."""
+
+TopicPartition = tuple[str, int]
+
+
+class GroupType(StrEnum):
+    """Protocol of a group."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    """KIP-848."""
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group in the list of a broker.
+
+    Attributes:
+        type: The group's type; None if the broker is older than 3.8, where all are classic.
+        state: The state as the broker writes it, such as `Stable`; empty if it is older than 2.6.
+        protocol_type: `consumer`, or another client's, such as `connect`; empty if it only commits offsets.
+        coordinator: The id of the broker that coordinates the group.
+    """
+
+    id: str
+    type: GroupType
+    state: str
+    protocol_type: str
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a group.
+
+    Attributes:
+        host: The client's address.
+        instance_id: `group.instance.id` of a static member.
+        rack: `client.rack`; None if the member tells none, or its protocol does not carry it.
+        topics: The subscribed topics.
+        topic_regex: The subscribed pattern, which the broker matches (KIP-848).
+        assigned: The assigned partitions.
+        target: The partitions that it gets when the present rebalance is done (KIP-848, streams groups); None
+            in other groups.
+        epoch: The member's epoch (KIP-848, share and streams groups).
+        owned: The partitions that it claimed to own when it joined (classic, version 1 and later).
+        subscription_version: Version of its subscription (classic): 1 carries `owned`, 2 the generation, 3
+            the rack.
+        generation: The generation in which it owned them (classic, version 2 and later).
+        user_data: What its assignor told the leader (classic).
+        is_classic: Whether it speaks the classic protocol in a group of KIP-848.
+    """
+
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    rack: str | None = None
+    topics: tuple[str, ...] = ()
+    topic_regex: str | None = None
+    assigned: Partitions = field(default_factory=dict)
+    target: Partitions | None = None
+    epoch: int | None = None
+    owned: Partitions = field(default_factory=dict)
+    subscription_version: int | None = None
+    generation: int | None = None
+    user_data: bytes | None = field(default=None, repr=False)
+    is_classic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """A group with its members.
+
+    Attributes:
+        state: As in `ListedGroup`; `Dead` if the group does not exist.
+        assignor: The assignor that the group uses; empty while there is none.
+        epoch: The group's epoch (KIP-848, share and streams groups); None in classic groups, whose generation
+            brokers do not tell.
+        assignment_epoch: The epoch of the target assignment, likewise.
+        coordinator: The broker that coordinates the group.
+    """
+
+    id: str
+    type: GroupType
+    state: str
+    protocol_type: str
+    assignor: str
+    members: tuple[GroupMember, ...]
+    coordinator: Broker
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the group exists."""
+        return self.state != "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A topic.
+
+    Attributes:
+        leaders: By partition, the id of the leader's broker; -1 while there is none.
+        racks: By partition, the racks of its replicas; empty where brokers have none.
+    """
+
+    name: str
+    id: str
+    leaders: tuple[int, ...]
+    racks: tuple[frozenset[str], ...]
+    is_internal: bool = False
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.leaders)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""

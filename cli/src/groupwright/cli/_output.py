@@ -1,0 +1,107 @@
+"""Output of commands: tables for people, JSON and CSV for programs."""
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
+
+
+class OutputFormat(StrEnum):
+    """Format of a command's output."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the output.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        key: Key of the value in a row, and the name of the column in CSV and JSON.
+        header: Header in a table for people.
+        is_number: Whether the column is aligned to the right.
+    """
+
+    key: str
+    header: str
+    is_number: bool = False
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console: colours and the terminal's width on a terminal, neither in a pipe."""
+    from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _UNLIMITED
+    return Console(file=stream, highlight=False, emoji=False, markup=False, width=width)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: OutputFormat) -> None:
+    """Print rows in a format. In CSV and JSON, a value that is not known is empty, and null.
+
+    Args:
+        rows: Values by the keys of columns. A list of texts is printed as text with commas, but in JSON.
+        columns: The columns, in their order.
+        output: The format.
+    """
+    match output:
+        case OutputFormat.JSON:
+            print_json([{column.key: row.get(column.key) for column in columns} for row in rows])
+        case OutputFormat.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow([column.key for column in columns])
+            writer.writerows([_text(row.get(column.key), unknown="") for column in columns] for row in rows)
+        case OutputFormat.TABLE:
+            console().print(table(rows, columns))
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Any:
+    """Return a table for a console. A value that is not known is a dash."""
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column.header, justify="right" if column.is_number else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(_cell(row.get(column.key)) for column in columns))
+    return made
+
+
+def print_json(document: object) -> None:
+    """Print a document as JSON."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    return value if isinstance(value, Text) else _text(value, unknown="-")
+
+
+def _text(value: Any, *, unknown: str) -> str:
+    match value:
+        case None:
+            return unknown
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(map(str, value))
+        case float():
+            return f"{value:.1f}"
+    return str(value)
