@@ -83,6 +83,7 @@ class ClusterConnection:
         self._token_config = str(config.get("sasl.oauthbearer.config", ""))
         self._token_expiry = 0.0
         self._lock = threading.Lock()
+        self._is_closed = False
         self._network = Brokers(network)
         self._network.start()
 
@@ -98,6 +99,7 @@ class ClusterConnection:
 
     def close(self) -> None:
         """Close all connections; requests in flight fail."""
+        self._is_closed = True
         self._network.call_soon(self._network.end)
         self._network.join_thread(_MARGIN)
 
@@ -132,6 +134,8 @@ class ClusterConnection:
         return self._send_each(requests)
 
     def _send_each(self, requests: Mapping[_BrokerId, Any]) -> dict[_BrokerId, Any]:
+        if self._is_closed:
+            raise ClusterConnectionError("the connection is closed")
         self._refresh_token()
         responses: dict[_BrokerId, Any] = {}
         done = threading.Event()

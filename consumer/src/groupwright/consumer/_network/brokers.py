@@ -6,6 +6,8 @@ reconnects and backoff.
 
 import time
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -71,6 +73,7 @@ class Brokers(Loop):
             **config.transport,
         )
         self._bootstrapped = False
+        self._bootstraps = 0  # requests that bootstrap now, or wait for a bootstrap server's response
         self._early_closes = 0
 
     def end(self) -> None:
@@ -91,6 +94,21 @@ class Brokers(Loop):
         in time.
         """
         return min(self._config.request_timeout, self._config.session_timeout / 3)
+
+    @asynccontextmanager
+    async def _bootstrap_server(self) -> AsyncIterator[str]:
+        """Bootstrap; while in the context, the server that responded stays connected.
+
+        Requests may bootstrap at once, on the same connections: the last of them closes these.
+        """
+        self._bootstraps += 1
+        try:
+            yield await self._bootstrap()
+        finally:
+            self._bootstraps -= 1
+            if not self._bootstraps:
+                for server in self._manager.cluster.bootstrap_brokers():
+                    self._manager.close(server.node_id)
 
     async def _bootstrap(self) -> str:
         """Fetch metadata from the bootstrap server that responds first; return its node id.
@@ -124,9 +142,6 @@ class Brokers(Loop):
 
         try_next()
         first, answer = await answered
-        for server in servers:
-            if server != first or answer is None:
-                manager.close(server)
         if answer is None:
             raise next((error for error in failures if isinstance(error, RequestRefusedError)), failures[-1])
         manager.cluster.update_metadata(answer)
@@ -165,11 +180,8 @@ class Brokers(Loop):
             return await self.send_to(request, node, timeout)
         # No broker is known, or all are down. Also a broker that is starting, or that the controller has
         # fenced, answers a bootstrap without any broker, not even itself.
-        server = await self._bootstrap()
-        try:
+        async with self._bootstrap_server() as server:
             return await self.send_to(request, server, timeout)
-        finally:
-            self._manager.close(server)
 
     async def send_to(self, request: Any, node: Any, timeout: float | None) -> Any:
         """Send a request to a broker and count it; return its response."""
@@ -184,7 +196,8 @@ class Brokers(Loop):
     async def send_to_broker(self, request: Any, broker: int, timeout: float) -> Any:
         """Send a request to the broker of an id; return its response."""
         if not self._bootstrapped:
-            self._manager.close(await self._bootstrap())
+            async with self._bootstrap_server():
+                pass  # the addresses of the brokers are known now
         if self._manager.cluster.broker_metadata(broker) is None:
             raise DisconnectedError(f"broker {broker} is not in the cluster's metadata")
         return await self.send_to(request, broker, timeout)
