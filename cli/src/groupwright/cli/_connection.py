@@ -15,6 +15,8 @@ import typer
 
 from groupwright.cli._exit import CommandError, ExitStatus
 
+_JAAS = "sasl.jaas.config"
+
 BootstrapServers = Annotated[
     str | None,
     typer.Option(
@@ -98,6 +100,8 @@ def _properties(text: str) -> dict[str, str]:
         if found is None:
             raise ValueError(f"line {number} is not a setting: {line!r}; write key=value")
         settings[found[1]] = found[2].strip()
+    if _JAAS in settings:  # Java's properties have escapes, which librdkafka's do not
+        settings[_JAAS] = re.sub(r"\\(.)", r"\1", settings[_JAAS])
     return settings
 
 
@@ -190,7 +194,7 @@ def _key_store(value: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _JAVA: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
-    "sasl.jaas.config": _jaas,
+    _JAAS: _jaas,
     "ssl.truststore.location": _trust_store,
     "ssl.truststore.certificates": lambda value, _: {"ssl.ca.pem": value},
     "ssl.keystore.certificate.chain": lambda value, _: {"ssl.certificate.pem": value},
