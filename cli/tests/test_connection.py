@@ -68,7 +68,7 @@ def test_json_and_toml_keep_the_types_of_values(tmp_path: Path, name: str, text:
             (
                 "sasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url=https://login/token\n"
                 "sasl.login.callback.handler.class=org.apache.kafka.OAuthBearerLoginCallbackHandler\n"
-                "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                "sasl.jaas.config=org.apache.kafka.common.security.OAuthBearerLoginModule required "
                 'clientId="app" clientSecret="hidden" scope="kafka";\n'
             ),
             {
@@ -88,8 +88,8 @@ def test_json_and_toml_keep_the_types_of_values(tmp_path: Path, name: str, text:
             {"ssl.ca.location": "/etc/ca.pem", "ssl.endpoint.identification.algorithm": "none"},
         ),
         (
-            "ssl.keystore.type=PKCS12\nssl.keystore.location=/etc/client.p12\nssl.keystore.password=p\n",
-            {"ssl.keystore.location": "/etc/client.p12", "ssl.keystore.password": "p"},
+            "ssl.keystore.type=PKCS12\nssl.keystore.location=/etc/c.p12\nssl.keystore.password=p\n",
+            {"ssl.keystore.location": "/etc/c.p12", "ssl.keystore.password": "p"},
         ),
         (
             "ssl.keystore.type=PEM\nssl.keystore.location=/etc/client.pem\n",

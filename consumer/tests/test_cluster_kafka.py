@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
@@ -87,7 +88,8 @@ def test_a_token_that_cannot_be_fetched_is_an_error_with_the_reason(kafka: Local
     def oauth_cb(_: str) -> tuple[str, float]:
         raise OSError("the token server is away")
 
-    config = kafka.secure_config(Listener.SASL_SSL, mechanism="OAUTHBEARER") | {"oauth_cb": oauth_cb}
+    config: dict[str, Any] = kafka.secure_config(Listener.SASL_SSL, mechanism="OAUTHBEARER")
+    config["oauth_cb"] = oauth_cb
     with (
         ClusterConnection(config) as cluster,
         pytest.raises(ClusterConnectionError, match="token server is away"),
