@@ -73,7 +73,7 @@ def test_a_token_is_fetched_before_the_first_request_and_again_when_four_fifths_
         token, expiry = unsigned_token("alice", 2.0)
         return token, expiry
 
-    config = kafka.secure_config(Listener.SASL_SSL, mechanism="OAUTHBEARER")
+    config: dict[str, Any] = kafka.secure_config(Listener.SASL_SSL, mechanism="OAUTHBEARER")
     config |= {"oauth_cb": oauth_cb, "sasl.oauthbearer.config": "key=1"}
     with ClusterConnection(config, timeout=PATIENCE) as cluster:
         cluster.brokers()
