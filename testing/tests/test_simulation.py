@@ -24,7 +24,7 @@ from groupwright.testing.simulation import (
     Scenario,
     Settings,
     SimulationError,
-    simulate,
+    run_scenario,
     study,
 )
 from harness.patience import PATIENCE
@@ -37,7 +37,7 @@ STATIC = replace(EAGER, static_membership=True)
 
 
 def play(scenario: Scenario, settings: Settings = EAGER, pods: int = 4, seed: int = 1) -> Result:
-    result = simulate(scenario, settings, pods=pods, topics=TOPICS, seed=seed)
+    result = run_scenario(scenario, settings, pods=pods, topics=TOPICS, seed=seed)
     assert result.delivered - result.delivered_twice == result.produced  # nothing is lost
     assert result.min_moves <= result.moves
     assert result.seconds <= result.stable_seconds + 1
@@ -194,7 +194,9 @@ def test_a_longer_heartbeat_interval_pauses_longer() -> None:
 
 
 def test_scenarios_follow_each_other() -> None:
-    result = simulate([Join(2), RollingRestart(at_once=2), Leave(3)], EAGER, pods=2, topics=TOPICS, seed=3)
+    result = run_scenario(
+        [Join(2), RollingRestart(at_once=2), Leave(3)], EAGER, pods=2, topics=TOPICS, seed=3
+    )
 
     assert result.pods == 2
     assert result.scenario == "Join(members=2), RollingRestart(at_once=2), Leave(members=3)"
@@ -208,7 +210,7 @@ def test_both_versions_of_kafka_are_played(version: KafkaVersion) -> None:
 
 
 def test_several_topics_are_played() -> None:
-    result = simulate(RollingRestart(), EAGER, pods=3, topics={"orders": 3, "payments": 5}, seed=1)
+    result = run_scenario(RollingRestart(), EAGER, pods=3, topics={"orders": 3, "payments": 5}, seed=1)
 
     assert [(each.topic, each.partition) for each in result.partitions[:4]] == [
         ("orders", 0),
@@ -259,7 +261,7 @@ def test_an_exception_of_an_assignor_is_raised() -> None:
             raise ZeroDivisionError(f"{len(group.members)} members")
 
     with pytest.raises(ZeroDivisionError, match="members"):
-        simulate(RollingRestart(), replace(EAGER, assignor=Broken()), pods=2, topics=TOPICS)
+        run_scenario(RollingRestart(), replace(EAGER, assignor=Broken()), pods=2, topics=TOPICS)
 
 
 def test_an_assignor_that_never_converges_is_reported() -> None:
@@ -277,7 +279,7 @@ def test_an_assignor_that_never_converges_is_reported() -> None:
 
     settings = replace(EAGER, assignor=Restless())
     with pytest.raises(SimulationError, match=r"not stable after \d+ s and \d+ rebalances: its assignor may"):
-        simulate(Join(), settings, pods=2, topics=TOPICS)
+        run_scenario(Join(), settings, pods=2, topics=TOPICS)
 
 
 # --- Seeds
@@ -292,7 +294,8 @@ def test_the_result_does_not_depend_on_the_order_of_sets() -> None:
     program = (
         "from groupwright.testing.simulation import *\n"
         "settings = Settings(assignor='cooperative-sticky', client=Behaviour.LIBRDKAFKA)\n"
-        "print(repr(simulate(RollingRestart(killed=2), settings, pods=4, topics={'orders': 7, 'audit': 5})))"
+        "topics = {'orders': 7, 'audit': 5}\n"
+        "print(repr(run_scenario(RollingRestart(killed=2), settings, pods=4, topics=topics)))"
     )
     results = {
         subprocess.run(
@@ -313,7 +316,7 @@ def test_several_seeds_give_a_range() -> None:
     found = study(RollingRestart(), EAGER, pods=3, topics=TOPICS, seeds=range(3))
 
     assert [result.seed for result in found.results] == [0, 1, 2]
-    assert found.results[1] == simulate(RollingRestart(), EAGER, pods=3, topics=TOPICS, seed=1)
+    assert found.results[1] == run_scenario(RollingRestart(), EAGER, pods=3, topics=TOPICS, seed=1)
     low, high = found.range(lambda result: result.total_pause)
     assert low < high
     assert "3 seeds" in str(found)
@@ -412,7 +415,7 @@ def test_impossible_scenarios(
     scenario: Scenario | list[Scenario], pods: int, topics: dict[str, int], message: str
 ) -> None:
     with pytest.raises(SimulationError) as raised:
-        simulate(scenario, EAGER, pods=pods, topics=topics)
+        run_scenario(scenario, EAGER, pods=pods, topics=topics)
     assert str(raised.value) == message
 
 
@@ -426,7 +429,7 @@ def test_a_group_that_cannot_keep_up_with_its_polls_is_reported() -> None:
         EAGER, session_timeout_ms=6_000, max_poll_interval_ms=6_000, processing_ms=(20_000, 20_000)
     )
     with pytest.raises(SimulationError, match="processing_ms may be too long for max_poll_interval_ms"):
-        simulate(RollingRestart(), settings, pods=2, topics=TOPICS)
+        run_scenario(RollingRestart(), settings, pods=2, topics=TOPICS)
 
 
 def test_every_public_name_is_documented() -> None:
@@ -464,7 +467,7 @@ def test_the_readmes_example_prints_what_it_shows_apart_from_numbers() -> None:
 @pytest.mark.slow
 def test_a_deploy_of_forty_pods_with_four_hundred_partitions() -> None:
     settings = replace(COOPERATIVE, messages_per_second=0.2)
-    deploy = simulate(RollingRestart(at_once=4), settings, pods=40, topics={"orders": 400})
+    deploy = run_scenario(RollingRestart(at_once=4), settings, pods=40, topics={"orders": 400})
 
     assert 20 <= deploy.rebalances <= 80
     assert deploy.moves >= deploy.min_moves >= 400

@@ -18,7 +18,7 @@ from groupwright.assignors import (
     Topic,
     assign,
     check_load,
-    play_rebalances,
+    simulate,
     unassigned,
 )
 from groupwright.assignors._wire.load_data import MemberLoadData, encode_load_data
@@ -121,7 +121,7 @@ def test_bundles_are_balanced_as_partitions_of_their_weight(seed: int) -> None:
         for each in members:
             numbers = theirs[each.id].as_tuples().get("bundles", ())
             assert ours[each.id].as_tuples() == (dict.fromkeys(PAIR, numbers) if numbers else {})
-        (played,) = play_rebalances(group, by_load(tolerance), max_rebalances=3)
+        (played,) = simulate(group, by_load(tolerance), max_rebalances=3)
         assert unassigned(played.group, played.assignment) == PartitionsByTopic()
         members = [
             Member(

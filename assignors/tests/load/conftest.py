@@ -14,7 +14,7 @@ from groupwright.assignors import (
     Member,
     PartitionsByTopic,
     Topic,
-    play_rebalances,
+    simulate,
     unassigned,
 )
 from groupwright.assignors._algorithms.claims import resolve_claims
@@ -119,7 +119,7 @@ def member(
 
 def settle(assignor: LoadAwareAssignor, group: Group) -> Group:
     """Return the group at rest: after at most two rebalances no member has to revoke a partition."""
-    (played,) = play_rebalances(group, assignor, max_rebalances=3)
+    (played,) = simulate(group, assignor, max_rebalances=3)
     assert unassigned(played.group, played.assignment) == PartitionsByTopic()
     return played.group
 

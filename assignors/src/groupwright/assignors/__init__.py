@@ -11,7 +11,7 @@
   weights of partitions, which `with_weights` puts into topics.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
-- Offline rebalances: `play_rebalances` plays the rebalances of a group when members join or leave, topics
+- Offline rebalances: `simulate` plays the rebalances of a group when members join or leave, topics
   grow, or weights change, until the group settles.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
   members' loads, and a lower bound of the largest; `check_load` returns what a rebalance would do to them.
@@ -73,9 +73,9 @@ if TYPE_CHECKING:
         subscribed_topics,
     )
     from groupwright.assignors.load_aware import LoadAwareAssignor
-    from groupwright.assignors.play import PlayedEvent, PlayedRebalance, play_rebalances
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
+    from groupwright.assignors.simulation import SimulatedEvent, SimulatedRebalance, simulate
     from groupwright.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
     from groupwright.assignors.weights import Lag, ProcessingTime, Throughput, WeightFunction
 
@@ -115,9 +115,9 @@ _MODULES = {
     "WeightSource": "_model.weight_source",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
-    "PlayedEvent": "play",
-    "PlayedRebalance": "play",
-    "play_rebalances": "play",
+    "SimulatedEvent": "simulation",
+    "SimulatedRebalance": "simulation",
+    "simulate": "simulation",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "sticky",
@@ -165,12 +165,12 @@ __all__ = [
     "PartitionArray",
     "PartitionsByTopic",
     "Plan",
-    "PlayedEvent",
-    "PlayedRebalance",
     "ProcessingTime",
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
+    "SimulatedEvent",
+    "SimulatedRebalance",
     "StickyAssignor",
     "Subscription",
     "Throughput",
@@ -194,7 +194,7 @@ __all__ = [
     "evaluate",
     "evaluate_load",
     "perform_assignment",
-    "play_rebalances",
+    "simulate",
     "smooth_weights",
     "subscribed_topics",
     "tells_processing_times",

@@ -1,22 +1,22 @@
 """Simulation of a consumer group in virtual time: the cost of deploys, crashes and scaling.
 
-`simulate` plays a scenario with a group: consumers that behave as Java's or as librdkafka's, and a model of
-Kafka's group coordinator, which is held to real brokers by thousands of random requests. An hour of a group
-takes seconds, and the same seed gives the same result. `study` plays it with several seeds.
+`run_scenario` plays a scenario with a group: consumers that behave as Java's or as librdkafka's, and a model
+of Kafka's group coordinator, which is held to real brokers by thousands of random requests. An hour of a
+group takes seconds, and the same seed gives the same result. `study` plays it with several seeds.
 
 Example: What does a rolling deploy of 40 pods with 400 partitions cost, four pods at a time?
 
     >>> from dataclasses import replace
     >>> deploy, size = RollingRestart(at_once=4), {"pods": 40, "topics": {"orders": 400}}
     >>> settings = Settings(assignor="cooperative-sticky", start_seconds=20, messages_per_second=0.1)
-    >>> print(simulate(deploy, settings, **size))
+    >>> print(run_scenario(deploy, settings, **size))
     RollingRestart(at_once=4): 40 pods, 400 partitions, seed 0
       rebalances           4...
       moves of partitions  7..., of which 7... were needed
       partitions paused    400; longest ... s, mean 2... s, total ... s
       delivered twice      ... of 12,000 messages
       stable after         29... s; the last pod began or ended after 28... s
-    >>> simulate(deploy, replace(settings, static_membership=True), **size).rebalances
+    >>> run_scenario(deploy, replace(settings, static_membership=True), **size).rebalances
     0
 
 The simulation leaves out: failing brokers and networks, regular expressions, transactions, the time that
@@ -53,12 +53,12 @@ __all__ = [
     "Settings",
     "SimulationError",
     "Study",
-    "simulate",
+    "run_scenario",
     "study",
 ]
 
 
-def simulate(
+def run_scenario(
     scenario: Scenario | Sequence[Scenario],
     settings: Settings | None = None,
     *,
@@ -92,14 +92,14 @@ def study(
     topics: Mapping[str, int],
     seeds: Iterable[int] = range(5),
 ) -> Study:
-    """Play a scenario once for each seed; see `simulate`.
+    """Play a scenario once for each seed; see `run_scenario`.
 
     Raises:
         SimulationError: The settings are impossible, the group does not become stable again, or there are no
             seeds.
         Exception: An exception of the assignor.
     """
-    results = [simulate(scenario, settings, pods=pods, topics=topics, seed=seed) for seed in seeds]
+    results = [run_scenario(scenario, settings, pods=pods, topics=topics, seed=seed) for seed in seeds]
     if not results:
         raise SimulationError("seeds is empty: give one or more, such as range(5)")
     return Study(tuple(results))

@@ -59,7 +59,7 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
     """
     before = evaluate_load(group, assignment)
     planned = assignment
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS):  # not `simulate`, whose members are told of assignments: this assignor is in use
         members = [replace(each, owned=planned[each.id], generation=_GENERATION) for each in group.members]
         planned = assign(assignor, Group(members, group.topics), cooperative=True)
     after = evaluate_load(group, planned, assignment)

@@ -95,6 +95,11 @@ class PartitionColumns:
         """`(lists,) int64`: the number of partitions of each list."""
         return np.diff(self.run_starts[self.list_starts])
 
+    @property
+    def lists(self) -> Int64Array:
+        """`(partitions,) int64`: the index of the list of each partition."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
     def take(self, places: Int64Array) -> "PartitionColumns":
         """Return the lists with these indexes; the index after the last is an empty list."""
         if np.array_equal(places, np.arange(len(self))):

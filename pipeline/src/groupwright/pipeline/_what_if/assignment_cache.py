@@ -6,16 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groupwright.assignors import UNASSIGNED, assign, by_name
-from groupwright.assignors.indexed import min_moves, sticky_owners
+from groupwright.assignors.indexed import min_moves, simulate_cooperative, sticky_owners
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners, ShapeKey
 
 _MAX_BYTES = 2**26  # estimated size at which the cache is emptied
 _ENTRY_BYTES = 200  # estimated size of an entry without its arrays
-_MAX_ROUNDS = 8
-
-
-class NotConvergedError(Exception):
-    """A cooperative assignor does not stop withholding partitions."""
 
 
 @dataclass(slots=True)
@@ -38,15 +33,25 @@ class AssignmentCache:
             self._grow(64 * (cached.partitions + cached.members) + 4096)
         return cached
 
-    def fixed(self, name: str, shape: GroupShape) -> Owners:
-        """Return the assignment of `range` or `roundrobin`, which ignore owned partitions."""
-        return self._cached(
-            (shape, name, b""),
-            lambda: shape.indexed.owners_of(assign(by_name(name), shape.group)),
-        )
+    def settled(self, name: str, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:
+        """Return the owners when the group has settled, and the number of rebalances until then.
 
-    def sticky(self, shape: GroupShape, owned: Owners) -> Owners:
-        """Return the assignment of `sticky`: optimally balanced, with the fewest moves."""
+        Args:
+            name: An assignor of Kafka's.
+            shape: The group.
+            owned: The owners before the rebalances.
+        """
+        match name:
+            case "sticky":
+                return self._sticky(shape, owned), 1
+            case "cooperative-sticky":
+                return simulate_cooperative(lambda owners: self._sticky(shape, owners), owned)
+        return self._cached(
+            (shape, name, b""),  # the result does not depend on the owners
+            lambda: shape.indexed.owners_of(assign(by_name(name), shape.group)),
+        ), 1
+
+    def _sticky(self, shape: GroupShape, owned: Owners) -> Owners:
         return self._cached(
             (shape, "sticky", owned.tobytes()),
             lambda: sticky_owners(shape.group, shape.indexed, owned),
@@ -63,23 +68,6 @@ class AssignmentCache:
             self._grow(_ENTRY_BYTES + len(key[1]))
             self._fewest[key] = moves
         return self._fewest[key]
-
-    def cooperative_sticky(self, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:
-        """Return the final assignment of `cooperative-sticky`, and the number of rebalances until then.
-
-        Each rebalance computes the assignment of `sticky`, and withholds partitions that another member must
-        revoke first (KIP-429).
-
-        Raises:
-            NotConvergedError: Partitions are still withheld after 8 rebalances.
-        """
-        for rounds in range(1, _MAX_ROUNDS + 1):
-            target = self.sticky(shape, owned)
-            is_withheld = (owned != UNASSIGNED) & (target != owned)
-            if not is_withheld.any():
-                return target, rounds
-            owned = np.where(is_withheld, np.int32(UNASSIGNED), target)
-        raise NotConvergedError(f"partitions are still withheld after {_MAX_ROUNDS} rebalances")
 
     def _cached(self, key: tuple[GroupShape, str, bytes], compute: Callable[[], Owners]) -> Owners:
         cached = self._assignments.get(key)

@@ -10,19 +10,14 @@ from groupwright.assignors import (
     UNASSIGNED,
     Assignment,
     Assignor,
-    AssignorError,
     Group,
     Member,
     PartitionsByTopic,
-    RebalanceProtocol,
     Topic,
-    assign,
+    simulate,
 )
-from groupwright.pipeline._what_if.assignment_cache import NotConvergedError
 from groupwright.pipeline._what_if.group_shape import Owners
 from groupwright.pipeline._what_if.history import History, RecordedGeneration
-
-_MAX_ROUNDS = 8
 
 
 @dataclass(slots=True)
@@ -34,7 +29,7 @@ class CustomAssignor:
         history: The group's history.
         instances: The assignor's instances by member identity. Static members keep theirs, with its state,
             across restarts.
-        last_generation: The last generation replayed.
+        last_generation: The generation of the last assignment, counted by the simulation.
     """
 
     make: Callable[[], Assignor]
@@ -50,50 +45,35 @@ class CustomAssignor:
             owned: `(partitions,) int32`, owners before the generation.
 
         Raises:
-            AssignorError: The result is not a valid assignment.
-            NotConvergedError: The assignor is cooperative, and still withholds partitions after 8 rebalances.
+            AssignorError: The result is not a valid assignment, or the group does not settle.
             Exception: Any exception of the assignor.
         """
         identities = recorded.identities.tolist()
         self.instances = {identity: self.instances.get(identity) or self.make() for identity in identities}
-        leader = self.instances[identities[0]]
-        is_cooperative = RebalanceProtocol.COOPERATIVE in leader.protocols
-        claim_generation = self.last_generation
-        self.last_generation = recorded.number
-        for rounds in range(1, _MAX_ROUNDS + 1):
-            claimed = owned if is_cooperative else np.full_like(owned, UNASSIGNED)
-            group = self._group(recorded, claimed, claim_generation)
-            assignment = assign(leader, group)
-            assigned = self._owners(recorded, assignment)
-            for identity, member in zip(identities, recorded.members, strict=True):
-                self.instances[identity].on_assignment(assignment[member.id], recorded.number)
-            if not is_cooperative:
-                return assigned, rounds
-            self._check_withholding(recorded, owned, assigned)
-            if not ((owned != UNASSIGNED) & (assigned == UNASSIGNED)).any():
-                return assigned, rounds
-            owned, claim_generation = assigned, recorded.number
-        raise NotConvergedError(f"the assignor still withholds partitions after {_MAX_ROUNDS} rebalances")
+        instance_of = {
+            member.id: self.instances[identity]
+            for identity, member in zip(identities, recorded.members, strict=True)
+        }
+        (simulated,) = simulate(self._group(recorded, owned), lambda member: instance_of[member.id])
+        self.last_generation = simulated.group.members[0].generation
+        return self._owners(recorded, simulated.assignment), len(simulated.rebalances)
 
-    def _group(self, recorded: RecordedGeneration, claimed: Owners, claim_generation: int) -> Group:
+    def _group(self, recorded: RecordedGeneration, owned: Owners) -> Group:
         starts, sizes = self._starts(recorded)
         names = [self.history.topics[topic] for topic in recorded.topics]
         key = recorded.key
         racks = key.topic_racks if key and key.topic_racks else (None,) * len(names)
         members = []
-        identities = recorded.identities.tolist()
-        for position, (identity, member) in enumerate(zip(identities, recorded.members, strict=True)):
-            subscribed = self.history.subscriptions[member.subscription]
-            claims = _by_topic(np.flatnonzero(claimed == position), names, starts)
+        for position, member in enumerate(recorded.members):
+            of_member = _by_topic(np.flatnonzero(owned == position), names, starts)
             members.append(
                 Member(
                     member.id,
-                    subscribed,
-                    owned=claims,
-                    generation=claim_generation if claims else NO_GENERATION,
+                    self.history.subscriptions[member.subscription],
+                    owned=of_member,
+                    generation=self.last_generation if of_member else NO_GENERATION,
                     instance_id=member.instance_id,
                     rack=member.rack,
-                    user_data=self.instances[identity].user_data(frozenset(subscribed)),
                 )
             )
         topics = {
@@ -116,20 +96,6 @@ class CustomAssignor:
     def _starts(self, recorded: RecordedGeneration) -> tuple[list[int], list[int]]:
         sizes = list(recorded.key.sizes) if recorded.key else []
         return np.cumsum([0, *sizes]).tolist(), sizes
-
-    def _check_withholding(self, recorded: RecordedGeneration, owned: Owners, assigned: Owners) -> None:
-        """Check that no partition is assigned while another member owns it (KIP-429)."""
-        wrong = np.flatnonzero((owned != UNASSIGNED) & (assigned != UNASSIGNED) & (assigned != owned))
-        if wrong.size:
-            index = int(wrong[0])
-            starts, _ = self._starts(recorded)
-            topic = int(np.searchsorted(starts, index, side="right")) - 1
-            new_owner, owner = recorded.members[assigned[index]], recorded.members[owned[index]]
-            raise AssignorError(
-                f"the assignor is cooperative, but assigns partition {index - starts[topic]} of "
-                f"{self.history.topics[recorded.topics[topic]]!r} to {new_owner.id!r} while {owner.id!r} "
-                "still owns it"
-            )
 
 
 def _by_topic(

@@ -63,13 +63,7 @@ class _Cached:
     cache: AssignmentCache
 
     def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
-        match self.name:
-            case "sticky":
-                return self.cache.sticky(shape, owned), 1
-            case "cooperative-sticky":
-                return self.cache.cooperative_sticky(shape, owned)
-            case _:
-                return self.cache.fixed(self.name, shape), 1
+        return self.cache.settled(self.name, shape, owned)
 
 
 @dataclass(frozen=True, slots=True)

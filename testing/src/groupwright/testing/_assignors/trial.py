@@ -16,11 +16,11 @@ from groupwright.assignors import (
     GroupwrightError,
     PartitionsByTopic,
     Plan,
-    PlayedEvent,
     RebalanceProtocol,
+    SimulatedEvent,
     assign,
     evaluate,
-    play_rebalances,
+    simulate,
     unassigned,
 )
 
@@ -128,9 +128,9 @@ class Trial:
         joined = self._played(rounds=8).rebalances[0].group
         return self._assigned(joined)[1]
 
-    def _played(self, rounds: int) -> PlayedEvent:
+    def _played(self, rounds: int) -> SimulatedEvent:
         with self.blaming("assign"):
-            (played,) = play_rebalances(
+            (played,) = simulate(
                 self._group,
                 lambda _: _Watched(self, self._assignor, copy.deepcopy(self._assignor)),
                 max_rebalances=rounds,

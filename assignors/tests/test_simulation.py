@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from groupwright.assignors import (
+    UNASSIGNED,
     Assignor,
     AssignorError,
     CooperativeStickyAssignor,
@@ -15,15 +17,16 @@ from groupwright.assignors import (
     LoadAwareAssignor,
     Member,
     PartitionsByTopic,
-    PlayedEvent,
     RangeAssignor,
     RebalanceProtocol,
+    SimulatedEvent,
     StickyAssignor,
     Topic,
     evaluate,
-    play_rebalances,
+    simulate,
     unassigned,
 )
+from groupwright.assignors.indexed import IndexedGroup, Owners, simulate_cooperative, sticky_owners
 
 Event = Callable[[Group], Group]
 
@@ -49,7 +52,7 @@ def has_topics(topics: Mapping[str, int | Topic]) -> Event:
     return lambda group: Group(group.members, topics)
 
 
-def figures(played: PlayedEvent) -> tuple[int, int, int]:
+def figures(played: SimulatedEvent) -> tuple[int, int, int]:
     """Return the numbers of rebalances, moved partitions and paused partitions."""
     return len(played.rebalances), played.moved.count, played.paused.count
 
@@ -68,7 +71,7 @@ def test_a_member_joins_the_topic_grows_and_a_member_leaves(
     assignor: Assignor, expected: list[tuple[int, int, int]]
 ) -> None:
     group = Group(TWO.members, {"t": 6})
-    played = play_rebalances(group, assignor, [joins("c"), has_topics({"t": 7}), leaves("a")])
+    played = simulate(group, assignor, [joins("c"), has_topics({"t": 7}), leaves("a")])
     assert [sorted(share.count for share in each.assignment.values()) for each in played] == [
         [3, 3],
         [2, 2, 2],
@@ -88,9 +91,7 @@ def test_weights_change() -> None:
         return has_topics({"t": Topic(4, weights=weights)})
 
     group = weigh([1, 1, 1, 1])(TWO)
-    _, noise, shift = play_rebalances(
-        group, LoadAwareAssignor(), [weigh([1.05, 1, 1, 1]), weigh([9, 3, 3, 3])]
-    )
+    _, noise, shift = simulate(group, LoadAwareAssignor(), [weigh([1.05, 1, 1, 1]), weigh([9, 3, 3, 3])])
     assert figures(noise) == (1, 0, 0)
     assert figures(shift) == (2, 1, 1)
     assert next(share for share in shift.assignment.values() if 0 in share["t"]) == {"t": [0]}
@@ -98,7 +99,7 @@ def test_weights_change() -> None:
 
 def test_a_member_that_unsubscribes_revokes_before_it_joins() -> None:
     """As Java's `ConsumerCoordinator.onJoinPrepare`, so that no second rebalance is needed."""
-    _, played = play_rebalances(TWO, CooperativeStickyAssignor(), [subscribes("b", "u")])
+    _, played = simulate(TWO, CooperativeStickyAssignor(), [subscribes("b", "u")])
     assert played.assignment == {"a": {"t": [0, 1, 2, 3]}, "b": {}}
     assert len(played.rebalances) == 1
     assert played.moved == {}, "b could not have kept them"
@@ -109,7 +110,7 @@ def test_claims_at_the_beginning_are_sent_as_they_are() -> None:
     """The group may be any that a leader can receive."""
     late = Member("late", T, owned={"t": [0, 9], "u": [0]}, generation=4)
     owner = Member("owner", T, owned={"t": [0, 1]}, generation=5)
-    (played,) = play_rebalances(Group([late, owner], {"t": 2, "u": 1}), CooperativeStickyAssignor())
+    (played,) = simulate(Group([late, owner], {"t": 2, "u": 1}), CooperativeStickyAssignor())
     first = played.rebalances[0]
     assert first.group.members[0].owned == late.owned
     assert {member.id: lost for member, lost in first.revoked()}["late"] == late.owned
@@ -117,7 +118,7 @@ def test_claims_at_the_beginning_are_sent_as_they_are() -> None:
 
 
 def test_a_group_without_members_or_topics_has_nothing_to_play() -> None:
-    empty, joined, again = play_rebalances(Group([], {}), RangeAssignor(), [joins("a"), leaves("a")])
+    empty, joined, again = simulate(Group([], {}), RangeAssignor(), [joins("a"), leaves("a")])
     assert figures(empty) == (0, 0, 0)
     assert empty.assignment == {}
     assert joined.assignment == {"a": {}}
@@ -150,7 +151,7 @@ def test_every_member_has_an_assignor_which_is_called_as_in_a_consumer() -> None
     made: dict[str, Recorder] = {}
     members = [Member("a", T, owned={"t": [0]}, generation=7), Member("b", T, user_data=b"own")]
     group = Group(members, {"t": 2})
-    played = play_rebalances(group, lambda each: made.setdefault(each.id, Recorder()), [leaves("b")])
+    played = simulate(group, lambda each: made.setdefault(each.id, Recorder()), [leaves("b")])
     assert made["a"].calls == [
         ({"t": (0,)}, 7),
         ["t"],
@@ -167,7 +168,7 @@ def test_every_member_has_an_assignor_which_is_called_as_in_a_consumer() -> None
 def test_an_assignor_is_copied_and_the_group_is_not_changed() -> None:
     recorder = Recorder()
     before = repr(TWO)
-    play_rebalances(TWO, recorder, [joins("c")])
+    simulate(TWO, recorder, [joins("c")])
     assert recorder.calls == []
     assert repr(TWO) == before
 
@@ -179,7 +180,7 @@ def test_a_member_that_comes_back_is_new() -> None:
         made.append(Recorder())
         return made[-1]
 
-    play_rebalances(TWO, make, [leaves("b"), joins("b")])
+    simulate(TWO, make, [leaves("b"), joins("b")])
     assert len(made) == 3
 
 
@@ -206,7 +207,7 @@ class Swaps(HandsOver):
 def test_an_assignor_that_does_not_settle_is_an_error(most: int) -> None:
     group = Group([Member("a", T, owned={"t": [0]}, generation=1)], {"t": 2})
     with pytest.raises(AssignorError) as caught:
-        play_rebalances(group, Swaps(), max_rebalances=most)
+        simulate(group, Swaps(), max_rebalances=most)
     assert str(caught.value) == (
         f"assignor 'swaps' does not settle: in rebalance {most}, 'a' still has to revoke "
         f"{{'t': [{1 - most % 2}]}}"
@@ -215,7 +216,7 @@ def test_an_assignor_that_does_not_settle_is_an_error(most: int) -> None:
 
 def test_a_partition_that_another_member_owns_is_an_error() -> None:
     with pytest.raises(AssignorError, match=r"'hands-over': .* assigns 't' \[0\] to 'c' while 'b' owns it"):
-        play_rebalances(TWO, HandsOver(), [joins("c")])
+        simulate(TWO, HandsOver(), [joins("c")])
 
 
 def test_an_invalid_result_and_an_invalid_assignor_are_errors() -> None:
@@ -224,11 +225,11 @@ def test_an_invalid_result_and_an_invalid_assignor_are_errors() -> None:
             return {"nobody": {}}
 
     with pytest.raises(AssignorError, match="member 'nobody' is in the assignment, but not in the group"):
-        play_rebalances(TWO, Wrong())
+        simulate(TWO, Wrong())
     nameless = Wrong()
     nameless.name = ""
     with pytest.raises(AssignorError, match=r"Wrong\.name must be a string"):
-        play_rebalances(TWO, nameless)
+        simulate(TWO, nameless)
 
 
 @pytest.mark.parametrize("history", range(20))
@@ -262,7 +263,7 @@ def test_in_any_history_a_group_settles_in_two_rebalances(
 
     start = Group([Member("first", names)], sizes)
     is_cooperative = RebalanceProtocol.COOPERATIVE in assignor.protocols
-    for played in play_rebalances(start, assignor, [happens] * 15, max_rebalances=2):
+    for played in simulate(start, assignor, [happens] * 15, max_rebalances=2):
         assert unassigned(played.group, played.assignment) == {}
         owner = places(played.assignment)
         before = places({member.id: member.owned for member in played.before.members})
@@ -285,3 +286,36 @@ def places(shares: Mapping[str, PartitionsByTopic]) -> dict[tuple[str, int], str
         for topic, partitions in share.items()
         for partition in partitions.tolist()
     }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_its_form_on_arrays_gives_the_same_owners_and_rebalances(random_groups: Any, seed: int) -> None:
+    """What-if studies simulate millions of rebalances on arrays; `simulate` is what they must agree with."""
+    for group in random_groups(seed, 100):
+        left = Group(group.members[1:], group.topics)
+        (settled,) = simulate(left, CooperativeStickyAssignor())
+        indexed = IndexedGroup.of(group)
+        if not indexed.topics or not left.members:
+            continue
+        members = {member.id: member for member in settled.group.members}
+        joined = Group(
+            [members.get(each.id, replace(each, owned={})) for each in group.members], group.topics
+        )
+        owners = indexed.owners_of(settled.assignment)
+
+        def best(owners: Owners, group: Group = joined, indexed: IndexedGroup = indexed) -> Owners:
+            return sticky_owners(group, indexed, owners)
+
+        (eager,) = simulate(joined, StickyAssignor())
+        (cooperative,) = simulate(joined, CooperativeStickyAssignor())
+        by_index, rebalances = simulate_cooperative(best, owners)
+
+        assert indexed.assignment_of(best(owners)) == eager.assignment
+        assert indexed.assignment_of(by_index) == cooperative.assignment
+        assert rebalances == len(cooperative.rebalances)
+
+
+def test_its_form_on_arrays_refuses_an_assignor_that_never_settles() -> None:
+    owners = np.array([0, UNASSIGNED], np.int32)
+    with pytest.raises(AssignorError, match="does not settle"):
+        simulate_cooperative(lambda owned: np.where(owned == UNASSIGNED, np.int32(0), 1 - owned), owners)

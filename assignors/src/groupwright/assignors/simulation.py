@@ -1,6 +1,6 @@
 """Rebalances of a group, played offline until the group settles."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from groupwright.assignors.errors import AssignorError
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedRebalance:
+class SimulatedRebalance:
     """One rebalance.
 
     Attributes:
@@ -27,13 +27,14 @@ class PlayedRebalance:
     group: Group
     assignment: Assignment
 
-    def revoked(self) -> Iterator[tuple[Member, PartitionsByTopic]]:
-        """Yield the members that must revoke partitions after this rebalance, and these partitions."""
-        return _lost(((member, member.owned) for member in self.group.members), self.assignment)
+    def revoked(self) -> list[tuple[Member, PartitionsByTopic]]:
+        """Return the members that must revoke partitions after this rebalance, and these partitions."""
+        members = self.group.members
+        return _lost(members, [member.owned for member in members], self.assignment)
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedEvent:
+class SimulatedEvent:
     """An event of a group, and the rebalances that followed until no member had to revoke a partition.
 
     Attributes:
@@ -45,7 +46,7 @@ class PlayedEvent:
     """
 
     before: Group
-    rebalances: tuple[PlayedRebalance, ...]
+    rebalances: tuple[SimulatedRebalance, ...]
     group: Group
 
     @property
@@ -60,7 +61,7 @@ class PlayedEvent:
         The former owner is still a member, and still subscribes to the topic.
         """
         assignment, members = self.assignment, self.before.members
-        lost = [owned for _, owned in _lost(((each, _of_subscribed(each)) for each in members), assignment)]
+        lost = [owned for _, owned in _lost(members, [_of_subscribed(each) for each in members], assignment)]
         gained = [difference(assignment[each.id], [each.owned]) for each in members]
         topics = assignment.topics
         keys_lost = PartitionColumns.of(lost).keys(topics)
@@ -82,13 +83,13 @@ class PlayedEvent:
         return partitions_of_keys(columns.names, np.unique(columns.keys(columns.names)))
 
 
-def play_rebalances(
+def simulate(
     group: Group,
     assignor: Assignor | Callable[[Member], Assignor],
     events: Iterable[Callable[[Group], Group]] = (),
     *,
     max_rebalances: int = 8,
-) -> list[PlayedEvent]:
+) -> list[SimulatedEvent]:
     """Play the rebalances of a group offline, until it settles after each event.
 
     Every member has its own assignor. As in Kafka's clients, `user_data` is called before it joins, and
@@ -130,7 +131,7 @@ def play_rebalances(
         >>> def a_leaves(group):
         ...     return Group([member for member in group.members if member.id != "a"], group.topics)
         >>> group = Group([Member("a", ["orders"])], {"orders": 4})
-        >>> for played in play_rebalances(group, CooperativeStickyAssignor(), [b_joins, a_leaves]):
+        >>> for played in simulate(group, CooperativeStickyAssignor(), [b_joins, a_leaves]):
         ...     print(len(played.rebalances), played.assignment, played.moved)
         1 Assignment({'a': {'orders': [0, 1, 2, 3]}}) {}
         2 Assignment({'a': {'orders': [0, 1]}, 'b': {'orders': [2, 3]}}) {'orders': [2, 3]}
@@ -153,7 +154,7 @@ class _Members:
         self._max_rebalances = max_rebalances
         self._by_id: dict[str, Assignor] = {}
 
-    def settle(self, before: Group, group: Group) -> PlayedEvent:
+    def settle(self, before: Group, group: Group) -> SimulatedEvent:
         """Play rebalances until no member has to revoke a partition.
 
         Args:
@@ -165,20 +166,21 @@ class _Members:
             member.id: known[member.id] if member.id in known else self._assignor_of(member)
             for member in group.members
         }
-        rebalances: list[PlayedRebalance] = []
+        rebalances: list[SimulatedRebalance] = []
         while group.members:
             rebalance, group = self._rebalanced(group)
             rebalances.append(rebalance)
-            member, revoked = next(rebalance.revoked(), (None, NO_PARTITIONS))
-            if member is None:
+            must_revoke = rebalance.revoked()
+            if not must_revoke:
                 break
             if len(rebalances) == self._max_rebalances:
+                member, revoked = must_revoke[0]
                 name = self._by_id[member.id].name
                 raise AssignorError(
                     f"assignor {name!r} does not settle: in rebalance {len(rebalances)}, {member.id!r} still "
                     f"has to revoke {revoked}"
                 )
-        return PlayedEvent(before, tuple(rebalances), group)
+        return SimulatedEvent(before, tuple(rebalances), group)
 
     def _assignor_of(self, member: Member) -> Assignor:
         given = self._assignor
@@ -188,7 +190,7 @@ class _Members:
             assignor.on_assignment(member.owned, member.generation)
         return assignor
 
-    def _rebalanced(self, group: Group) -> tuple[PlayedRebalance, Group]:
+    def _rebalanced(self, group: Group) -> tuple[SimulatedRebalance, Group]:
         """Return a rebalance, and the group after it."""
         leader = self._by_id[group.members[0].id]
         is_cooperative = RebalanceProtocol.COOPERATIVE in leader.protocols
@@ -202,14 +204,17 @@ class _Members:
         after = [
             replace(member, owned=assignment[member.id], generation=generation) for member in group.members
         ]
-        return PlayedRebalance(joined, assignment), Group(after, group.topics)
+        return SimulatedRebalance(joined, assignment), Group(after, group.topics)
 
     def _joined(self, member: Member, *, is_cooperative: bool) -> Member:
         """Return the member as the leader decodes it from JoinGroup's response."""
         user_data = member.user_data
         if user_data is None:
             user_data = self._by_id[member.id].user_data(frozenset(member.topics))
-        return replace(member, owned=member.owned if is_cooperative else NO_PARTITIONS, user_data=user_data)
+        owned = member.owned if is_cooperative else NO_PARTITIONS
+        if owned is member.owned and user_data is member.user_data:
+            return member
+        return replace(member, owned=owned, user_data=user_data)
 
 
 def _of_subscribed(member: Member) -> PartitionsByTopic:
@@ -222,12 +227,30 @@ def _of_subscribed(member: Member) -> PartitionsByTopic:
 
 
 def _lost(
-    owned: Iterable[tuple[Member, PartitionsByTopic]], assignment: Assignment
-) -> Iterator[tuple[Member, PartitionsByTopic]]:
-    """Yield the members that own partitions that they are not assigned, and these partitions."""
-    for member, partitions in owned:
-        assigned = assignment[member.id]
-        if partitions and partitions != assigned:
-            lost = difference(partitions, [assigned])
-            if lost:
-                yield member, lost
+    members: Sequence[Member], owned: Sequence[PartitionsByTopic], assignment: Assignment
+) -> list[tuple[Member, PartitionsByTopic]]:
+    """Return the members that own partitions that they are not assigned, and these partitions.
+
+    Args:
+        members: The members.
+        owned: The partitions that each of them owns.
+        assignment: The assignment.
+    """
+    before = PartitionColumns.of(owned)
+    if not before.partitions.size:
+        return []
+    after = PartitionColumns.of([assignment[member.id] for member in members])
+    topics = tuple(sorted({*before.names, *after.names}))
+    keys, owners = before.keys(topics), before.lists[before.partitions >= 0]
+    keys_after = after.keys(topics)
+    by_key = np.argsort(keys_after)
+    places = np.searchsorted(keys_after, keys, sorter=by_key)
+    # The last element stands for partitions that no member is assigned.
+    found = np.append(by_key, -1)[places]
+    is_same = (np.append(keys_after, -1)[found] == keys) & (np.append(after.lists, -1)[found] == owners)
+    if is_same.all():
+        return []
+    return [
+        (members[index], partitions_of_keys(topics, np.sort(keys[~is_same & (owners == index)])))
+        for index in np.unique(owners[~is_same]).tolist()
+    ]
