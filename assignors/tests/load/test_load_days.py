@@ -19,6 +19,7 @@ from groupwright.assignors import (
     assign,
     check_load,
     evaluate_load,
+    simulate,
     smooth_weights,
 )
 
@@ -79,9 +80,9 @@ def day(load: "type[Load]", traffic: Traffic, seed: int) -> tuple[int, int, floa
         if found.moves:
             rebalances += 1
             moves += found.moves
-            for _ in range(2):
-                claims = [replace(each, owned=owned[each.id], generation=step) for each in members]
-                owned = assign(assignor, Group(claims, smoothed), cooperative=True)
+            claims = [replace(each, owned=owned[each.id], generation=step) for each in members]
+            (settled,) = simulate(Group(claims, smoothed), assignor)
+            owned = settled.assignment
         report = evaluate_load(Group(members, {"t": Topic(PARTITIONS, weights=true)}), owned)
         peaks.append(report.peak_over_bound)
     return rebalances, moves, sum(peaks) / len(peaks)
