@@ -6,11 +6,15 @@ from typing import Annotated
 import typer
 
 from groupwright.cli.demo.command import demo
+from groupwright.cli.describe import describe
 from groupwright.cli.doctor import doctor
+from groupwright.cli.groups import groups
+from groupwright.cli.lag import lag
+from groupwright.cli.locate import locate
 from groupwright.cli.pipeline import app as pipeline
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -35,5 +39,9 @@ def groupwright(
 
 
 app.command()(demo)
+app.command()(describe)
 app.command()(doctor)
+app.command()(groups)
+app.command()(lag)
+app.command()(locate)
 app.add_typer(pipeline, name="pipeline")

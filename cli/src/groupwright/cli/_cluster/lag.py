@@ -1,0 +1,99 @@
+"""Lag of groups: committed offsets beside the ends of logs."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
+from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """One partition of a group.
+
+    Attributes:
+        committed: The committed offset; None if there is none.
+        begin: The beginning of the log; None if it is not known.
+        end: The end of the log; None if it is not known.
+        owner: The member that is assigned the partition; None if there is none, or it is not known.
+        error: Why the log's offsets are not known; empty if they are.
+    """
+
+    topic: str
+    partition: int
+    committed: int | None
+    begin: int | None
+    end: int | None
+    owner: GroupMember | None = None
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """The topic and the number, as Kafka writes them."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def is_beyond_end(self) -> bool:
+        """Whether the committed offset is beyond the end of the log."""
+        return self.committed is not None and self.end is not None and self.committed > self.end
+
+    @property
+    def is_before_begin(self) -> bool:
+        """Whether the committed offset is before the beginning of the log."""
+        return self.committed is not None and self.begin is not None and self.committed < self.begin
+
+    @property
+    def lag(self) -> int | None:
+        """Messages from the committed offset to the end of the log; None if either is not known."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(0, self.end - max(self.committed, self.begin or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """A group with the lag of each partition that it owns or has committed."""
+
+    group: DescribedGroup
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def total(self) -> int | None:
+        """Lag of all partitions whose lag is known; None if there is none."""
+        known = [each.lag for each in self.partitions if each.lag is not None]
+        return sum(known) if known else None
+
+
+def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
+    """Return the lag of groups. Ends of logs are asked after the committed offsets, once for all groups."""
+    committed = cluster.committed(groups)
+    owners = {id_: _owners(group) for id_, group in groups.items()}
+    wanted = {key for id_ in groups for key in (*committed[id_], *owners[id_])}
+    ends, errors = cluster.offsets(wanted, LATEST)
+    begins, _ = cluster.offsets(wanted, EARLIEST)
+    return {
+        id_: GroupLag(group, tuple(_partitions(committed[id_], owners[id_], begins, ends, errors)))
+        for id_, group in groups.items()
+    }
+
+
+def _owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
+    return {
+        (topic, partition): member
+        for member in group.members
+        for topic, partitions in member.assigned.items()
+        for partition in partitions
+    }
+
+
+def _partitions(
+    committed: Mapping[TopicPartition, CommittedOffset],
+    owners: Mapping[TopicPartition, GroupMember],
+    begins: Mapping[TopicPartition, int | None],
+    ends: Mapping[TopicPartition, int | None],
+    errors: Mapping[TopicPartition, str],
+) -> Iterator[PartitionLag]:
+    keys: Collection[TopicPartition] = {*committed, *owners}
+    for key in sorted(keys):
+        offset = committed[key].offset if key in committed else None
+        yield PartitionLag(*key, offset, begins.get(key), ends.get(key), owners.get(key), errors.get(key, ""))

@@ -1,0 +1,121 @@
+"""What is odd about a group, in sentences."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
+
+_SHOWN = 5
+_AT_REST = frozenset({"Stable", "Empty", "Dead"})
+
+
+def oddities(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
+    """Return what is odd about a group, what matters most first.
+
+    Args:
+        lag: The group with its lag.
+        topics: The topics that the group subscribes to or has committed, as far as they exist.
+    """
+    group = lag.group
+    return [
+        *_state(group),
+        *_unknown_topics(group, topics),
+        *_unread_partitions(lag, topics),
+        *_offsets(lag),
+        *_members(group),
+    ]
+
+
+def _state(group: DescribedGroup) -> Iterator[str]:
+    if group.state == "Empty":
+        yield "The group has no members: nobody consumes."
+    elif group.state not in _AT_REST:
+        yield f"The group is {group.state}: it rebalances now, and not all partitions of members are known."
+    behind = [each for each in group.members if each.target is not None and each.target != each.assigned]
+    if behind:
+        have = _verb(len(behind), "has", "have")
+        yield f"{_few(each.client_id for each in behind)} {have} not reached the target assignment yet."
+
+
+def _unknown_topics(group: DescribedGroup, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
+    missing = sorted(_subscribed(group) - set(topics))
+    if missing:
+        do = _verb(len(missing), "does", "do")
+        yield f"Members subscribe to {_few(missing)}, which {do} not exist, or may not be seen by this user."
+
+
+def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
+    group = lag.group
+    if group.type is GroupType.SHARE or group.state != "Stable":
+        return
+    owned = {(each.topic, each.partition) for each in lag.partitions if each.owner is not None}
+    subscribed = _subscribed(group)
+    unread = [
+        f"{topic}-{partition}"
+        for topic in sorted(subscribed & set(topics))
+        for partition in range(topics[topic].partitions)
+        if (topic, partition) not in owned
+    ]
+    if unread:
+        yield f"No member is assigned {_few(unread)}, though the group subscribes to the topic."
+    left = [
+        each for each in lag.partitions if each.owner is None and each.topic not in subscribed and each.lag
+    ]
+    if left:
+        have = _verb(len(left), "has", "have")
+        yield f"{_names(left)} {have} committed offsets and lag, but no member subscribes to the topic."
+
+
+def _offsets(lag: GroupLag) -> Iterator[str]:
+    beyond = [each for each in lag.partitions if each.is_beyond_end]
+    if beyond:
+        yield (
+            f"The committed offset of {_names(beyond)} is beyond the end of the log: the topic was created "
+            "again or truncated, and consumers reset by auto.offset.reset."
+        )
+    before = [each for each in lag.partitions if each.is_before_begin]
+    if before:
+        yield (
+            f"The committed offset of {_names(before)} is before the beginning of the log: messages were "
+            "deleted before they were consumed."
+        )
+    unknown = [each for each in lag.partitions if each.error]
+    if unknown:
+        yield f"The offsets of {_names(unknown)} are not known: {unknown[0].error}."
+
+
+def _members(group: DescribedGroup) -> Iterator[str]:
+    members = group.members
+    if group.state != "Stable":
+        return
+    idle = sum(not each.assigned for each in members)
+    if idle:
+        yield f"{idle} of {len(members)} members {_verb(idle, 'has', 'have')} no partitions."
+    subscriptions = {tuple(sorted(each.topics)) for each in members}
+    if len(subscriptions) > 1:
+        yield f"Members have {len(subscriptions)} different subscriptions."
+    versions = {each.subscription_version for each in members if each.subscription_version is not None}
+    if len(versions) > 1:
+        listed = " and ".join(map(str, sorted(versions)))
+        yield f"Members use versions {listed} of the consumer protocol: clients of different ages or kinds."
+    static = sum(each.instance_id is not None for each in members)
+    if 0 < static < len(members):
+        yield f"{static} of {len(members)} members {_verb(static, 'is', 'are')} static, the others are not."
+
+
+def _subscribed(group: DescribedGroup) -> set[str]:
+    return {topic for member in group.members for topic in member.topics}
+
+
+def _names(partitions: Sequence[PartitionLag]) -> str:
+    return _few(each.name for each in partitions)
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:_SHOWN])
+    return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
+
+
+def _verb(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural

@@ -1,0 +1,222 @@
+"""The command `groupwright describe`: one group, whole."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Column, Output, OutputFormat, console, print_json, print_rows, table
+from groupwright.cli._suggest import did_you_mean
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
+
+if TYPE_CHECKING:
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.lag import GroupLag
+    from groupwright.cli._cluster.model import DescribedGroup, Partitions
+
+PARTITION_COLUMNS = (
+    Column("topic", "TOPIC"),
+    Column("partition", "PARTITION", is_number=True),
+    Column("committed", "COMMITTED", is_number=True),
+    Column("end", "END", is_number=True),
+    Column("lag", "LAG", is_number=True),
+    Column("member", "MEMBER"),
+)
+_MEMBER_COLUMNS = (
+    Column("name", "MEMBER"),
+    Column("host", "HOST"),
+    Column("rack", "RACK"),
+    Column("version", "VERSION", is_number=True),
+    Column("topics", "SUBSCRIBES TO"),
+    Column("count", "PARTITIONS", is_number=True),
+    Column("lag", "LAG", is_number=True),
+)
+
+
+def describe(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    *,
+    bootstrap_servers: BootstrapServers = None,
+    config: ConfigFile = None,
+    timeout: Timeout = 10.0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Describe a group: what is odd first, then its coordinator, its members, and the lag of each partition.
+
+    Brokers tell subscriptions and assignments of classic groups only while they are stable. CSV has the
+    partitions alone.
+
+    Examples:
+    groupwright describe billing --bootstrap-servers localhost:9092
+
+    groupwright describe billing --output json
+    """
+    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.oddities import oddities  # noqa: PLC0415 - as above
+
+    with (
+        errors_reported("describe"),
+        Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster,
+    ):
+        described = find_group(cluster, group)
+        lag = lag_of_groups(cluster, {group: described})[group]
+        offsets_topic = cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        topics = cluster.topics(
+            {topic for member in described.members for topic in member.topics}
+            | {each.topic for each in lag.partitions}
+        )
+        odd = oddities(lag, topics)
+        partitions = None if offsets_topic is None else offsets_topic.partitions
+        match output:
+            case OutputFormat.JSON:
+                print_json(document(lag, odd, partitions))
+            case OutputFormat.CSV:
+                print_rows(partition_rows(lag), PARTITION_COLUMNS, output)
+            case OutputFormat.TABLE:
+                _print(lag, odd, partitions)
+
+
+def find_group(cluster: "Cluster", group: str) -> "DescribedGroup":
+    """Return a group.
+
+    Raises:
+        CommandError: It does not exist; the message suggests one that does.
+    """
+    described = cluster.describe([group])[group]
+    if not described.exists:
+        listed, _ = cluster.groups()
+        hint = did_you_mean(group, [each.id for each in listed])
+        raise CommandError(
+            f"there is no group {group!r}{hint or ', or these credentials may not describe it'}",
+            ExitStatus.NOT_FOUND,
+        )
+    return described
+
+
+def member_names(group: "DescribedGroup") -> dict[str, str]:
+    """Return a short name for each member id: the instance or client id, with a part of the id if needed."""
+    short = {member.id: member.instance_id or member.client_id or member.id for member in group.members}
+    taken = list(short.values())
+    return {
+        id_: name if taken.count(name) == 1 else f"{name}/{id_.removeprefix(f'{name}-')[:8]}"
+        for id_, name in short.items()
+    }
+
+
+def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:
+    """Return a row for each partition."""
+    names = member_names(lag.group)
+    return [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "committed": each.committed,
+            "end": each.end,
+            "lag": each.lag,
+            "member": None if each.owner is None else names[each.owner.id],
+        }
+        for each in lag.partitions
+    ]
+
+
+def document(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) -> dict[str, Any]:
+    """Return the group as a document; see `describe.schema.json`."""
+    group = lag.group
+    return {
+        "group": group.id,
+        "type": group.type.value,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor or None,
+        "epoch": group.epoch,
+        "odd": list(odd),
+        "coordinator": {
+            "broker": group.coordinator.id,
+            "host": group.coordinator.host,
+            "port": group.coordinator.port,
+            "offsets_partition": _offsets_partition(group.id, offsets_partitions),
+        },
+        "members": [
+            {
+                "id": member.id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "instance_id": member.instance_id,
+                "rack": member.rack,
+                "subscription_version": member.subscription_version,
+                "epoch": member.epoch,
+                "topics": list(member.topics),
+                "topic_regex": member.topic_regex,
+                "assigned": _lists(member.assigned),
+                "target": None if member.target is None else _lists(member.target),
+            }
+            for member in group.members
+        ],
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": each.committed,
+                "begin": each.begin,
+                "end": each.end,
+                "lag": each.lag,
+                "member": None if each.owner is None else each.owner.id,
+                "error": each.error or None,
+            }
+            for each in lag.partitions
+        ],
+        "lag": lag.total,
+    }
+
+
+def _lists(partitions: "Partitions") -> dict[str, list[int]]:
+    return {topic: list(numbers) for topic, numbers in partitions.items()}
+
+
+def _offsets_partition(group: str, partitions: int | None) -> int | None:
+    return None if partitions is None else partition_for(group, partitions)
+
+
+def _member_rows(lag: "GroupLag") -> list[Mapping[str, Any]]:
+    names = member_names(lag.group)
+    lags: dict[str, int] = {}
+    for each in lag.partitions:
+        if each.owner is not None and each.lag is not None:
+            lags[each.owner.id] = lags.get(each.owner.id, 0) + each.lag
+    return [
+        {
+            "name": names[member.id],
+            "host": member.host,
+            "rack": member.rack,
+            "version": member.subscription_version,
+            "topics": [*member.topics, *([member.topic_regex] if member.topic_regex else [])] or None,
+            "count": sum(map(len, member.assigned.values())),
+            "lag": lags.get(member.id),
+        }
+        for member in lag.group.members
+    ]
+
+
+def _print(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) -> None:
+    group, out = lag.group, console()
+    for sentence in odd:
+        out.print(f"! {sentence}", style="yellow")
+    if odd:
+        out.print()
+    partition = _offsets_partition(group.id, offsets_partitions)
+    place = "" if partition is None else f", by {OFFSETS_TOPIC}-{partition}"
+    epoch = "" if group.epoch is None else f", epoch {group.epoch}"
+    out.print(f"group        {group.id}")
+    out.print(f"state        {group.state} ({group.type.value}{epoch})")
+    out.print(f"assignor     {group.assignor or '-'}")
+    out.print(f"coordinator  broker {group.coordinator}{place}")
+    out.print(f"lag          {'-' if lag.total is None else lag.total}")
+    if group.members:
+        out.print()
+        out.print(table(_member_rows(lag), _MEMBER_COLUMNS))
+    if lag.partitions:
+        out.print()
+        out.print(table(partition_rows(lag), PARTITION_COLUMNS))

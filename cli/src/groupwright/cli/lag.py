@@ -1,0 +1,143 @@
+"""The command `groupwright lag`: how far groups are behind, in messages and in seconds."""
+
+import time
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Column, Output, OutputFormat, print_rows
+from groupwright.cli._suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+    from groupwright.cli._cluster.record_times import RecordKey
+
+_GROUP = Column("group", "GROUP")
+_TOPIC = Column("topic", "TOPIC")
+_NUMBERS = (Column("messages", "MESSAGES", is_number=True), Column("seconds", "SECONDS", is_number=True))
+
+
+class By(StrEnum):
+    """What a row stands for."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    PARTITION = "partition"
+
+
+COLUMNS = {
+    By.GROUP: (_GROUP, *_NUMBERS),
+    By.TOPIC: (_GROUP, _TOPIC, *_NUMBERS),
+    By.PARTITION: (_GROUP, _TOPIC, Column("partition", "PARTITION", is_number=True), *_NUMBERS),
+}
+
+
+def lag(
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP]...", help="Names of groups; all by default.")
+    ] = None,
+    *,
+    by: Annotated[By, typer.Option(help="What a row stands for.")] = By.GROUP,
+    seconds: Annotated[
+        bool,
+        typer.Option(help="Read one message of each partition that lags, for its timestamp."),
+    ] = True,
+    bootstrap_servers: BootstrapServers = None,
+    config: ConfigFile = None,
+    timeout: Timeout = 10.0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show how far groups are behind, in messages and in seconds, the largest lag first.
+
+    Seconds are the age of the oldest message that is not committed yet; 0 without lag. What is not known is a
+    dash, and null in JSON: partitions without a committed offset count for nothing.
+
+    Examples:
+    groupwright lag --bootstrap-servers localhost:9092
+
+    groupwright lag billing --by partition --output csv
+    """
+    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.record_times import record_times  # noqa: PLC0415 - as above
+
+    with errors_reported("lag"):
+        settings = connection_settings(bootstrap_servers, config)
+        with Cluster(settings, timeout=timeout) as cluster:
+            listed, silent = cluster.groups()
+            _check_exist(groups or [], cluster, [each.id for each in listed])
+            lags = lag_of_groups(cluster, cluster.describe(groups or [each.id for each in listed]))
+            times = record_times(settings, _first_unread(lags.values()), timeout) if seconds else {}
+        print_rows(rows(lags.values(), times, time.time(), by), COLUMNS[by], output)
+    for broker, reason in silent.items():
+        typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
+    raise typer.Exit(ExitStatus.INCOMPLETE if silent else ExitStatus.OK)
+
+
+def _check_exist(wanted: Iterable[str], cluster: "Cluster", known: list[str]) -> None:
+    for group in wanted:
+        if group not in known and not cluster.describe([group])[group].exists:
+            raise CommandError(
+                f"there is no group {group!r}{did_you_mean(group, known)}", ExitStatus.NOT_FOUND
+            )
+
+
+def _first_unread(lags: Iterable["GroupLag"]) -> set["RecordKey"]:
+    return {_unread(each) for lag in lags for each in lag.partitions if each.lag}
+
+
+def _unread(lag: "PartitionLag") -> "RecordKey":
+    """Return the first offset of a partition that is not committed and still in the log."""
+    return lag.topic, lag.partition, max(lag.committed or 0, lag.begin or 0)
+
+
+def rows(
+    lags: Iterable["GroupLag"], times: Mapping["RecordKey", float], now: float, by: By
+) -> list[dict[str, Any]]:
+    """Return the rows of the table, the largest lag first.
+
+    Args:
+        lags: The groups.
+        times: Timestamps of the first messages that are not committed, as far as they are known.
+        now: The time in seconds since the epoch.
+        by: What a row stands for.
+    """
+    sums: dict[tuple[Any, ...], tuple[int | None, float | None]] = {}
+    for lag in lags:
+        if by is By.GROUP:
+            sums[(lag.group.id,)] = None, None
+        for each in lag.partitions:
+            key = {
+                By.GROUP: (lag.group.id,),
+                By.TOPIC: (lag.group.id, each.topic),
+                By.PARTITION: (lag.group.id, each.topic, each.partition),
+            }[by]
+            messages, seconds = sums.get(key, (None, None))
+            sums[key] = _sum(messages, each.lag), _max(seconds, _seconds(each, times, now))
+    columns = [column.key for column in COLUMNS[by]]
+    ordered = sorted(
+        sums.items(), key=lambda item: (-(item[1][0] if item[1][0] is not None else -1), item[0])
+    )
+    return [dict(zip(columns, (*key, *values), strict=True)) for key, values in ordered]
+
+
+def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float], now: float) -> float | None:
+    if lag.lag is None:
+        return None
+    if not lag.lag:
+        return 0.0
+    time_of_first = times.get(_unread(lag))
+    return None if time_of_first is None else max(0.0, now - time_of_first)
+
+
+def _sum(total: int | None, value: int | None) -> int | None:
+    return total if value is None else value + (total or 0)
+
+
+def _max(largest: float | None, value: float | None) -> float | None:
+    return largest if value is None else max(value, largest or 0.0)
