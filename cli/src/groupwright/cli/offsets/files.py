@@ -1,0 +1,111 @@
+"""Files of offsets: the CSV of Kafka's kafka-consumer-groups.sh, and JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._exit import CommandError, ExitStatus
+
+_FIELDS = ("topic", "partition", "offset")
+
+
+def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
+    """Return the offsets in a file.
+
+    Args:
+        path: A `.json` file as `write_offsets` writes it; any other name is CSV: topic,partition,offset, or
+            group,topic,partition,offset, as Kafka's tool exports one group and several. A header is skipped.
+        group: Of the lines with a group, those of this one are read.
+
+    Raises:
+        CommandError: The file cannot be read, has no offset of the group, or two of a partition.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        for place, topic, partition, offset in (_json if path.suffix == ".json" else _csv)(text, group):
+            if partition < 0 or offset < 0:
+                raise ValueError(f"{place}: partitions and offsets are not negative")  # noqa: TRY301
+            if (topic, partition) in offsets:
+                raise ValueError(f"{place}: {topic}-{partition} has an offset already")  # noqa: TRY301
+            offsets[topic, partition] = offset
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path} cannot be read: {error}", ExitStatus.USAGE) from None
+    if not offsets:
+        raise CommandError(f"{path} has no offsets of the group {group!r}", ExitStatus.USAGE)
+    return offsets
+
+
+def _csv(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
+    reader = csv.reader(io.StringIO(text))
+    for number, cells in enumerate(([cell.strip() for cell in row] for row in reader), start=1):
+        if not any(cells) or (number == 1 and tuple(cells[-3:]) == _FIELDS):
+            continue
+        try:
+            *groups, topic, partition, offset = cells
+            row = f"line {number}", topic, int(partition), int(offset)
+        except ValueError:
+            groups, row = ["", ""], ("", "", 0, 0)
+        if len(groups) > 1 or not row[1]:
+            raise ValueError(f"line {number} is not topic,partition,offset: {','.join(cells)!r}")
+        if groups in ([], [group]):
+            yield row
+
+
+def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
+    document = json.loads(text)
+    if not isinstance(document, list):
+        raise ValueError('write a list: [{"topic": "orders", "partition": 0, "offset": 123}]')  # noqa: TRY004
+    for index, row in enumerate(document):
+        values = [row.get(field) for field in _FIELDS] if isinstance(row, dict) else []
+        match values:
+            case [str(topic), int(partition), int(offset)] if not {True, False} & {
+                each for each in values if isinstance(each, bool)
+            }:
+                if row.get("group", group) == group:
+                    yield f"entry {index}", topic, partition, offset
+            case _:
+                raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    """Write offsets to a new file: JSON with leader epochs and metadata if it ends in `.json`, else CSV.
+
+    Raises:
+        CommandError: The file exists, since it may be the only copy of earlier offsets, or cannot be written.
+    """
+    text = _as_json(offsets) if path.suffix == ".json" else _as_csv(offsets)
+    try:
+        with path.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CommandError(
+            f"{path} exists and is not overwritten; choose another name", ExitStatus.USAGE
+        ) from None
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error}", ExitStatus.USAGE) from None
+
+
+def _as_csv(offsets: Mapping[TopicPartition, CommittedOffset]) -> str:
+    text = io.StringIO()
+    rows: Iterable[tuple[Any, ...]] = ((*key, offsets[key].offset) for key in sorted(offsets))
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _as_json(offsets: Mapping[TopicPartition, CommittedOffset]) -> str:
+    rows = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset.offset,
+            "leader_epoch": offset.leader_epoch,
+            "metadata": offset.metadata,
+        }
+        for (topic, partition), offset in sorted(offsets.items(), key=lambda item: item[0])
+    ]
+    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"

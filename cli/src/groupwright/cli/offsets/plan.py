@@ -1,0 +1,154 @@
+"""Plan of a reset or a deletion: facts about partitions in, a row for each partition out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli.offsets.target import LogEnd, Offset, Offsets, Shift, Target, Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """State of partitions.
+
+    Attributes:
+        committed: The committed offsets.
+        begins: Beginnings of the logs.
+        ends: Ends of the logs.
+        at_time: Offsets of the first messages at or after the target's time; None where there is none.
+        errors: Why the offsets of a log are not known.
+    """
+
+    committed: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    at_time: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    errors: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartition:
+    """One partition of a plan.
+
+    Attributes:
+        committed: The offset before; None if there is none.
+        begin: The beginning of the log; None if it is not known.
+        end: The end of the log; None if it is not known.
+        after: The offset after; None if there is none.
+        note: Why `after` is not what was asked for; empty if it is.
+        error: Why there is no plan for the partition; empty if there is.
+    """
+
+    topic: str
+    partition: int
+    committed: CommittedOffset | None
+    begin: int | None
+    end: int | None
+    after: int | None = None
+    note: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> TopicPartition:
+        """The topic and the number."""
+        return self.topic, self.partition
+
+    @property
+    def name(self) -> str:
+        """The topic and the number, as Kafka writes them."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def before(self) -> int | None:
+        """The committed offset before."""
+        return None if self.committed is None else self.committed.offset
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the plan changes the partition's offset."""
+        return not self.error and self.after != self.before
+
+    @property
+    def lag(self) -> int | None:
+        """Messages from the committed offset to the end of the log; None if either is not known."""
+        return self._lag_from(self.before)
+
+    @property
+    def lag_after(self) -> int | None:
+        """The lag after the plan is executed; None if it is not known, or no offset is left."""
+        return self._lag_from(self.after)
+
+    def _lag_from(self, offset: int | None) -> int | None:
+        if offset is None or self.end is None:
+            return None
+        return max(0, self.end - max(offset, self.begin or 0))
+
+
+def shown(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPartition]:
+    """Return the rows of partitions whose offsets stay as they are; each says why its log is not known."""
+    return [
+        PlannedPartition(
+            *key,
+            facts.committed.get(key),
+            facts.begins.get(key),
+            facts.ends.get(key),
+            after=facts.committed[key].offset if key in facts.committed else None,
+            note=facts.errors.get(key, ""),
+        )
+        for key in partitions
+    ]
+
+
+def planned_reset(
+    partitions: Iterable[TopicPartition], target: Target, facts: Facts
+) -> list[PlannedPartition]:
+    """Return the plan of a reset. Offsets outside of a log become its beginning or its end."""
+    return [_reset(key, target, facts) for key in partitions]
+
+
+def planned_deletion(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPartition]:
+    """Return the plan of a deletion."""
+    return [
+        PlannedPartition(
+            *key,
+            facts.committed.get(key),
+            facts.begins.get(key),
+            facts.ends.get(key),
+            note="" if key in facts.committed else "has no committed offset",
+        )
+        for key in partitions
+    ]
+
+
+def _reset(key: TopicPartition, target: Target, facts: Facts) -> PlannedPartition:
+    committed, begin, end = facts.committed.get(key), facts.begins.get(key), facts.ends.get(key)
+    if begin is None or end is None:
+        error = facts.errors.get(key, "the offsets of its log are not known")
+        return PlannedPartition(*key, committed, begin, end, error=error)
+    note = ""
+    match target:
+        case LogEnd.EARLIEST:
+            wanted = begin
+        case LogEnd.LATEST:
+            wanted = end
+        case Offset(offset):
+            wanted = offset
+        case Offsets(_, offsets):
+            wanted = offsets[key]
+        case Timestamp():
+            if key not in facts.at_time:
+                error = facts.errors.get(key, "the offset at this time is not known")
+                return PlannedPartition(*key, committed, begin, end, error=error)
+            found = facts.at_time[key]
+            wanted = end if found is None else found
+            note = "no message since then: the end" if found is None else ""
+        case Shift(by):
+            if committed is None:
+                return PlannedPartition(*key, None, begin, end, note="has no committed offset to shift")
+            wanted = committed.offset + by
+    after = min(max(wanted, begin), end)
+    if after > wanted:
+        note = f"{wanted} is before the log: its beginning"
+    elif after < wanted:
+        note = f"{wanted} is beyond the log: its end"
+    return PlannedPartition(*key, committed, begin, end, after, note)

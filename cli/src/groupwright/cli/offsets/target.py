@@ -1,0 +1,143 @@
+"""Targets of a reset: what `--reset-to` and `--shift` mean."""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from groupwright.cli._cluster.model import TopicPartition
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._suggest import did_you_mean
+from groupwright.cli.offsets.files import read_offsets
+
+
+class LogEnd(Enum):
+    """An end of each partition's log."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """The first message at or after a time, in milliseconds since the epoch."""
+
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The same offset in each partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The committed offset plus a number, which may be negative."""
+
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """An offset for each partition, from a file."""
+
+    path: Path
+    offsets: Mapping[TopicPartition, int]
+
+
+Target = LogEnd | Timestamp | Offset | Shift | Offsets
+
+FORMS = "earliest, latest, timestamp:2026-01-31T12:00:00Z, duration:PT1H, offset:123 or file:offsets.csv"
+
+_ISO_DURATION = re.compile(
+    r"P(?!$)(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?"
+)
+_SHORT_DURATION = re.compile(
+    r"(?=\d)(?:(?P<w>\d+)w)?(?:(?P<d>\d+)d)?(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?"
+)
+_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def parse_target(text: str, group: str, now: dt.datetime) -> Target:
+    """Return the target that the value of `--reset-to` stands for.
+
+    Args:
+        text: One of `FORMS`.
+        group: The group; of a file with offsets of several groups, its own are read.
+        now: The time from which a duration is subtracted.
+
+    Raises:
+        CommandError: It is none of the forms (the message suggests one), or its file cannot be read.
+    """
+    if text in set(_values()):
+        return LogEnd(text)
+    kind, _, value = text.partition(":")
+    match kind if value else "":
+        case "timestamp":
+            if (moment := _moment(value)) is not None:
+                return Timestamp(_milliseconds(moment))
+            raise _wrong(text, "write a time as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00")
+        case "duration":
+            if (seconds := _duration(value)) is not None:
+                try:
+                    return Timestamp(_milliseconds(now - dt.timedelta(seconds=seconds)))
+                except OverflowError:
+                    pass
+            raise _wrong(text, "write a duration as PT1H, P1DT12H, 1h or 1d12h")
+        case "offset":
+            if value.isascii() and value.isdecimal():
+                return Offset(int(value))
+            raise _wrong(text, "an offset is a number from 0 on; --shift takes negative numbers")
+        case "file":
+            path = Path(value)
+            return Offsets(path, read_offsets(path, group))
+    raise _wrong(text, f"write {FORMS}", hint=did_you_mean(text, _guesses(text)))
+
+
+def _values() -> list[str]:
+    return [each.value for each in LogEnd]
+
+
+def _guesses(text: str) -> list[str]:
+    """Return what a text that is none of the forms may have meant: the only guess if its value tells."""
+    if text.isascii() and text.isdecimal():
+        return [f"offset:{text}"]
+    if _duration(text) is not None:
+        return [f"duration:{text}"]
+    if _moment(text) is not None:
+        return [f"timestamp:{text}"]
+    if text.endswith((".csv", ".json")):
+        return [f"file:{text}"]
+    _, _, value = text.partition(":")
+    return [*_values(), *(f"{kind}:{value}" for kind in ("timestamp", "duration", "offset", "file") if value)]
+
+
+def _moment(text: str) -> dt.datetime | None:
+    """Return a time; one without a zone is UTC, as in Kafka's tools."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def _milliseconds(moment: dt.datetime) -> int:
+    """Return milliseconds since the epoch; not less than 0, since -1 and -2 are the ends of a log."""
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return max(0, (moment - epoch) // dt.timedelta(milliseconds=1))
+
+
+def _duration(text: str) -> float | None:
+    found = _ISO_DURATION.fullmatch(text) or _SHORT_DURATION.fullmatch(text)
+    if found is None:
+        return None
+    return sum(float(number) * _SECONDS[unit] for unit, number in found.groupdict().items() if number)
+
+
+def _wrong(text: str, advice: str, hint: str = "") -> CommandError:
+    return CommandError(f"--reset-to {text!r} is not understood{hint or f': {advice}'}", ExitStatus.USAGE)
