@@ -11,6 +11,7 @@ from groupwright.cli.doctor import doctor
 from groupwright.cli.groups import groups
 from groupwright.cli.lag import lag
 from groupwright.cli.locate import locate
+from groupwright.cli.offsets.command import offsets
 from groupwright.cli.pipeline import app as pipeline
 
 app = typer.Typer(
@@ -44,4 +45,5 @@ app.command()(doctor)
 app.command()(groups)
 app.command()(lag)
 app.command()(locate)
+app.command()(offsets)
 app.add_typer(pipeline, name="pipeline")

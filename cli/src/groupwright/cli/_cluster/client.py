@@ -299,11 +299,17 @@ class Cluster:
             if code in _FORBIDDEN:
                 raise _forbidden(f"the group {group!r}", code)
             raise CommandError(f"the group {group!r}: {_words(code)}", ExitStatus.REFUSED)
-        return {
-            (topic.name, row.partition_index): _words(row.error_code) if row.error_code else None
+        codes = {
+            (topic.name, row.partition_index): row.error_code
             for topic in answer.topics
             for row in topic.partitions
         }
+        if codes and all(code in _FORBIDDEN for code in codes.values()):
+            code = next(iter(codes.values()))
+            of_topic = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            topics = ", ".join(repr(name) for name in sorted({name for name, _ in codes}))
+            raise _forbidden(f"the topics {topics}" if of_topic else f"the group {group!r}", code)
+        return {key: _words(code) if code else None for key, code in codes.items()}
 
     def _ask(
         self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]

@@ -62,14 +62,10 @@ def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
         raise ValueError('write a list: [{"topic": "orders", "partition": 0, "offset": 123}]')  # noqa: TRY004
     for index, row in enumerate(document):
         values = [row.get(field) for field in _FIELDS] if isinstance(row, dict) else []
-        match values:
-            case [str(topic), int(partition), int(offset)] if not {True, False} & {
-                each for each in values if isinstance(each, bool)
-            }:
-                if row.get("group", group) == group:
-                    yield f"entry {index}", topic, partition, offset
-            case _:
-                raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
+        if [type(each) for each in values] != [str, int, int]:  # a bool is an int for isinstance
+            raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
+        if row.get("group", group) == group:
+            yield f"entry {index}", values[0], values[1], values[2]
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:

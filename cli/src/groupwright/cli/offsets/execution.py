@@ -1,0 +1,81 @@
+"""Execution of a plan: write, then read back what the broker holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli.offsets.plan import PlannedPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Result of an execution.
+
+    Attributes:
+        held: The committed offsets after it, as the broker reports them.
+        failures: Why partitions have another offset than planned.
+    """
+
+    held: Mapping[TopicPartition, CommittedOffset]
+    failures: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> Execution:
+    """Write the changes of a plan, and read the committed offsets back.
+
+    The write is that of a client outside of the group, which the coordinator refuses while the group has
+    members. So a member that joins after the plan was made keeps its offsets.
+
+    Raises:
+        CommandError: Nothing was written, since the brokers refused it all; or it is not known what was
+            written, since no broker responded.
+    """
+    changes = [each for each in plan if each.is_change]
+    resets = {each.key: CommittedOffset(each.after) for each in changes if each.after is not None}
+    deletions = [each.key for each in changes if each.after is None]
+    answers: dict[TopicPartition, str | None] = {}
+    try:
+        if resets:
+            answers |= cluster.commit(group, resets)
+        if deletions:
+            answers |= cluster.delete_offsets(group, deletions)
+    except CommandError as error:
+        if error.status is not ExitStatus.UNREACHABLE:
+            raise
+        # The request may have arrived, and only its response been lost.
+        answers = {each.key: str(error) for each in changes}
+    try:
+        held = cluster.committed([group])[group]
+    except CommandError as error:
+        raise CommandError(
+            f"it is not known which offsets of {group!r} were written, since they cannot be read back: {error}. "
+            f"See `groupwright offsets {group}` when the brokers respond",
+            ExitStatus.INCOMPLETE,
+        ) from None
+    return Execution(held, failures(plan, answers, held))
+
+
+def failures(
+    plan: Sequence[PlannedPartition],
+    answers: Mapping[TopicPartition, str | None],
+    held: Mapping[TopicPartition, CommittedOffset],
+) -> dict[TopicPartition, str]:
+    """Return why partitions do not have their planned offset, by what the broker holds.
+
+    Args:
+        plan: The plan.
+        answers: The broker's answer to each write; None if it accepted it.
+        held: The committed offsets after the writes.
+    """
+    found: dict[TopicPartition, str] = {}
+    for each in plan:
+        if not each.is_change:
+            continue
+        offset = held[each.key].offset if each.key in held else None
+        if offset == each.after:
+            continue  # as planned, even if the response to the write was lost
+        reason = answers.get(each.key) or "accepted, and then changed by another client"
+        found[each.key] = f"{reason}; its offset is {'none' if offset is None else offset}"
+    return found

@@ -1,0 +1,127 @@
+"""Output of `groupwright offsets`: rows, the JSON document, and sentences about members."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from groupwright.cli._cluster.model import DescribedGroup, TopicPartition
+from groupwright.cli._output import Column
+from groupwright.cli.describe import member_names
+from groupwright.cli.offsets.plan import PlannedPartition
+
+SHOWN_COLUMNS = (
+    Column("topic", "TOPIC"),
+    Column("partition", "PARTITION", is_number=True),
+    Column("begin", "BEGIN", is_number=True),
+    Column("committed", "COMMITTED", is_number=True),
+    Column("end", "END", is_number=True),
+    Column("lag", "LAG", is_number=True),
+    Column("leader_epoch", "EPOCH", is_number=True),
+    Column("metadata", "METADATA"),
+)
+PLAN_COLUMNS = (
+    Column("topic", "TOPIC"),
+    Column("partition", "PARTITION", is_number=True),
+    Column("committed", "BEFORE", is_number=True),
+    Column("after", "AFTER", is_number=True),
+    Column("lag_after", "LAG AFTER", is_number=True),
+    Column("outcome", "OUTCOME"),
+    Column("note", "NOTE"),
+)
+_MOST_NAMES = 5
+
+
+class Action(StrEnum):
+    """What the command does."""
+
+    SHOW = "show"
+    RESET = "reset"
+    DELETE = "delete"
+
+
+class Outcome(StrEnum):
+    """What became of a partition."""
+
+    SHOWN = "shown"
+    PLANNED = "planned"
+    UNCHANGED = "unchanged"
+    DONE = "done"
+    FAILED = "failed"
+
+
+def rows(
+    plan: Sequence[PlannedPartition],
+    action: Action,
+    *,
+    is_executed: bool = False,
+    failures: Mapping[TopicPartition, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the rows of a table, with the keys of the JSON document."""
+    made = []
+    for each in plan:
+        failure = each.error or (failures or {}).get(each.key, "")
+        if failure:
+            outcome = Outcome.FAILED
+        elif action is Action.SHOW:
+            outcome = Outcome.SHOWN
+        elif not each.is_change:
+            outcome = Outcome.UNCHANGED
+        else:
+            outcome = Outcome.DONE if is_executed else Outcome.PLANNED
+        made.append(
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "begin": each.begin,
+                "end": each.end,
+                "committed": each.before,
+                "leader_epoch": None if each.committed is None else each.committed.leader_epoch,
+                "metadata": None if each.committed is None else each.committed.metadata or None,
+                "lag": each.lag,
+                "after": each.after,
+                "lag_after": each.lag_after,
+                "outcome": outcome.value,
+                "note": failure or each.note or None,
+            }
+        )
+    return made
+
+
+def document(
+    group: DescribedGroup, action: Action, partitions: Sequence[Mapping[str, Any]], *, is_executed: bool
+) -> dict[str, Any]:
+    """Return the JSON document; see `offsets.schema.json`."""
+    return {
+        "group": group.id,
+        "type": group.type.value,
+        "state": group.state,
+        "members": len(group.members),
+        "action": action.value,
+        "executed": is_executed,
+        "partitions": list(partitions),
+    }
+
+
+def members_sentence(group: DescribedGroup) -> str:
+    """Return a sentence that names a group's members, such as `'billing' has 2 members (a, b)`."""
+    names = sorted(member_names(group).values())
+    if not names:
+        return f"the group {group.id!r} is in the state {group.state}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    noun = "member" if len(names) == 1 else "members"
+    return f"the group {group.id!r} has {len(names)} {noun} ({', '.join(names[:_MOST_NAMES])}{more})"
+
+
+def is_active(group: DescribedGroup) -> bool:
+    """Return whether a group has members, or is about to."""
+    return bool(group.members) or group.state not in ("Empty", "Dead")
+
+
+def subscribes(group: DescribedGroup, topics: set[str]) -> bool:
+    """Return whether a member subscribes to one of the topics, or may: by a pattern, or not known."""
+    if not group.members:
+        return is_active(group)
+    return any(
+        member.topic_regex or not member.topics or topics & {*member.topics, *member.assigned}
+        for member in group.members
+    )
