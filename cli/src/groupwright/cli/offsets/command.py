@@ -2,7 +2,7 @@
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -13,7 +13,7 @@ from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
-    from groupwright.cli._cluster.model import DescribedGroup, TopicPartition
+    from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, TopicPartition
     from groupwright.cli.offsets.plan import Facts, PlannedPartition
     from groupwright.cli.offsets.selection import Choice
     from groupwright.cli.offsets.target import Target
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_SENTENCES = 20
 
 
-def offsets(  # noqa: PLR0913 - the command's options
+def offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
     *,
     topic: Annotated[
@@ -66,12 +66,12 @@ def offsets(  # noqa: PLR0913 - the command's options
 ) -> None:
     """Show, reset, export, import or delete the committed offsets of a group.
 
-    A reset or a deletion is a dry run, which shows the offsets before and after. With --execute it is written,
-    and read back from the broker: exit status 0 means that each partition has its planned offset, and 7 that
-    some have not, which are named.
+    A reset or a deletion is a dry run, which shows the offsets before and after. With --execute it is
+    written, and read back from the broker: exit status 0 means that each partition has its planned offset,
+    and 7 that some have not, which are named.
 
-    A group with members is not reset (exit status 6): the members would overwrite it. Stop them first. Offsets
-    outside of a log become its beginning or its end, and partitions whose offset stays are not written.
+    A group with members is not reset (exit status 6), since they would overwrite it: stop them first. Offsets
+    outside of a log become its beginning or its end. Partitions whose offset stays are not written.
 
     Examples:
     groupwright offsets billing --bootstrap-servers localhost:9092
@@ -167,9 +167,9 @@ def _plan(
 
 def _facts(
     cluster: "Cluster",
-    committed: dict,
+    committed: "dict[TopicPartition, CommittedOffset]",
     chosen: "list[TopicPartition]",
-    target: "Target | None",  # type: ignore[type-arg]
+    target: "Target | None",
 ) -> "Facts":
     from groupwright.cli._cluster.client import EARLIEST, LATEST  # noqa: PLC0415 - as above
     from groupwright.cli.offsets.plan import Facts  # noqa: PLC0415 - as above
@@ -271,10 +271,10 @@ def _print(
 def _print_made(
     group: "DescribedGroup",
     action: "Action",
-    made: list,
+    made: list[dict[str, Any]],
     output: OutputFormat,
     *,
-    is_executed: bool,  # type: ignore[type-arg]
+    is_executed: bool,
 ) -> None:
     from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
 

@@ -61,11 +61,12 @@ def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
     if not isinstance(document, list):
         raise ValueError('write a list: [{"topic": "orders", "partition": 0, "offset": 123}]')  # noqa: TRY004
     for index, row in enumerate(document):
-        values = [row.get(field) for field in _FIELDS] if isinstance(row, dict) else []
-        if [type(each) for each in values] != [str, int, int]:  # a bool is an int for isinstance
-            raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
-        if row.get("group", group) == group:
-            yield f"entry {index}", values[0], values[1], values[2]
+        match row:
+            case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
+                if row.get("group", group) == group:
+                    yield f"entry {index}", topic, partition, offset
+            case _:
+                raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:

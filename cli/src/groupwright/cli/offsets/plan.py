@@ -1,7 +1,7 @@
 """Plan of a reset or a deletion: facts about partitions in, a row for each partition out."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
 from groupwright.cli.offsets.target import LogEnd, Offset, Offsets, Shift, Target, Timestamp
@@ -122,33 +122,36 @@ def planned_deletion(partitions: Iterable[TopicPartition], facts: Facts) -> list
 
 def _reset(key: TopicPartition, target: Target, facts: Facts) -> PlannedPartition:
     committed, begin, end = facts.committed.get(key), facts.begins.get(key), facts.ends.get(key)
+    row = PlannedPartition(*key, committed, begin, end)
     if begin is None or end is None:
-        error = facts.errors.get(key, "the offsets of its log are not known")
-        return PlannedPartition(*key, committed, begin, end, error=error)
-    note = ""
-    match target:
-        case LogEnd.EARLIEST:
-            wanted = begin
-        case LogEnd.LATEST:
-            wanted = end
-        case Offset(offset):
-            wanted = offset
-        case Offsets(_, offsets):
-            wanted = offsets[key]
-        case Timestamp():
-            if key not in facts.at_time:
-                error = facts.errors.get(key, "the offset at this time is not known")
-                return PlannedPartition(*key, committed, begin, end, error=error)
-            found = facts.at_time[key]
-            wanted = end if found is None else found
-            note = "no message since then: the end" if found is None else ""
-        case Shift(by):
-            if committed is None:
-                return PlannedPartition(*key, None, begin, end, note="has no committed offset to shift")
-            wanted = committed.offset + by
+        return replace(row, error=facts.errors.get(key, "the offsets of its log are not known"))
+    if isinstance(target, Timestamp) and key not in facts.at_time:
+        return replace(row, error=facts.errors.get(key, "the offset at this time is not known"))
+    wanted, note = _wanted(row, begin, end, target, facts)
+    if wanted is None:
+        return replace(row, note=note)
     after = min(max(wanted, begin), end)
     if after > wanted:
         note = f"{wanted} is before the log: its beginning"
     elif after < wanted:
         note = f"{wanted} is beyond the log: its end"
-    return PlannedPartition(*key, committed, begin, end, after, note)
+    return replace(row, after=after, note=note)
+
+
+def _wanted(
+    row: PlannedPartition, begin: int, end: int, target: Target, facts: Facts
+) -> tuple[int | None, str]:
+    """Return the offset that a target stands for, None if the partition keeps none; and a note."""
+    match target:
+        case LogEnd.EARLIEST:
+            return begin, ""
+        case LogEnd.LATEST:
+            return end, ""
+        case Offset(offset):
+            return offset, ""
+        case Offsets(_, offsets):
+            return offsets[row.key], ""
+        case Shift(by):
+            return (None, "has no committed offset to shift") if row.before is None else (row.before + by, "")
+    found = facts.at_time[row.key]
+    return (end, "no message since then: the end") if found is None else (found, "")
