@@ -50,7 +50,7 @@ def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> E
         held = cluster.committed([group])[group]
     except CommandError as error:
         raise CommandError(
-            f"it is not known which offsets of {group!r} were written, since they cannot be read back: {error}",
+            f"it is not known which offsets of {group!r} were written, for they cannot be read back: {error}",
             ExitStatus.INCOMPLETE,
         ) from None
     return Execution(held, failures(plan, answers, held))
