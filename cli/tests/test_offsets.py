@@ -56,6 +56,7 @@ def test_each_form_of_a_target_is_understood(text: str, target: Target) -> None:
         ("2026-01-31T12:00:00Z", "did you mean 'timestamp:2026-01-31T12:00:00Z'?"),
         ("plan.csv", "did you mean 'file:plan.csv'?"),
         ("ofset:5", "did you mean 'offset:5'?"),
+        ("fil:plan.csv", "did you mean 'file:plan.csv'?"),
         ("xyzzy", "write earliest, latest, timestamp:"),
         ("", "write earliest"),
         ("file:", "write earliest"),
@@ -191,7 +192,7 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, name: str, text:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="cannot be read: .*No such file"):
+    with pytest.raises(CommandError, match=r"cannot be read: .*No such file"):
         read_offsets(tmp_path / "none.csv", "billing")
 
 

@@ -96,25 +96,26 @@ def parse_target(text: str, group: str, now: dt.datetime) -> Target:
         case "file":
             path = Path(value)
             return Offsets(path, read_offsets(path, group))
-    raise _wrong(text, f"write {FORMS}", hint=did_you_mean(text, _guesses(text)))
+    raise _wrong(text, f"write {FORMS}", hint=_hint(text))
 
 
 def _values() -> list[str]:
     return [each.value for each in LogEnd]
 
 
-def _guesses(text: str) -> list[str]:
-    """Return what a text that is none of the forms may have meant: the only guess if its value tells."""
-    if text.isascii() and text.isdecimal():
-        return [f"offset:{text}"]
-    if _duration(text) is not None:
-        return [f"duration:{text}"]
-    if _moment(text) is not None:
-        return [f"timestamp:{text}"]
-    if text.endswith((".csv", ".json")):
-        return [f"file:{text}"]
+def _hint(text: str) -> str:
+    """Return the form that a text may have meant, by its value or by its spelling; empty if none is close."""
+    forms = {
+        "offset": text.isascii() and text.isdecimal(),
+        "duration": _duration(text) is not None,
+        "timestamp": _moment(text) is not None,
+        "file": text.endswith((".csv", ".json")),
+    }
+    for kind, is_meant in forms.items():
+        if is_meant and ":" not in text.partition("T")[0]:
+            return f", did you mean {f'{kind}:{text}'!r}?"
     _, _, value = text.partition(":")
-    return [*_values(), *(f"{kind}:{value}" for kind in ("timestamp", "duration", "offset", "file") if value)]
+    return did_you_mean(text, [*_values(), *(f"{kind}:{value}" for kind in forms if value)])
 
 
 def _moment(text: str) -> dt.datetime | None:
