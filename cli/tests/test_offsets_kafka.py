@@ -1,0 +1,472 @@
+"""Offsets of groups on a real Kafka: shown, reset, deleted, refused; read back by Kafka's own tool."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import jsonschema
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ResourcePatternType, ResourceType
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.model import CommittedOffset
+from groupwright.cli.offsets import view
+from groupwright.cli.offsets.execution import execute
+from groupwright.cli.offsets.plan import PlannedPartition
+from groupwright.consumer import Consumer
+from groupwright.testing import Listener, LocalKafka, Security, find_java, resolve_jars
+from harness.patience import PATIENCE
+from harness.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+MESSAGES = 100  # in each partition
+OLD, NEW = 1_700_000_000_000, 1_700_003_600_000  # timestamps of the first and the second half
+SCHEMA = Path(view.__file__).parents[1] / "_schemas" / "offsets.schema.json"
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    with LocalKafka(security=Security(authorize=True)) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def topic(kafka: LocalKafka) -> str:
+    """Three partitions of 100 messages, the second half an hour after the first."""
+    kafka.create_topic("orders", 3)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for partition in range(3):
+        for number in range(MESSAGES):
+            at = OLD if number < MESSAGES // 2 else NEW
+            producer.produce("orders", b"x", partition=partition, timestamp=at)
+    assert producer.flush(PATIENCE) == 0
+    return "orders"
+
+
+@pytest.fixture
+def group() -> str:
+    return f"billing-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def offsets(kafka: LocalKafka, groupwright: Run) -> Run:
+    def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return groupwright(
+            "offsets", *arguments, GROUPWRIGHT_BOOTSTRAP_SERVERS=kafka.bootstrap_servers, **environment
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def kafka_tool(kafka: LocalKafka) -> Callable[..., str]:
+    """Kafka's kafka-consumer-groups.sh."""
+    jars = resolve_jars(f"org.apache.kafka:kafka-tools:{kafka.version}", "org.slf4j:slf4j-nop:1.7.36")
+    java = [str(find_java().executable), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [*java, "-cp", os.pathsep.join(map(str, jars)), TOOL]
+            + ["--bootstrap-server", kafka.bootstrap_servers, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        return done.stdout
+
+    return run
+
+
+def commit(kafka: LocalKafka, group: str, *offsets: int | None, metadata: str = "") -> None:
+    """Commit offsets of the first partitions by hand, as a group without members."""
+    with_metadata = {"metadata": metadata} if metadata else {}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
+    consumer.commit(
+        offsets=[
+            TopicPartition("orders", partition, offset, **with_metadata)
+            for partition, offset in enumerate(offsets)
+            if offset is not None
+        ],
+        asynchronous=False,
+    )
+    consumer.close()
+
+
+def committed(kafka: LocalKafka, group: str) -> dict[int, int]:
+    """Return the committed offsets, as librdkafka fetches them."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
+    found = consumer.committed([TopicPartition("orders", number) for number in range(3)], timeout=PATIENCE)
+    consumer.close()
+    return {each.partition: each.offset for each in found if each.offset >= 0}
+
+
+@contextmanager
+def member(kafka: LocalKafka, group: str, **settings: Any) -> Iterator[Any]:
+    """A member with partitions, of the protocol and kind that the settings say."""
+    make: Any = settings.pop("make", confluent_kafka.Consumer)
+    consumer = make(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": group,
+            "client.id": "worker",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+    )
+    consumer.subscribe(["orders"])
+    try:
+        wait_until(lambda: consumer.poll(0.1) is not None and bool(consumer.assignment()), "the assignment")
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def document(result: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return found
+
+
+def table(result: "subprocess.CompletedProcess[str]") -> list[list[str]]:
+    return [line.split() for line in result.stdout.splitlines()]
+
+
+def said(result: "subprocess.CompletedProcess[str]") -> list[str]:
+    return [line.removeprefix("groupwright offsets: ") for line in result.stderr.splitlines()]
+
+
+# --- Shown
+
+
+def test_committed_offsets_are_shown(kafka: LocalKafka, topic: str, group: str, offsets: Run) -> None:
+    commit(kafka, group, 30, None, 100, metadata="mine")
+
+    result = offsets(group)
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "\x1b" not in result.stdout
+    assert table(result) == [
+        ["TOPIC", "PARTITION", "BEGIN", "COMMITTED", "END", "LAG", "EPOCH", "METADATA"],
+        [topic, "0", "0", "30", "100", "70", "-", "mine"],
+        [topic, "2", "0", "100", "100", "0", "-", "mine"],
+    ]
+    found = document(offsets(group, "--topic", "orders:1-2", "--output", "json"))
+    assert (found["group"], found["type"], found["state"], found["action"]) == (
+        group,
+        "classic",
+        "Empty",
+        "show",
+    )
+    assert [(row["partition"], row["committed"], row["lag"]) for row in found["partitions"]] == [
+        (1, None, None),
+        (2, 100, 0),
+    ]
+
+
+# --- Reset
+
+
+def test_a_dry_run_shows_before_and_after_and_writes_nothing(
+    kafka: LocalKafka, group: str, topic: str, offsets: Run
+) -> None:
+    commit(kafka, group, 30, 100, 2)
+
+    result = offsets(group, "--shift", "-10", COLUMNS="80")
+
+    assert result.returncode == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert [row[:6] for row in table(result)[:4]] == [
+        ["TOPIC", "PARTITION", "BEFORE", "AFTER", "LAG", "AFTER"],
+        [topic, "0", "30", "20", "80", "planned"],
+        [topic, "1", "100", "90", "10", "planned"],
+        [topic, "2", "2", "0", "100", "planned"],
+    ]
+    assert "-8 is before the log: its beginning" in result.stdout
+    assert said(result) == ["dry run: nothing was written; --execute writes the plan"]
+    assert committed(kafka, group) == {0: 30, 1: 100, 2: 2}
+
+
+@pytest.mark.parametrize(
+    ("target", "after"),
+    [
+        ("earliest", [0, 0, 0]),
+        ("latest", [100, 100, 100]),
+        (f"timestamp:{datetime.fromtimestamp(NEW / 1000, UTC).isoformat()}", [50, 50, 50]),
+        ("duration:1s", [100, 100, 100]),
+        ("offset:250", [100, 100, 100]),
+        ("offset:17", [17, 17, 17]),
+    ],
+)
+def test_each_target_is_where_kafkas_tool_goes(
+    kafka: LocalKafka, topic: str, offsets: Run, target: str, after: list[int]
+) -> None:
+    """The tool's half of this is in `test_kafkas_tool_plans_the_same`."""
+    group = f"targets-{uuid.uuid4().hex[:8]}"
+
+    result = offsets(group, "--reset-to", target, "--create", "--topic", topic, "-o", "json", "--execute")
+
+    assert result.returncode == 0, result.stderr
+    found = document(result)
+    assert found["executed"]
+    assert {row["outcome"] for row in found["partitions"]} == {"done"}
+    assert [row["after"] for row in found["partitions"]] == after
+    assert committed(kafka, group) == dict(enumerate(after))
+    assert said(result) == ["3 offsets were written and read back, 0 stay as they were"]
+
+
+def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
+    kafka: LocalKafka,
+    topic: str,
+    group: str,
+    offsets: Run,
+    kafka_tool: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    commit(kafka, group, 30, 17, 60)
+    before = tmp_path / "before.csv"
+
+    timestamp = f"timestamp:{datetime.fromtimestamp(NEW / 1000, UTC).isoformat()}"
+    written = offsets(
+        *(group, "--reset-to", timestamp, "--topic", "orders:0,2", "--export", str(before), "--execute")
+    )
+
+    assert written.returncode == 0
+    assert said(written) == [
+        f"{before} has the offsets of 2 partitions, as they were before",
+        "2 offsets were written and read back, 0 stay as they were",
+    ]
+    # Kafka's tool reads what was written.
+    export = ("--reset-offsets", "--group", group, "--all-topics", "--to-current", "--export")
+    theirs = kafka_tool(*export)
+    lines = sorted(
+        list(csv.reader([line for line in theirs.splitlines() if line.startswith(("orders", '"'))]))
+    )
+    assert lines == [[topic, "0", "50"], [topic, "1", "17"], [topic, "2", "50"]]
+    # Kafka's tool imports our export, which undoes the reset.
+    kafka_tool("--reset-offsets", "--group", group, "--from-file", str(before), "--execute")
+    assert committed(kafka, group) == {0: 30, 1: 17, 2: 60}
+    # Ours imports the export of Kafka's tool, which is the state before that.
+    path = tmp_path / "theirs.csv"
+    path.write_text(theirs)
+    imported = offsets(group, "--reset-to", f"file:{path}", "--execute")
+    assert (imported.returncode, said(imported)) == (
+        0,
+        ["2 offsets were written and read back, 1 stay as they were"],
+    )
+    assert committed(kafka, group) == {0: 50, 1: 17, 2: 50}
+
+
+def test_kafkas_tool_plans_the_same(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run, kafka_tool: Callable[..., str]
+) -> None:
+    """One option of the tool that clamps, and the one that both call a shift."""
+    commit(kafka, group, 5, 50, 95)
+
+    theirs = kafka_tool("--reset-offsets", "--group", group, "--topic", topic, "--shift-by", "10", "--export")
+    ours = offsets(group, "--shift", "10", "--topic", topic, "--output", "csv")
+
+    rows = list(csv.DictReader(ours.stdout.splitlines()))
+    lines = [line for line in theirs.splitlines() if line.startswith(("orders", '"'))]
+    assert sorted(csv.reader(lines)) == [[row["topic"], row["partition"], row["after"]] for row in rows]
+    assert [row["note"] for row in rows] == ["", "", "105 is beyond the log: its end"]
+
+
+# --- Active groups
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"make": confluent_kafka.Consumer},
+        {"make": confluent_kafka.Consumer, "group_instance_id": "static-1"},
+        {"make": confluent_kafka.Consumer, "group_protocol": "consumer"},
+        {"make": Consumer},
+    ],
+    ids=["classic", "static", "KIP-848", "groupwright"],
+)
+def test_an_active_group_is_never_moved(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run, settings: dict[str, Any]
+) -> None:
+    commit(kafka, group, 30, 30, 30)
+    name = settings.get("group_instance_id", "worker")
+    with member(kafka, group, **settings):
+        refused = offsets(group, "--reset-to", "latest", "--execute")
+
+        assert (refused.returncode, refused.stdout) == (6, "")
+        assert said(refused) == [
+            f"nothing was written: the group {group!r} has 1 member ({name}), which would overwrite the "
+            "offsets. Stop them first"
+        ]
+        # A member that joined after the check: the broker refuses the write itself.
+        plan = [PlannedPartition(topic, 0, CommittedOffset(30), 0, 100, 100)]
+        with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+            result = execute(cluster, group, plan)
+        assert "UNKNOWN_MEMBER_ID" in result.failures[topic, 0]
+        assert "its offset is 30" in result.failures[topic, 0]
+        assert committed(kafka, group) == {0: 30, 1: 30, 2: 30}
+
+
+def test_a_dry_run_of_an_active_group_shows_the_plan_and_says_that_it_would_be_refused(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run
+) -> None:
+    commit(kafka, group, 30)
+    with member(kafka, group):
+        result = offsets(group, "--reset-to", "latest", "-o", "json")
+        deletion = offsets(group, "--delete", "--execute")
+
+    assert (result.returncode, document(result)["members"]) == (6, 1)
+    assert said(result)[-1].startswith(
+        f"--execute would be refused: the group {group!r} has 1 member (worker)"
+    )
+    assert deletion.returncode == 6
+    assert "offsets of topics that members subscribe to are not deleted" in deletion.stderr
+    assert committed(kafka, group) == {0: 30}
+
+
+def test_a_member_that_joins_between_check_and_write_keeps_its_offsets(
+    kafka: LocalKafka, topic: str, group: str, tmp_path: Path
+) -> None:
+    """The command itself, whose export waits in a FIFO between its check and its write until a member joined."""
+    commit(kafka, group, 30, 30, 30)
+    program = (
+        "import sys; from groupwright.cli import main; from groupwright.cli.offsets import execution\n"
+        "real = execution.execute\n"
+        "def execute(*arguments):\n"
+        "    print('checked', flush=True); sys.stdin.readline(); return real(*arguments)\n"
+        "execution.execute = execute; main()"
+    )
+    arguments = ("offsets", group, "--reset-to", "latest", "--execute", "-o", "json")
+    command = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments, "--bootstrap-servers", kafka.bootstrap_servers],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "checked\n"
+    with member(kafka, group):
+        output, errors = command.communicate("\n", timeout=PATIENCE)
+        assert command.returncode == 6
+        assert {row["outcome"] for row in json.loads(output)["partitions"]} == {"failed"}
+        assert f"{topic}-0: " in errors
+        assert "UNKNOWN_MEMBER_ID" in errors
+        assert f"nothing was written: the broker refused it, since the group {group!r} has 1 member" in errors
+        assert committed(kafka, group) == {0: 30, 1: 30, 2: 30}
+
+
+# --- Empty and unknown groups
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_whose_members_left_is_reset_and_its_offsets_deleted(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run, protocol: str
+) -> None:
+    with member(kafka, group, group_protocol=protocol) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, 40)], asynchronous=False)
+
+    reset = offsets(group, "--reset-to", "earliest", "--topic", "orders:0-1", "--execute")
+    assert (reset.returncode, committed(kafka, group)) == (0, {0: 0, 1: 0})
+
+    dry = offsets(group, "--delete", "--topic", "orders:1")
+    assert (dry.returncode, committed(kafka, group)) == (0, {0: 0, 1: 0})
+    deletion = offsets(group, "--delete", "--topic", "orders:1-2", "-o", "json", "--execute")
+    assert deletion.returncode == 0, deletion.stderr
+    assert [row["outcome"] for row in document(deletion)["partitions"]] == ["done", "unchanged"]
+    assert said(deletion) == ["1 offsets were deleted and read back, 1 stay as they were"]
+    assert committed(kafka, group) == {0: 0}
+
+
+def test_wrong_names_and_options_are_refused(kafka: LocalKafka, topic: str, group: str, offsets: Run) -> None:
+    commit(kafka, group, 30)
+
+    for arguments, status, message in (
+        (
+            [f"{group}x", "--reset-to", "latest", "--topic", topic],
+            4,
+            f"there is no group '{group}x', did you mean",
+        ),
+        (["zzzzzz"], 4, "there is no group 'zzzzzz', or these credentials may not describe it."),
+        ([group, "--topic", "ordesr"], 4, "there is no topic 'ordesr', did you mean 'orders'?"),
+        ([group, "--reset-to", "1h"], 2, "--reset-to '1h' is not understood, did you mean 'duration:1h'?"),
+        ([group, "--execute"], 2, "--execute needs --reset-to, --shift or --delete"),
+        ([group, "--shift", "1", "--delete"], 2, "pass one of --reset-to, --shift and --delete"),
+        (["zzzzzz", "--create", "--reset-to", "latest"], 4, "no partition of 'zzzzzz' is chosen: it has no"),
+    ):
+        result = offsets(*arguments)
+        assert (result.returncode, result.stdout) == (status, ""), result.stderr
+        assert said(result)[0].startswith(message)
+
+
+def test_a_plan_with_an_unknown_partition_is_not_begun(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run, tmp_path: Path
+) -> None:
+    commit(kafka, group, 30)
+    (tmp_path / "plan.csv").write_text(f"{topic},0,5\n{topic},9,5\n")
+
+    dry = offsets(group, "--reset-to", f"file:{tmp_path / 'plan.csv'}")
+    result = offsets(group, "--reset-to", f"file:{tmp_path / 'plan.csv'}", "--execute")
+
+    assert (dry.returncode, result.returncode, result.stdout) == (7, 7, "")
+    assert said(result)[0].startswith("orders-9: the partition does not exist")
+    assert said(result)[1].startswith("nothing was written, since 1 of 2 partitions have no plan")
+    assert committed(kafka, group) == {0: 30}
+
+
+# --- Security, and no broker
+
+
+def test_a_user_without_rights_to_write_is_told_so_and_nothing_is_written(
+    kafka: LocalKafka, topic: str, groupwright: Run, tmp_path: Path
+) -> None:
+    config = tmp_path / "client.json"
+    config.write_text(json.dumps(kafka.secure_config(Listener.SASL_SSL, user="alice")))
+    for name, operation in (("closed", AclOperation.DESCRIBE), ("open", AclOperation.READ)):
+        commit(kafka, name, 30)
+        allow(kafka.admin(), name, operation)
+
+    arguments = ("--reset-to", "latest", "--execute", "--config", str(config))
+    forbidden, allowed = (groupwright("offsets", name, *arguments) for name in ("closed", "open"))
+
+    assert (forbidden.returncode, forbidden.stdout) == (5, "")
+    assert said(forbidden)[0].startswith("these credentials may not access the group 'closed'")
+    assert committed(kafka, "closed") == {0: 30}
+    assert allowed.returncode == 0, allowed.stderr
+    assert committed(kafka, "open") == {0: 100}
+
+
+def allow(admin: AdminClient, group: str, operation: AclOperation) -> None:
+    binding = AclBinding(
+        ResourceType.GROUP,
+        group,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    admin.create_acls([binding])[binding].result(PATIENCE)
+
+
+def test_no_broker_is_said(groupwright: Run) -> None:
+    result = groupwright("offsets", "billing", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
+
+    assert (result.returncode, result.stdout) == (3, "")
+    assert said(result)[0].startswith("cannot query the cluster at 127.0.0.1:1")
