@@ -15,7 +15,7 @@ from groupwright.cli.offsets.files import read_offsets, write_offsets
 from groupwright.cli.offsets.plan import Facts, PlannedPartition, planned_deletion, planned_reset, shown
 from groupwright.cli.offsets.selection import Choice, parse_choice, selected
 from groupwright.cli.offsets.target import LogEnd, Offset, Offsets, Shift, Target, Timestamp, parse_target
-from groupwright.cli.offsets.view import Action, members_sentence, rows, subscribes
+from groupwright.cli.offsets.view import Action, members_sentence, printable, rows, subscribes
 from groupwright.consumer.cluster import Broker
 
 NOW = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
@@ -314,6 +314,13 @@ def test_a_shown_partition_does_not_change() -> None:
     [row] = shown([KEY], Facts(committed={KEY: CommittedOffset(5)}, errors={KEY: "no leader"}))
 
     assert (row.after, row.is_change, row.note, row.error) == (5, False, "no leader", "")
+
+
+def test_metadata_cannot_control_the_terminal() -> None:
+    [row] = rows([PlannedPartition(*KEY, CommittedOffset(5, 3, "a\x1b[2J\nb\0"), 0, 9, 5)], Action.SHOW)
+
+    assert row["metadata"] == "a\x1b[2J\nb"
+    assert printable(row)["metadata"] == r"a\x1b[2J\nb"
 
 
 # --- What was written

@@ -282,7 +282,8 @@ def _print_made(
         print_json(view.document(group, action, made, is_executed=is_executed))
     else:
         columns = view.SHOWN_COLUMNS if action is view.Action.SHOW else view.PLAN_COLUMNS
-        print_rows(made, columns, output)
+        is_table = output is OutputFormat.TABLE
+        print_rows(list(map(view.printable, made)) if is_table else made, columns, output)
 
 
 def _report(group: "DescribedGroup", action: "Action", plan: "list[PlannedPartition]") -> None:

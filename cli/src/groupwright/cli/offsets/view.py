@@ -76,7 +76,7 @@ def rows(
                 "end": each.end,
                 "committed": each.before,
                 "leader_epoch": None if each.committed is None else each.committed.leader_epoch,
-                "metadata": None if each.committed is None else each.committed.metadata or None,
+                "metadata": _metadata(each),
                 "lag": each.lag,
                 "after": each.after,
                 "lag_after": each.lag_after,
@@ -85,6 +85,18 @@ def rows(
             }
         )
     return made
+
+
+def _metadata(row: PlannedPartition) -> str | None:
+    """Return the metadata without the NUL that confluent-kafka appends; None if it is empty."""
+    return None if row.committed is None else row.committed.metadata.rstrip("\0") or None
+
+
+def printable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for a terminal: control characters in the metadata, which may be any text, are escaped."""
+    text = row["metadata"] or ""
+    escaped = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return {**row, "metadata": escaped or None}
 
 
 def document(
