@@ -49,6 +49,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 	$(BIN)/python docs/membership_states.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
+	$(BIN)/python -m groupwright.cli._exporter.reference > cli/EXPORTER.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
 	PYTHONPATH=integration_tests $(BIN)/python -m parity table

@@ -62,7 +62,7 @@ def exporter(
         float,
         typer.Option(
             metavar="SECONDS",
-            min=0,
+            min=1,
             help="Time without the end of a rebalance, or without a commit, after which a group is stuck.",
         ),
     ] = 300.0,

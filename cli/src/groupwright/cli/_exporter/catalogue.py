@@ -134,8 +134,8 @@ LAG = Spec(
     "groupwright_cluster_lag",
     MetricType.GAUGE,
     Level.TOPIC,
-    "Messages after the committed offsets, summed over the topic's partitions; partitions without a committed "
-    "offset count for nothing.",
+    "Messages after the committed offsets, summed over the topic's partitions; partitions without a "
+    "committed offset count for nothing.",
     _TOPIC,
 )
 LAG_MAX = Spec(
@@ -149,8 +149,8 @@ LAG_SECONDS = Spec(
     "groupwright_cluster_lag_seconds",
     MetricType.GAUGE,
     Level.TOPIC,
-    "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if it "
-    "is known of no partition.",
+    "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if "
+    "it is known of no partition.",
     _TOPIC,
 )
 LAG_SECONDS_UNKNOWN = Spec(
@@ -186,8 +186,8 @@ STUCK_PARTITIONS = Spec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
     Level.TOPIC,
-    "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset does not "
-    "move.",
+    "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
+    "not moved for `--stuck-seconds`.",
     _TOPIC,
 )
 
@@ -402,10 +402,11 @@ LABELS = {
     "assignor": "The assignor that the group uses; empty while there is none.",
     "coordinator": "Id of the broker that coordinates the group.",
     "state": "State of the group, as its coordinator names it: `Stable`, `Empty`, `PreparingRebalance` and "
-    "`CompletingRebalance` of classic groups, `Assigning` and `Reconciling` of others, ....",
-    "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; `no_progress`: "
-    "the committed offset of a partition that a member is assigned and lags behind in has not moved for "
-    "`--stuck-seconds`. Of a group left out: `excluded`: by its name; `max_groups`: by `--max-groups`.",
+    "`CompletingRebalance` of classic groups, `Assigning` and `Reconciling` of others.",
+    "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; "
+    "`no_progress`: a member lags behind in a partition, by two messages or more, and its committed offset "
+    "has not moved for `--stuck-seconds`. Of a group left out: `excluded`: by its name; `max_groups`: by "
+    "`--max-groups`.",
     "transactional_id": "`transactional.id` of the producer.",
     "version": "Version of Groupwright.",
     "source": "`admin` or `offsets-topic`.",

@@ -53,9 +53,7 @@ def run(
     pages = Pages(lambda: text(status.samples()))
     with _stopped_by_signal() as stopped, Cluster(settings, timeout=timeout) as cluster:
         server = _bound(address, pages)
-        refresher = Refresher(
-            AdminSource(cluster, groups), ExporterState(options), status, pages, interval
-        )
+        refresher = Refresher(AdminSource(cluster, groups), ExporterState(options), status, pages, interval)
         server.start()
         refresher.start()
         _logger.info("serving http://%s:%d/metrics", address[0], server.port)

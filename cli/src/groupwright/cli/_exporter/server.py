@@ -43,31 +43,23 @@ class Pages:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Respond to a request: this is a WSGI application."""
-        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            return _respond(start_response, "405 Method Not Allowed", b"GET and HEAD alone\n")
-        match environ["PATH_INFO"]:
-            case "/metrics":
-                compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
-                body = self.body(compressed=compressed)
-                headers = [("Content-Type", CONTENT_TYPE_LATEST), ("Content-Length", str(sum(map(len, body))))]
-                if compressed:
-                    headers.append(("Content-Encoding", "gzip"))
-                start_response("200 OK", headers)
-                return body
-            case "/healthy":
-                return _respond(start_response, "200 OK", b"running\n")
-            case "/ready":
-                if self.is_ready:
-                    return _respond(start_response, "200 OK", b"ready\n")
-                return _respond(start_response, "503 Service Unavailable", b"no refresh has succeeded yet\n")
-            case "/":
-                return _respond(start_response, "200 OK", b"groupwright exporter: see /metrics\n")
-        return _respond(start_response, "404 Not Found", b"see /metrics\n")
-
-
-def _respond(start_response: Callable[..., Any], status: str, text: bytes) -> list[bytes]:
-    start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
-    return [text]
+        path, headers = environ["PATH_INFO"], [("Content-Type", "text/plain")]
+        if environ["REQUEST_METHOD"] != "GET":
+            status, body = "405 Method Not Allowed", [b"GET alone\n"]
+        elif path == "/metrics":
+            compressed = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
+            status, body = "200 OK", self.body(compressed=compressed)
+            headers = [("Content-Type", CONTENT_TYPE_LATEST)]
+            headers += [("Content-Encoding", "gzip")] if compressed else []
+        elif path == "/healthy":
+            status, body = "200 OK", [b"running\n"]
+        elif path == "/ready":
+            status = "200 OK" if self.is_ready else "503 Service Unavailable"
+            body = [b"ready\n" if self.is_ready else b"no refresh has succeeded yet\n"]
+        else:
+            status, body = "404 Not Found", [b"see /metrics\n"]
+        start_response(status, [*headers, ("Content-Length", str(sum(map(len, body))))])
+        return body
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -109,6 +101,4 @@ class HttpServer:
 
 
 def _family(host: str) -> int:
-
-
     return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -100,6 +100,8 @@ class ExporterState:
     def _page(self, snapshot: Snapshot) -> Page:
         page = _Builder(self._options.max_series)
         page.add(self._cluster_samples(snapshot), Level.CLUSTER)
+        for sample in self._topic_ends(snapshot):
+            page.add(iter([sample]), Level.CLUSTER)
         rows = {group.group.id: [*self._rows(group, snapshot.time)] for group in snapshot.groups}
         for group in snapshot.groups:
             page.add(self._group_samples(group, rows[group.group.id], snapshot), Level.GROUP)
@@ -109,8 +111,9 @@ class ExporterState:
                 page.add(_topic_samples((id_, topic), of_topic), Level.TOPIC)
         if self._options.by_partition:
             for id_, topics in by_topic.items():
-                for of_topic in topics.values():
-                    page.add((each for row in of_topic for each in _partition_samples(id_, row)), Level.PARTITION)
+                for rows_of_topic in topics.values():
+                    samples = (each for row in rows_of_topic for each in _partition_samples(id_, row))
+                    page.add(samples, Level.PARTITION)
         unknown = sum(row.lag.end is None for of_group in rows.values() for row in of_group)
         return Page(page.samples, page.series, page.left_out, unknown, snapshot)
 
@@ -131,13 +134,6 @@ class ExporterState:
     def _cluster_samples(self, snapshot: Snapshot) -> Iterator["_Sample"]:
         for state, number in snapshot.states.items():
             yield catalogue.GROUPS, (state,), number
-        ends: dict[str, dict[int, int]] = defaultdict(dict)
-        for group in snapshot.groups:
-            for each in group.partitions:
-                if each.end is not None and self._options.topics.select(each.topic):
-                    ends[each.topic][each.partition] = each.end
-        for topic, of_topic in ends.items():
-            yield catalogue.TOPIC_END, (topic,), sum(of_topic.values())
         yield catalogue.HELD_PARTITIONS, (), len(snapshot.held)
         for number, held in snapshot.held.items():
             yield catalogue.HELD_MESSAGES, (str(number),), held.end - held.stable
@@ -146,6 +142,15 @@ class ExporterState:
         for transaction in sorted(holding, key=lambda each: each.started)[:_TRANSACTIONS]:
             age = max(0.0, snapshot.time - transaction.started)
             yield catalogue.TRANSACTION_AGE, (transaction.transactional_id,), age
+
+    def _topic_ends(self, snapshot: Snapshot) -> Iterator["_Sample"]:
+        ends: dict[str, dict[int, int]] = defaultdict(dict)
+        for group in snapshot.groups:
+            for each in group.partitions:
+                if each.end is not None and self._options.topics.select(each.topic):
+                    ends[each.topic][each.partition] = each.end
+        for topic, of_topic in ends.items():
+            yield catalogue.TOPIC_END, (topic,), sum(of_topic.values())
 
     def _group_samples(self, lag: GroupLag, rows: list["_Row"], snapshot: Snapshot) -> Iterator["_Sample"]:
         group, history = lag.group, self._groups[lag.group.id]

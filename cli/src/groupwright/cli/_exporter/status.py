@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from groupwright.cli._exporter import catalogue
-from groupwright.cli._exporter.catalogue import OUTCOMES, RECORD_OUTCOMES, REASONS_LEFT_OUT, Spec
+from groupwright.cli._exporter.catalogue import OUTCOMES, REASONS_LEFT_OUT, RECORD_OUTCOMES, Spec
 from groupwright.cli._exporter.state import Labels, Page, Samples
 
 
