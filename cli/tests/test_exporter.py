@@ -344,7 +344,7 @@ def eventful() -> bytes:
         )
         page = state.update(snapshot)
     assert page is not None
-    status = ExporterStatus("1.0", "offsets-topic", records={"decoded": 7}, records_behind=1)
+    status = ExporterStatus("1.0", "offsets-topic", records={"decoded": 7})
     status.succeeded(page, 10.0, 0.1)
     return text(page.samples) + text(status.samples())
 

@@ -8,10 +8,10 @@ from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
 from groupwright.cli._cluster.lag import group_lags, owners
 from groupwright.cli._cluster.model import CommittedOffset, ListedGroup, TopicPartition
 from groupwright.cli._exporter.limits import GroupLimit
-from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
+from groupwright.cli._exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
 
-CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+CommittedByGroup = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 """Committed offsets by group."""
 
 
@@ -37,9 +37,9 @@ class AdminSource:
         cluster = self._cluster
         listed, silent = cluster.groups()
         chosen, left_out = self._groups.choose([group.id for group in listed])
-        held = self._held()
+        topic = self._offsets_topic()
         described = {id_: group for id_, group in cluster.describe(chosen).items() if group.exists}
-        committed = self.committed(list(described), held)
+        committed = self.committed(list(described), topic)
         wanted = {key for id_, group in described.items() for key in (*committed[id_], *owners(group))}
         begins, _ = cluster.offsets(wanted, EARLIEST)
         ends, errors = cluster.offsets(wanted, LATEST)
@@ -50,7 +50,7 @@ class AdminSource:
             left_out=left_out,
             generations=self.generations(),
             commits=self.commits(),
-            held=held,
+            held=topic.held,
             transactions=tuple(
                 each for each in cluster.open_transactions() if OFFSETS_TOPIC in each.partitions
             ),
@@ -59,7 +59,7 @@ class AdminSource:
 
     # --- What another source knows better -----------------------------------------------------------
 
-    def committed(self, groups: Collection[str], held: Mapping[int, HeldPartition]) -> CommittedOffsets:  # noqa: ARG002 - of those that read the topic
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:  # noqa: ARG002 - for those that read the topic
         """Return the committed offsets of groups."""
         return self._cluster.committed(groups)
 
@@ -73,18 +73,19 @@ class AdminSource:
 
     # --- The offsets topic --------------------------------------------------------------------------
 
-    def _held(self) -> dict[int, HeldPartition]:
+    def _offsets_topic(self) -> OffsetsTopicState:
         topic = self._cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if topic is None:  # no group has committed yet, or it may not be seen
-            return {}
+            return OffsetsTopicState()
         partitions = [(OFFSETS_TOPIC, number) for number in range(topic.partitions)]
         ends, _ = self._cluster.offsets(partitions, LATEST)
         stable, _ = self._cluster.offsets(partitions, LATEST, read_committed=True)
-        return {
+        held = {
             key[1]: HeldPartition(before, end)
             for key, end in ends.items()
             if end is not None and (before := stable.get(key)) is not None and before < end
         }
+        return OffsetsTopicState(topic.partitions, held)
 
 
 def _states(listed: Collection[ListedGroup]) -> dict[str, int]:

@@ -339,14 +339,6 @@ RECORDS = Spec(
     ("outcome",),
     offsets_topic_only=True,
 )
-RECORDS_BEHIND = Spec(
-    "groupwright_exporter_records_behind",
-    MetricType.GAUGE,
-    Level.EXPORTER,
-    "Records of `__consumer_offsets` that the exporter has yet to read, as of the last refresh.",
-    offsets_topic_only=True,
-)
-
 CATALOGUE: tuple[Spec, ...] = (
     GROUP_INFO,
     GROUP_STATE,
@@ -386,7 +378,6 @@ CATALOGUE: tuple[Spec, ...] = (
     SERIES,
     SERIES_LEFT_OUT,
     RECORDS,
-    RECORDS_BEHIND,
 )
 
 REASONS_STUCK = ("rebalancing", "no_progress")

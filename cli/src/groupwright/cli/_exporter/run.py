@@ -4,9 +4,9 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._exit import CommandError, ExitStatus
@@ -18,6 +18,10 @@ from groupwright.cli._exporter.server import HttpServer, Pages
 from groupwright.cli._exporter.state import ExporterState, Options
 from groupwright.cli._exporter.status import ExporterStatus
 
+if TYPE_CHECKING:
+    from groupwright.cli._exporter.offsets_topic_source import OffsetsLog
+
+_OFFSETS_TOPIC = "offsets-topic"
 _STOP_SECONDS = 5.0
 """Time for the present refresh to end, when the exporter is stopped."""
 
@@ -51,9 +55,18 @@ def run(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     status = ExporterStatus(metadata.version("groupwright"), source)
     pages = Pages(lambda: text(status.samples()))
-    with _stopped_by_signal() as stopped, Cluster(settings, timeout=timeout) as cluster:
+    with (
+        _stopped_by_signal() as stopped,
+        Cluster(settings, timeout=timeout) as cluster,
+        ExitStack() as cleanup,
+    ):
+        asked: AdminSource = AdminSource(cluster, groups)
+        if source == _OFFSETS_TOPIC:
+            log, asked = _following(cluster, groups, settings, timeout)
+            cleanup.callback(log.close)
+            status.records = log.content.records
         server = _bound(address, pages)
-        refresher = Refresher(AdminSource(cluster, groups), ExporterState(options), status, pages, interval)
+        refresher = Refresher(asked, ExporterState(options), status, pages, interval)
         server.start()
         refresher.start()
         _logger.info("serving http://%s:%d/metrics", address[0], server.port)
@@ -61,6 +74,24 @@ def run(
         refresher.stop(_STOP_SECONDS)
         server.close()
     _logger.info("stopped")
+
+
+def _following(
+    cluster: Cluster, groups: GroupLimit, settings: Mapping[str, Any], timeout: float
+) -> "tuple[OffsetsLog, AdminSource]":
+    try:
+        from groupwright.cli._exporter.offsets_topic_source import (  # noqa: PLC0415 - needs an extra
+            OffsetsLog,
+            OffsetsTopicSource,
+        )
+    except ImportError as error:
+        raise CommandError(
+            f"--source {_OFFSETS_TOPIC} needs {error.name}, which is not installed: pip install "
+            "'groupwright[pipeline]'",
+            ExitStatus.USAGE,
+        ) from None
+    log = OffsetsLog(settings, timeout)
+    return log, OffsetsTopicSource(cluster, groups, log)
 
 
 def _bound(address: tuple[str, int], pages: Pages) -> HttpServer:

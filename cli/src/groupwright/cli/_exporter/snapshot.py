@@ -21,6 +21,19 @@ class HeldPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsTopicState:
+    """`__consumer_offsets` at one moment.
+
+    Attributes:
+        partitions: Number of its partitions; 0 if it does not exist yet, or may not be seen.
+        held: By number, the partitions that transactions hold back.
+    """
+
+    partitions: int = 0
+    held: Mapping[int, HeldPartition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cluster's groups at one moment.
 

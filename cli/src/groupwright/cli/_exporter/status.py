@@ -20,7 +20,6 @@ class ExporterStatus:
         last_refresh: Time of the last successful one, and its duration.
         page: The samples of the last successful one.
         records: Records of `__consumer_offsets` read, by outcome; None if the source reads none.
-        records_behind: Records yet to be read.
     """
 
     version: str
@@ -30,7 +29,6 @@ class ExporterStatus:
     last_refresh: tuple[float, float] = (0.0, 0.0)
     page: Page | None = None
     records: dict[str, int] | None = None
-    records_behind: int = 0
 
     def succeeded(self, page: Page, time: float, duration: float) -> None:
         """Record a successful refresh."""
@@ -68,4 +66,3 @@ class ExporterStatus:
         if self.records is not None:
             for outcome in RECORD_OUTCOMES:
                 yield catalogue.RECORDS, (outcome,), self.records.get(outcome, 0)
-            yield catalogue.RECORDS_BEHIND, (), self.records_behind
