@@ -1,5 +1,6 @@
 """Snapshots whose committed offsets and generations come from the records of `__consumer_offsets`."""
 
+import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -61,11 +62,15 @@ class OffsetsLog:
         self._partitions = 0
         self._at_end: set[int] = set()
         self._is_past = True
+        self._is_closing = False
+        self._reading = threading.Lock()
         self.content = CommittedOffsets()
 
     def close(self) -> None:
-        """Close the connections."""
-        self._consumer.close()
+        """Close the connections, after a read in another thread has ended early."""
+        self._is_closing = True
+        with self._reading:
+            self._consumer.close()
 
     def read(self, partitions: int) -> None:
         """Read all partitions to their last stable offsets.
@@ -76,26 +81,31 @@ class OffsetsLog:
         Raises:
             CommandError: There was nothing to read for the timeout, or reading is not allowed.
         """
+        with self._reading:
+            self._assign(partitions)
+            deadline = time.monotonic() + self._timeout
+            while not self._is_closing:
+                messages = self._consumer.consume(_BATCH, _POLL_SECONDS)
+                if messages:
+                    self._apply(messages)
+                    deadline = time.monotonic() + self._timeout
+                elif len(self._at_end) >= self._partitions:
+                    self._is_past = False
+                    return
+                elif time.monotonic() > deadline:
+                    break
+        raise CommandError(
+            f"{OFFSETS_TOPIC} was not read to its end: no records within {self._timeout:g} s",
+            ExitStatus.UNREACHABLE,
+        )
+
+    def _assign(self, partitions: int) -> None:
         if partitions > self._partitions:
             added = range(self._partitions, partitions)
             self._consumer.incremental_assign(
                 [TopicPartition(OFFSETS_TOPIC, number, OFFSET_BEGINNING) for number in added]
             )
             self._partitions = partitions
-        deadline = time.monotonic() + self._timeout
-        while True:
-            messages = self._consumer.consume(_BATCH, _POLL_SECONDS)
-            if messages:
-                self._apply(messages)
-                deadline = time.monotonic() + self._timeout
-            elif len(self._at_end) >= self._partitions:
-                self._is_past = False
-                return
-            elif time.monotonic() > deadline:
-                raise CommandError(
-                    f"{OFFSETS_TOPIC} was not read to its end: no records within {self._timeout:g} s",
-                    ExitStatus.UNREACHABLE,
-                )
 
     def _apply(self, messages: Sequence[Message]) -> None:
         records = []
@@ -104,7 +114,7 @@ class OffsetsLog:
             if error is None:
                 records.append(message)
                 self._at_end.discard(partition)
-            elif error.code() == KafkaError._PARTITION_EOF:
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - confluent-kafka's name
                 self._at_end.add(partition)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise CommandError(

@@ -1,0 +1,403 @@
+"""`groupwright exporter` on a real broker: its page beside the answers of confluent-kafka's own clients."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from prometheus_client.parser import text_string_to_metric_families
+
+from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
+from harness.waiting import wait_until
+
+SOURCES = ("admin", "offsets-topic")
+PARTITIONS = 3
+OFFSETS_TOPIC = "__consumer_offsets"
+
+pytestmark = pytest.mark.kafka
+
+
+class RunningExporter:
+    """The command as a process, until `stop`."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self._errors = directory / f"{uuid.uuid4().hex}.log"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "groupwright.cli", "exporter", "--port", "0", *arguments],
+                env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+            )
+        self._port = 0
+
+    @property
+    def log(self) -> str:
+        return self._errors.read_text(encoding="utf-8")
+
+    def wait_until_serving(self) -> None:
+        wait_until(lambda: "/metrics" in self.log or self._process.poll() is not None, "a port")
+        found = re.search(r"serving http://127.0.0.1:(\d+)/metrics", self.log)
+        assert found is not None, self.log
+        self._port = int(found[1])
+
+    def samples(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        """A scrape."""
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        connection.close()
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.samples().get((f"groupwright_{name}", frozenset(labels.items())))
+
+    def wait_for(self, condition: Callable[[float | None], bool], name: str, **labels: str) -> float:
+        """Scrape until a sample is as it should be."""
+        last: list[float | None] = [None]
+
+        def holds() -> bool:
+            last[0] = self.value(name, **labels)
+            return condition(last[0])
+
+        wait_until(holds, f"{name}{labels}, which was {last[0]}")
+        assert last[0] is not None
+        return last[0]
+
+    def wait_for_refreshes(self, number: int = 2) -> None:
+        """Wait until whole refreshes have begun and succeeded since now."""
+        name, outcome = "exporter_refreshes_total", "succeeded"
+        before = self.value(name, outcome=outcome) or 0
+        self.wait_for(lambda value: (value or 0) >= before + number, name, outcome=outcome)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit status."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(PATIENCE)
+
+
+@dataclass
+class Cluster:
+    """Groups of all kinds on one topic, which has 20 messages in each partition."""
+
+    kafka: LocalKafka
+    topic: str
+    admin: AdminClient
+    producer: Producer
+    members: dict[str, list[Consumer]] = field(default_factory=dict)
+
+    def produce(self, count: int) -> None:
+        for number in range(count * PARTITIONS):
+            self.producer.produce(self.topic, b"message", partition=number % PARTITIONS)
+        assert self.producer.flush(PATIENCE) == 0
+
+    def new_member(self, group: str, **settings: object) -> Consumer:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.kafka.bootstrap_servers,
+                "group.id": group,
+                "client.id": f"{group}-{len(self.members.get(group, ()))}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                **settings,
+            }
+        )
+        consumer.subscribe([self.topic])
+        self.members.setdefault(group, []).append(consumer)
+        return consumer
+
+    def settle(self, group: str, owned: int = PARTITIONS) -> None:
+        """Poll all members until together they own all partitions."""
+
+        def is_settled() -> bool:
+            for member in self.members[group]:
+                member.poll(0.05)
+            each = [len(member.assignment()) for member in self.members[group]]
+            return sum(each) == owned and min(each) > 0
+
+        wait_until(is_settled, f"an assignment of {group}")
+
+    def commit(self, group: str, offset: int) -> None:
+        partitions = [TopicPartition(self.topic, number, offset) for number in range(PARTITIONS)]
+        self.members[group][0].commit(offsets=partitions, asynchronous=False)
+
+    # --- What confluent-kafka says ------------------------------------------------------------------
+
+    def committed(self, group: str) -> list[int]:
+        request = ConsumerGroupTopicPartitions(group)
+        (future,) = self.admin.list_consumer_group_offsets([request]).values()
+        return [each.offset for each in future.result(PATIENCE).topic_partitions]
+
+    def ends(self) -> list[int]:
+        return [self.end(self.topic, number) for number in range(PARTITIONS)]
+
+    def end(
+        self, topic: str, partition: int, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> int:
+        request = {TopicPartition(topic, partition): OffsetSpec.latest()}
+        (future,) = self.admin.list_offsets(request, isolation_level=isolation).values()
+        return int(future.result(PATIENCE).offset)
+
+    def state(self, group: str) -> tuple[str, int]:
+        (future,) = self.admin.describe_consumer_groups([group]).values()
+        described = future.result(PATIENCE)
+        return described.state.name, len(described.members)
+
+
+@pytest.fixture(scope="module")
+def cluster(local_kafka: LocalKafka) -> Iterator[Cluster]:
+    topic = f"exporter-{uuid.uuid4().hex[:8]}"
+    local_kafka.create_topic(topic, PARTITIONS)
+    made = Cluster(
+        local_kafka,
+        topic,
+        local_kafka.admin(),
+        Producer({"bootstrap.servers": local_kafka.bootstrap_servers, "linger.ms": 0}),
+    )
+    made.produce(20)
+    made.new_member("ex-classic")
+    made.new_member("ex-broker", **{"group.protocol": "consumer"})
+    made.new_member("ex-empty")
+    made.new_member("ex-frozen")
+    for group in ("ex-classic", "ex-broker", "ex-empty", "ex-frozen"):
+        made.settle(group)
+        made.commit(group, 5)
+    made.members.pop("ex-empty")[0].close()
+    yield made
+    for members in made.members.values():
+        for member in members:
+            member.close()
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def exporter(
+    request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningExporter]:
+    running = RunningExporter(
+        tmp_path_factory.mktemp("exporter"),
+        f"--bootstrap-servers={cluster.kafka.bootstrap_servers}",
+        f"--source={request.param}",
+        "--interval=0.25",
+        "--stuck-seconds=1",
+        "--by-partition",
+        "--group=ex-.*",
+        "--exclude-group=ex-excluded",
+    )
+    running.wait_until_serving()
+    running.wait_for_refreshes(1)
+    yield running
+    assert running.stop() == 0
+    assert "Traceback" not in running.log
+    assert running.log.endswith("INFO stopped\n")
+
+
+@pytest.mark.parametrize("group", ["ex-classic", "ex-broker", "ex-empty", "ex-frozen"])
+def test_states_members_and_lag_are_those_that_confluent_kafka_tells(
+    cluster: Cluster, exporter: RunningExporter, group: str
+) -> None:
+    exporter.wait_for_refreshes()
+    state, members = cluster.state(group)
+    ends, committed = cluster.ends(), cluster.committed(group)
+    lags = [end - offset for end, offset in zip(ends, committed, strict=True)]
+
+    labels = {"group": group, "topic": cluster.topic}
+    assert exporter.value("cluster_group_state", group=group, state=state.title()) == 1
+    assert exporter.value("cluster_group_members", group=group) == members == (group != "ex-empty")
+    assert exporter.value("cluster_lag", **labels) == sum(lags) > 0
+    assert exporter.value("cluster_lag_max", **labels) == max(lags)
+    assert exporter.value("cluster_committed_offsets", **labels) == sum(committed)
+    assert exporter.value("cluster_topic_end_offsets", topic=cluster.topic) == sum(ends)
+    assert exporter.value("cluster_assigned_partitions", **labels) == PARTITIONS * members
+    for number, each in enumerate(lags):
+        assert exporter.value("cluster_partition_lag", partition=str(number), **labels) == each
+
+
+def test_seconds_of_lag_are_the_age_of_the_first_uncommitted_message(
+    cluster: Cluster, exporter: RunningExporter
+) -> None:
+    labels = {"group": "ex-classic", "topic": cluster.topic}
+    cluster.commit("ex-classic", cluster.ends()[0])
+    exporter.wait_for(lambda value: value == 0, "cluster_lag_seconds", **labels)
+
+    before = time.time()
+    cluster.produce(4)
+    after = time.time()
+    exporter.wait_for(lambda value: value is not None and value > 1, "cluster_lag_seconds", **labels)
+
+    seconds = exporter.value("cluster_lag_seconds", **labels)
+    refreshed = exporter.value("exporter_last_refresh_timestamp_seconds")
+    assert seconds is not None
+    assert refreshed is not None
+    # The end of the log is known at each refresh: the message came between two of them.
+    assert refreshed - after - 1 < seconds < refreshed - before + 1
+    assert exporter.value("cluster_lag_seconds_unknown_partitions", **labels) == 0
+
+
+@pytest.mark.parametrize("group", ["ex-classic", "ex-broker"])
+def test_a_member_that_joins_is_a_rebalance(cluster: Cluster, exporter: RunningExporter, group: str) -> None:
+    def count(name: str) -> float:
+        return exporter.value(name, group=group) or 0
+
+    names = ("cluster_group_rebalances_total", "cluster_group_generation_changes_total")
+    before = [count(name) for name in names]
+    generation = exporter.value("cluster_group_generation", group=group)
+    protocol = {"group.protocol": "consumer"} if group == "ex-broker" else {}
+    joined = cluster.new_member(group, **protocol)
+    cluster.settle(group)
+    exporter.wait_for(lambda value: value == 2, "cluster_group_members", group=group)
+    cluster.members[group].remove(joined)
+    joined.close()
+    cluster.settle(group)
+    exporter.wait_for(lambda value: value == 1, "cluster_group_members", group=group)
+    exporter.wait_for(lambda value: value == 1, "cluster_group_state", group=group, state="Stable")
+    exporter.wait_for_refreshes()
+
+    assert all(count(name) >= past + 2 for name, past in zip(names, before, strict=True))
+    if generation is not None:
+        now = exporter.value("cluster_group_generation", group=group)
+        assert now is not None
+        assert count(names[1]) - before[1] == now - generation
+
+
+def test_a_group_whose_committed_offset_does_not_move_is_stuck(
+    cluster: Cluster, exporter: RunningExporter
+) -> None:
+    labels = {"group": "ex-frozen", "reason": "no_progress"}
+    topic = {"group": "ex-frozen", "topic": cluster.topic}
+    exporter.wait_for(lambda value: value == 1, "cluster_group_stuck", **labels)
+    assert exporter.value("cluster_stuck_partitions", **topic) == PARTITIONS
+
+    cluster.commit("ex-frozen", cluster.ends()[0])
+    exporter.wait_for(lambda value: value == 0, "cluster_group_stuck", **labels)
+    cluster.commit("ex-frozen", 5)
+    # A group without members consumes nothing, but nothing in it hangs.
+    assert exporter.value("cluster_group_stuck", group="ex-empty", reason="no_progress") == 0
+
+
+def test_a_rebalance_that_one_member_holds_up_is_stuck(cluster: Cluster, exporter: RunningExporter) -> None:
+    group = f"ex-held-up-{uuid.uuid4().hex[:4]}"
+    cluster.new_member(group)
+    cluster.settle(group)
+    joining = cluster.new_member(group)  # which waits for the first, which is not polled any more
+    joining.poll(0)
+    labels = {"group": group, "reason": "rebalancing"}
+
+    exporter.wait_for(lambda value: value == 1, "cluster_group_stuck", **labels)
+    assert (exporter.value("cluster_group_rebalancing_seconds", group=group) or 0) >= 1
+    assert exporter.value("cluster_group_state", group=group, state="PreparingRebalance") == 1
+
+    cluster.settle(group)
+    exporter.wait_for(lambda value: value == 0, "cluster_group_stuck", **labels)
+    for member in cluster.members.pop(group):
+        member.close()
+
+
+def test_an_open_transaction_holds_the_offsets_topic_back(
+    cluster: Cluster, exporter: RunningExporter
+) -> None:
+    exporter.wait_for(lambda value: value == 0, "cluster_offsets_topic_held_partitions")
+    id_ = f"ex-{uuid.uuid4().hex[:4]}"
+    producer = Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "transactional.id": id_})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    member = cluster.members["ex-broker"][0]
+    offsets = [TopicPartition(cluster.topic, 0, 7)]
+    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), PATIENCE)
+    cluster.commit("ex-broker", 9)
+    exporter.wait_for(lambda value: value == 1, "cluster_offsets_topic_held_partitions")
+    exporter.wait_for_refreshes()
+
+    held = {
+        dict(labels)["partition"]: value
+        for (name, labels), value in exporter.samples().items()
+        if name == "groupwright_cluster_offsets_topic_held_messages"
+    }
+    ((partition, messages),) = held.items()
+    end = cluster.end(OFFSETS_TOPIC, int(partition))
+    stable = cluster.end(OFFSETS_TOPIC, int(partition), IsolationLevel.READ_COMMITTED)
+    assert messages == end - stable > 0
+    first = exporter.value("cluster_offsets_topic_held_seconds", partition=partition) or 0
+    exporter.wait_for(
+        lambda value: (value or 0) > first, "cluster_offsets_topic_held_seconds", partition=partition
+    )
+    age = exporter.value("cluster_offsets_transaction_age_seconds", transactional_id=id_)
+    assert age is not None
+    assert 0 <= age < PATIENCE
+    # The commit after the transaction's beginning is seen all the same, and the transaction's own is not.
+    assert cluster.committed("ex-broker") == [9] * PARTITIONS
+    labels = {"group": "ex-broker", "topic": cluster.topic}
+    assert exporter.value("cluster_committed_offsets", **labels) == 9 * PARTITIONS
+
+    producer.abort_transaction(PATIENCE)
+    exporter.wait_for(lambda value: value == 0, "cluster_offsets_topic_held_partitions")
+    assert exporter.value("cluster_committed_offsets", **labels) == 9 * PARTITIONS
+    assert exporter.value("cluster_offsets_transaction_age_seconds", transactional_id=id_) is None
+
+
+def test_groups_left_out_are_counted_and_deleted_ones_disappear(
+    cluster: Cluster, exporter: RunningExporter
+) -> None:
+    before = exporter.value("exporter_groups_left_out", reason="excluded") or 0
+    for group in ("ex-excluded", "ex-deleted"):
+        cluster.new_member(group)
+        cluster.settle(group)
+        cluster.commit(group, 1)
+    exporter.wait_for(lambda value: value == 1, "cluster_group_members", group="ex-deleted")
+    assert exporter.value("exporter_groups_left_out", reason="excluded") == before + 1
+    assert exporter.value("cluster_group_members", group="ex-excluded") is None
+
+    for group in ("ex-excluded", "ex-deleted"):
+        cluster.members.pop(group)[0].close()
+        cluster.admin.delete_consumer_groups([group])[group].result(PATIENCE)
+    wait_until(lambda: exporter.value("cluster_group_members", group="ex-deleted") is None, "the group's end")
+
+
+def test_commits_and_records_are_counted_where_the_log_is_read(
+    cluster: Cluster, exporter: RunningExporter
+) -> None:
+    before = exporter.value("cluster_group_commits_total", group="ex-broker")
+    cluster.commit("ex-broker", 10)
+    exporter.wait_for_refreshes()
+
+    if exporter.value("exporter_build_info", source="admin", version="0.1.0"):
+        assert before is None
+        assert exporter.value("exporter_records_total", outcome="failed") is None
+    else:
+        assert before is not None
+        assert exporter.value("cluster_group_commits_total", group="ex-broker") == before + PARTITIONS
+        assert exporter.value("exporter_records_total", outcome="failed") == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("source", SOURCES)
+def test_without_a_broker_it_serves_says_so_and_ends_at_once(
+    tmp_path: Path, number: int, source: str
+) -> None:
+    running = RunningExporter(
+        tmp_path, "--bootstrap-servers=127.0.0.1:1", f"--source={source}", "--interval=0.2", "--timeout=1"
+    )
+    running.wait_until_serving()
+    running.wait_for(lambda value: (value or 0) >= 2, "exporter_refreshes_total", outcome="failed")
+
+    assert running.value("exporter_up") == 0
+    assert running.value("exporter_last_refresh_timestamp_seconds") == 0
+    assert "the refresh failed: cannot query the cluster at 127.0.0.1:1" in running.log
+    assert running.stop(number) == 0
+    assert "Traceback" not in running.log
