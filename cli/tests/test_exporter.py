@@ -2,17 +2,25 @@
 
 import gzip
 import re
+import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, OpenTransaction
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupMember,
+    GroupType,
+    OpenTransaction,
+)
 from groupwright.cli._exit import CommandError, ExitStatus
 from groupwright.cli._exporter import catalogue, reference
 from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, MetricType, Spec
@@ -273,6 +281,70 @@ def test_transactions_on_other_topics_alone_are_not_shown_and_the_others_are_bou
     assert len(ages) == 100
     assert ages[("t-149",)] == 249
     assert ("elsewhere",) not in ages
+
+
+def string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def offset_record(group: str, partition: int, offset: int | None) -> tuple[bytes, bytes | None]:
+    """A commit of the topic `orders`; a tombstone without an offset."""
+    key = struct.pack(">h", 1) + string(group) + string("orders") + struct.pack(">i", partition)
+    return key, None if offset is None else struct.pack(">hqi", 3, offset, -1) + string("") + struct.pack(
+        ">q", 0
+    )
+
+
+def generation_record(group: str, generation: int | None) -> tuple[bytes, bytes | None]:
+    """A classic group without members; a tombstone without a generation."""
+    value = struct.pack(">h", 3) + string("consumer") + struct.pack(">ihhqi", generation or 0, -1, -1, 0, 0)
+    return struct.pack(">h", 2) + string(group), None if generation is None else value
+
+
+def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
+    pa = pytest.importorskip("pyarrow")
+    from groupwright.cli._exporter.committed_offsets import CommittedOffsets  # noqa: PLC0415 - needs pyarrow
+    from groupwright.pipeline import decode_batch  # noqa: PLC0415 - as above
+
+    def decoded(*records: tuple[bytes, bytes | None]) -> Any:
+        keys, values = zip(*records, strict=True)
+        numbers = pa.array([0] * len(records), pa.int32())
+        columns = {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": numbers,
+            "offset": numbers.cast(pa.int64()),
+            "timestamp": numbers.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")),
+        }
+        return decode_batch(pa.RecordBatch.from_pydict(columns))
+
+    content = CommittedOffsets()
+    content.apply(
+        decoded(
+            offset_record("billing", 0, 5),
+            offset_record("billing", 1, 7),
+            generation_record("billing", 3),
+            offset_record("orders", 0, 1),
+            generation_record("orders", 1),
+        ),
+        is_past=True,
+    )
+    content.apply(
+        decoded(
+            offset_record("billing", 0, 6),
+            (b"\x00\x01broken", b""),
+            offset_record("billing", 1, None),
+            offset_record("orders", 0, None),
+            generation_record("orders", None),
+            generation_record("billing", 4),
+        ),
+        is_past=False,
+    )
+
+    assert content.offsets == {"billing": {("orders", 0): CommittedOffset(6)}}
+    assert content.generations == {"billing": 4}
+    assert content.commits == {"billing": 1}
+    assert content.records == {"decoded": 10, "failed": 1}
 
 
 # --- Bounds -----------------------------------------------------------------------------------------

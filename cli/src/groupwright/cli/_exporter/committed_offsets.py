@@ -1,16 +1,14 @@
 """Committed offsets and generations of all groups, from decoded records of `__consumer_offsets`. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
 
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-
 _COMMIT, _GROUP = "offset_commit", "group_metadata"
-_FAILED = frozenset({"malformed", "unknown"})
+_FAILED = pa.array(["malformed", "unknown"])
 
 
 class CommittedOffsets:
@@ -30,40 +28,50 @@ class CommittedOffsets:
         self.commits: defaultdict[str, int] = defaultdict(int)
         self.records = {"decoded": 0, "failed": 0}
 
-    def apply(self, decoded: "pa.RecordBatch", *, is_past: bool) -> None:
+    def apply(self, decoded: pa.RecordBatch, *, is_past: bool) -> None:
         """Take decoded records, which follow those before in each partition of the log.
 
         Args:
             decoded: Rows of `groupwright.pipeline.decode_batch`.
             is_past: Whether the records were in the log before the exporter began to follow it.
         """
-        kinds = decoded.column("record_kind").to_pylist()
-        groups = decoded.column("group_id").to_pylist()
-        tombstones = decoded.column("tombstone").to_pylist()
-        values = {kind: decoded.column(kind) for kind in (_COMMIT, _GROUP)}
-        failed = 0
-        for row, (kind, group, tombstone) in enumerate(zip(kinds, groups, tombstones, strict=True)):
-            match kind:
-                case "offset_commit":
-                    self._apply_commit(group, values[kind][row].as_py(), tombstone=tombstone, is_past=is_past)
-                case "group_metadata" if tombstone:
-                    self.generations.pop(group, None)
-                case "group_metadata":
-                    self.generations[group] = values[kind][row]["generation"].as_py()
-                case _:
-                    failed += kind in _FAILED
+        kinds = decoded.column("record_kind")
+        self._apply_commits(decoded.filter(pc.equal(kinds, _COMMIT)), is_past=is_past)
+        self._apply_generations(decoded.filter(pc.equal(kinds, _GROUP)))
+        failed = len(decoded.filter(pc.is_in(kinds, _FAILED)))
         self.records["failed"] += failed
-        self.records["decoded"] += len(kinds) - failed
+        self.records["decoded"] += len(decoded) - failed
 
-    def _apply_commit(self, group: str, value: Mapping[str, Any], *, tombstone: bool, is_past: bool) -> None:
-        key = (value["topic"], value["partition"])
-        if tombstone:
-            of_group = self.offsets.get(group, {})
-            of_group.pop(key, None)
-            if not of_group:
-                self.offsets.pop(group, None)
-            return
-        offset = CommittedOffset(value["committed_offset"], value["leader_epoch"], value["metadata"] or "")
-        self.offsets.setdefault(group, {})[key] = offset
-        if not is_past:
-            self.commits[group] += 1
+    def _apply_commits(self, decoded: pa.RecordBatch, *, is_past: bool) -> None:
+        fields = decoded.column(_COMMIT)
+        columns = (
+            decoded.column("group_id"),
+            decoded.column("tombstone"),
+            *(pc.struct_field(fields, name) for name in ("topic", "partition", "committed_offset")),
+        )
+        for group, is_tombstone, topic, partition, offset in zip(
+            *map(pa.Array.to_pylist, columns), strict=True
+        ):
+            if is_tombstone:
+                self._delete(group, (topic, partition))
+                continue
+            self.offsets.setdefault(group, {})[topic, partition] = CommittedOffset(offset)
+            if not is_past:
+                self.commits[group] += 1
+
+    def _delete(self, group: str, partition: TopicPartition) -> None:
+        of_group = self.offsets.get(group, {})
+        of_group.pop(partition, None)
+        if not of_group:
+            self.offsets.pop(group, None)
+
+    def _apply_generations(self, decoded: pa.RecordBatch) -> None:
+        generations = pc.struct_field(decoded.column(_GROUP), "generation").to_pylist()
+        tombstones = decoded.column("tombstone").to_pylist()
+        for group, is_tombstone, generation in zip(
+            decoded.column("group_id").to_pylist(), tombstones, generations, strict=True
+        ):
+            if is_tombstone:
+                self.generations.pop(group, None)
+            else:
+                self.generations[group] = generation
