@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # it exports them
+    AdminClient,
+    OffsetSpec,
+)
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupwright.testing import LocalKafka
@@ -166,7 +169,7 @@ class Cluster:
     def end(
         self, topic: str, partition: int, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     ) -> int:
-        request = {TopicPartition(topic, partition): OffsetSpec.latest()}
+        request = {TopicPartition(topic, partition): OffsetSpec.latest()}  # type: ignore[no-untyped-call] # confluent-kafka's gap
         (future,) = self.admin.list_offsets(request, isolation_level=isolation).values()
         return int(future.result(PATIENCE).offset)
 

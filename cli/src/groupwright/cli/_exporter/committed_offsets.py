@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
 

@@ -9,7 +9,7 @@ from groupwright.cli._exporter.state import Samples
 
 def text(samples: Samples) -> bytes:
     """Return the page of some samples."""
-    return generate_latest(_Families(samples))  # type: ignore[arg-type] # it calls `collect` alone
+    return generate_latest(_Families(samples))
 
 
 class _Families:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.cli._cluster.client import Cluster

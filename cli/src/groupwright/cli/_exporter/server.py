@@ -66,6 +66,10 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
 
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
 class _Handler(WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
         """Log no requests."""
@@ -80,8 +84,9 @@ class HttpServer:
         Raises:
             OSError: The address cannot be bound.
         """
-        kind = type("_Server", (_Server,), {"address_family": _family(host)})
-        self._server = make_server(host, port, pages, kind, _Handler)
+        self._server: WSGIServer = make_server(
+            host, port, pages, _Server6 if ":" in host else _Server, _Handler
+        )
         self._thread = threading.Thread(target=self._server.serve_forever, name="exporter-http", daemon=True)
 
     @property
@@ -98,7 +103,3 @@ class HttpServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def _family(host: str) -> int:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
