@@ -77,7 +77,8 @@ _GROUPS = Row(
                     "Without partitions",
                 ),
                 Query(
-                    "max by (namespace, group) (increase(groupwright_cluster_group_rebalances_total{@group}[1h]))",
+                    "max by (namespace, group) "
+                    "(increase(groupwright_cluster_group_rebalances_total{@group}[1h]))",
                     "Rebalances in 1 h",
                 ),
                 Query(
@@ -166,7 +167,8 @@ _REBALANCES = Row(
             "s",
             (
                 Query(
-                    "topk(10, max by (namespace, group) (groupwright_cluster_group_rebalancing_seconds{@group}))",
+                    "topk(10, max by (namespace, group) "
+                    "(groupwright_cluster_group_rebalancing_seconds{@group}))",
                     "{{group}}",
                 ),
             ),
@@ -245,12 +247,13 @@ _CLUSTER = Row(
     (
         Panel(
             "Held back by transactions",
-            "For how long the last stable offset of partitions of __consumer_offsets has not moved, and the age of "
-            "the transactions with offsets.",
+            "For how long the last stable offset of partitions of __consumer_offsets has not moved, and the age "
+            "of the transactions with offsets.",
             "s",
             (
                 Query(
-                    "max by (namespace) (groupwright_cluster_offsets_topic_held_seconds{@namespace}) or vector(0)",
+                    "max by (namespace) (groupwright_cluster_offsets_topic_held_seconds{@namespace}) "
+                    "or vector(0)",
                     "held back",
                 ),
                 Query(
@@ -272,7 +275,8 @@ _CLUSTER = Row(
                     "partitions",
                 ),
                 Query(
-                    "sum by (namespace) (groupwright_cluster_offsets_topic_held_messages{@namespace}) or vector(0)",
+                    "sum by (namespace) (groupwright_cluster_offsets_topic_held_messages{@namespace}) "
+                    "or vector(0)",
                     "records",
                 ),
             ),
@@ -302,8 +306,8 @@ _CLUSTER = Row(
         ),
         Panel(
             "Left out",
-            "Groups and series beyond the exporter's limits, groups left out by name, and partitions whose end is "
-            "not known.",
+            "Groups and series beyond the exporter's limits, groups left out by name, and partitions whose end "
+            "is not known.",
             "short",
             (
                 Query(
@@ -322,12 +326,14 @@ _CLUSTER = Row(
         ),
         Panel(
             "Series and records",
-            "Series on the page; and records of __consumer_offsets read per second, with --source offsets-topic.",
+            "Series on the page; and records of __consumer_offsets read per second, with --source "
+            "offsets-topic.",
             "short",
             (
                 Query("sum by (namespace) (groupwright_exporter_series{@namespace})", "series"),
                 Query(
-                    "sum by (outcome) (rate(groupwright_exporter_records_total{@namespace}[$__rate_interval]))",
+                    "sum by (outcome) "
+                    "(rate(groupwright_exporter_records_total{@namespace}[$__rate_interval]))",
                     "records/s, {{outcome}}",
                 ),
             ),
