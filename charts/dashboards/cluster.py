@@ -247,8 +247,8 @@ _CLUSTER = Row(
     (
         Panel(
             "Held back by transactions",
-            "For how long the last stable offset of partitions of __consumer_offsets has not moved, and the age "
-            "of the transactions with offsets.",
+            "For how long the last stable offset of partitions of __consumer_offsets has not moved, and the "
+            "age of the transactions with offsets.",
             "s",
             (
                 Query(
@@ -306,8 +306,8 @@ _CLUSTER = Row(
         ),
         Panel(
             "Left out",
-            "Groups and series beyond the exporter's limits, groups left out by name, and partitions whose end "
-            "is not known.",
+            "Groups and series beyond the exporter's limits, groups left out by name, and partitions whose "
+            "end is not known.",
             "short",
             (
                 Query(
