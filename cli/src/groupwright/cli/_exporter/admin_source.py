@@ -85,7 +85,8 @@ class AdminSource:
             for key, end in ends.items()
             if end is not None and (before := stable.get(key)) is not None and before < end
         }
-        return OffsetsTopicState(topic.partitions, held)
+        known = {key[1]: offset for key, offset in stable.items() if offset is not None}
+        return OffsetsTopicState(topic.partitions, known, held)
 
 
 def _states(listed: Collection[ListedGroup]) -> dict[str, int]:

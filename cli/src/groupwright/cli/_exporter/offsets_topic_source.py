@@ -60,7 +60,7 @@ class OffsetsLog:
             raise CommandError(str(error.args[0].str()), ExitStatus.USAGE) from None
         self._timeout = timeout
         self._partitions = 0
-        self._at_end: set[int] = set()
+        self._positions: dict[int, int] = {}
         self._is_past = True
         self._is_closing = False
         self._reading = threading.Lock()
@@ -72,26 +72,26 @@ class OffsetsLog:
         with self._reading:
             self._consumer.close()
 
-    def read(self, partitions: int) -> None:
-        """Read all partitions to their last stable offsets.
+    def read(self, topic: OffsetsTopicState) -> None:
+        """Read all partitions to the last stable offsets that are known of them, or further.
 
         Args:
-            partitions: Number of partitions.
+            topic: The offsets topic.
 
         Raises:
             CommandError: There was nothing to read for the timeout, or reading is not allowed.
         """
         with self._reading:
-            self._assign(partitions)
+            self._assign(topic.partitions)
             deadline = time.monotonic() + self._timeout
             while not self._is_closing:
+                if all(self._positions.get(number, 0) >= end for number, end in topic.stable.items()):
+                    self._is_past = False
+                    return
                 messages = self._consumer.consume(_BATCH, _POLL_SECONDS)
                 if messages:
                     self._apply(messages)
                     deadline = time.monotonic() + self._timeout
-                elif len(self._at_end) >= self._partitions:
-                    self._is_past = False
-                    return
                 elif time.monotonic() > deadline:
                     break
         raise CommandError(
@@ -113,9 +113,10 @@ class OffsetsLog:
             error, partition = message.error(), int(message.partition() or 0)
             if error is None:
                 records.append(message)
-                self._at_end.discard(partition)
+                self._positions[partition] = int(message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - confluent-kafka's name
-                self._at_end.add(partition)
+                # Beyond markers of transactions, which are no messages.
+                self._positions[partition] = int(message.offset() or 0)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise CommandError(
                     f"these credentials may not read {OFFSETS_TOPIC}: allow Read and Describe on it, or use "
@@ -160,7 +161,7 @@ class OffsetsTopicSource(AdminSource):
     def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:
         """Return the committed offsets of groups."""
         if topic.partitions:
-            self._log.read(topic.partitions)
+            self._log.read(topic)
         held = [id_ for id_ in groups if topic.held and partition_for(id_, topic.partitions) in topic.held]
         read = {id_: self._log.content.offsets.get(id_, {}) for id_ in groups}
         return {**read, **self._cluster.committed(held)} if held else read

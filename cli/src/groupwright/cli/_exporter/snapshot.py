@@ -26,10 +26,12 @@ class OffsetsTopicState:
 
     Attributes:
         partitions: Number of its partitions; 0 if it does not exist yet, or may not be seen.
+        stable: By number, the last stable offsets, as far as they are known.
         held: By number, the partitions that transactions hold back.
     """
 
     partitions: int = 0
+    stable: Mapping[int, int] = field(default_factory=dict)
     held: Mapping[int, HeldPartition] = field(default_factory=dict)
 
 
