@@ -14,7 +14,7 @@ from statistics import median, quantiles
 
 import psutil  # type: ignore[import-untyped]
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 300.0
 _SCRAPE_SECONDS = 0.2
 """Between two scrapes, so that many fall into refreshes. Prometheus scrapes every 15 to 60 seconds."""
 
