@@ -72,9 +72,15 @@ def missed(results: Results) -> Iterator[str]:
     """Report the limits that are not kept."""
     for run in results.runs:
         if run.scrape_p99_ms > MOST_SCRAPE_MS:
-            yield f"{run.name}: 1 % of scrapes take {run.scrape_p99_ms:.0f} ms or more, and {MOST_SCRAPE_MS:g} ms is the limit"
+            yield (
+                f"{run.name}: 1 % of scrapes take {run.scrape_p99_ms:.0f} ms or more, and "
+                f"{MOST_SCRAPE_MS:g} ms is the limit"
+            )
         if run.cpu_seconds > MOST_CPU_SECONDS and _BY_PARTITION not in run.name:
-            yield f"{run.name}: a refresh takes {run.cpu_seconds:.1f} s of CPU, and {MOST_CPU_SECONDS:g} s is the limit"
+            yield (
+                f"{run.name}: a refresh takes {run.cpu_seconds:.1f} s of CPU, and {MOST_CPU_SECONDS:g} s is "
+                "the limit"
+            )
         if run.memory_bytes > MOST_MEMORY:
             yield f"{run.name}: {run.memory_bytes} bytes of memory, and {MOST_MEMORY} is the limit"
 

@@ -461,6 +461,21 @@ def test_names_are_unique_and_say_type_unit_and_project() -> None:
         )
 
 
+def test_a_group_has_as_many_series_as_the_readme_says() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    of_group, of_topic, of_partition = (
+        sum(
+            len(catalogue.REASONS_STUCK) if "reason" in spec.labels else 1
+            for spec in CATALOGUE
+            if spec.level is level
+        )
+        for level in (Level.GROUP, Level.TOPIC, Level.PARTITION)
+    )
+
+    sentence = f"A group has at most {of_group} series, each of its topics {of_topic}, and with "
+    assert f"{sentence}`--by-partition` each of its partitions {of_partition}." in readme
+
+
 def test_every_label_is_used_and_its_few_values_are_explained() -> None:
     assert {label for spec in CATALOGUE for label in spec.labels} == set(LABELS)
     explained = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _OFFSETS_TOPIC = "offsets-topic"
 _SWITCH_SECONDS = 0.0005
-"""For how long a thread computes while another waits: a scrape takes turns with a refresh some twenty times."""
+"""For how long a thread computes while another waits; a scrape waits for a refresh some twenty times."""
 _STOP_SECONDS = 5.0
 """Time for the present refresh to end, when the exporter is stopped."""
 
