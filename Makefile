@@ -9,7 +9,7 @@ JOBS   ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 	$(BIN)/python docs/membership_states.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
+	$(BIN)/python -m groupwright.cli._exporter.reference > cli/EXPORTER.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
 	PYTHONPATH=integration_tests $(BIN)/python -m parity table
@@ -61,6 +62,9 @@ bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-g
 
 bench-consumer: $(VENV)/.dev ## Measure throughput, joins, events and idling beside confluent-kafka, Java and others (ARGS=--quick)
 	$(BIN)/python -m benchmarks.consumer $(ARGS)
+
+bench-exporter: $(VENV)/.dev ## Measure the exporter on 1,000 groups: processor time, memory, scrapes
+	$(BIN)/python -m benchmarks.exporter $(ARGS)
 
 bench-load: $(VENV)/.dev ## Measure balance by load beside balance by counts and by lag (ARGS=--quick)
 	$(BIN)/python -m benchmarks.load $(ARGS)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from charts.dashboards import fleet, group, rebalance
+from charts.dashboards import cluster, fleet, group, rebalance
 from charts.dashboards.model import Board
 
 FOLDER = Path(__file__).parents[1] / "groupwright" / "dashboards"
-BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD)
+BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD, cluster.BOARD)
 
 
 def path(board: Board) -> Path:

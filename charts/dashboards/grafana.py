@@ -70,16 +70,18 @@ def _dashboard(board: Board) -> dashboard.Dashboard:
 def _variables(
     scope: Scope,
 ) -> list[dashboard.DatasourceVariable | dashboard.QueryVariable | dashboard.ConstantVariable]:
-    known, in_namespace = "groupwright_consumer_info", 'namespace=~"$namespace"'
-    of_group = {Scope.GROUP: '="$group"', Scope.FLEET: '=~"$group"'}[scope]
+    known = "groupwright_cluster_group_info" if scope is Scope.CLUSTER else "groupwright_consumer_info"
+    in_namespace = 'namespace=~"$namespace"'
+    of_group = '="$group"' if scope is Scope.GROUP else '=~"$group"'
+    clients = _query(
+        "client", "Client", f"label_values({known}{{{in_namespace}, group{of_group}}}, client_id)"
+    )
     group = _query("group", "Group", f"label_values({known}{{{in_namespace}}}, group)")
     return [
         dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"),
         _all(_query("namespace", "Namespace", f"label_values({known}, namespace)")),
-        _all(group) if scope is Scope.FLEET else group,
-        _all(
-            _query("client", "Client", f"label_values({known}{{{in_namespace}, group{of_group}}}, client_id)")
-        ),
+        group if scope is Scope.GROUP else _all(group),
+        *([] if scope is Scope.CLUSTER else [_all(clients)]),
         dashboard.ConstantVariable("runbooks").label("Runbooks").value(alerts()["runbookUrl"]),
     ]
 
@@ -102,10 +104,13 @@ def _all(variable: dashboard.QueryVariable) -> dashboard.QueryVariable:
 
 
 def _rebalances(scope: Scope) -> dashboard.AnnotationQuery:
-    """Annotate changes of the group's generation; hidden by default for a fleet."""
-    of_group = {Scope.GROUP: '="$group"', Scope.FLEET: '=~"$group"'}[scope]
+    """Annotate changes of the group's generation; hidden by default for several groups."""
+    of_group = '="$group"' if scope is Scope.GROUP else '=~"$group"'
+    changed = (
+        "groupwright_cluster_group_rebalances_total" if scope is Scope.CLUSTER else "groupwright_generation"
+    )
     expr = (
-        'max by (group) (changes(groupwright_generation{namespace=~"$namespace", '
+        f'max by (group) (changes({changed}{{namespace=~"$namespace", '
         f"group{of_group}}}[$__rate_interval])) > 0"
     )
     return (

@@ -5,19 +5,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from charts.dashboards import promql
 
 from groupwright import core
+from groupwright.cli._exporter import catalogue as exporter
 from groupwright.instrumentation._metrics import labels
-from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.catalogue import CATALOGUE as CLIENTS
 from groupwright.instrumentation._metrics.spec import MetricType
 
 TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
 """What Prometheus adds to every series, of the target that it scrapes."""
 
+CATALOGUE = (*CLIENTS, *exporter.CATALOGUE)
+"""All metrics: those of instrumented clients, and the exporter's."""
+
+_GROUP_STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
 VALUES = {
-    "outcome": {*core.Outcome, *core.LoadCheckOutcome, *labels.EVENT_OUTCOMES},
+    "outcome": {
+        *core.Outcome,
+        *core.LoadCheckOutcome,
+        *labels.EVENT_OUTCOMES,
+        *exporter.OUTCOMES,
+        *exporter.RECORD_OUTCOMES,
+    },
+    "reason": {*exporter.REASONS_STUCK, *exporter.REASONS_LEFT_OUT},
     "phase": {*core.Phase},
     "callback": {*labels.CALLBACKS},
     "kind": {*core.Kind, ""},
-    "state": {*labels.STATES},
+    "state": {*labels.STATES, *_GROUP_STATES},
     "request": {*labels.REQUESTS},
 }
 """The values of those labels that have only some."""
@@ -28,6 +41,9 @@ UNSHOWN = {
     "groupwright_producer_batch_size_bytes": "for tuning a producer, not for watching it",
     "groupwright_producer_batch_messages": "as batch_size_bytes",
     "groupwright_producer_sent_bytes_total": "messages_total shows the same course",
+    "groupwright_cluster_partition_lag": "by choice of the user; the dashboard is by topic",
+    "groupwright_cluster_partition_lag_seconds": "as partition_lag",
+    "groupwright_cluster_partition_committed_offset": "as partition_lag",
 }
 """Metrics that are neither shown nor alerted on, and why."""
 

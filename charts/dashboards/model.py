@@ -82,6 +82,8 @@ class Scope(StrEnum):
 
     GROUP = "group"
     FLEET = "fleet"
+    CLUSTER = "cluster"
+    """All groups, as the exporter sees them: there are no clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,10 @@ _MATCHERS = {
         "@namespace": _NAMESPACE,
         "@group": f'{_NAMESPACE}, group=~"$group"',
         "@member": f'{_NAMESPACE}, group=~"$group", client_id=~"$client"',
+    },
+    Scope.CLUSTER: {
+        "@namespace": _NAMESPACE,
+        "@group": f'{_NAMESPACE}, group=~"$group"',
     },
 }
 

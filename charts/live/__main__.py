@@ -24,7 +24,12 @@ from groupwright.testing import LocalKafka
 HERE = Path(__file__).parent
 CHART = HERE.parent / "groupwright"
 PICTURES = HERE.parents[1] / "docs" / "dashboards"
-GROUPS = {"groupwright-group": "billing", "groupwright-fleet": ".*", "groupwright-rebalance": "mail"}
+GROUPS = {
+    "groupwright-group": "billing",
+    "groupwright-fleet": ".*",
+    "groupwright-rebalance": "mail",
+    "groupwright-cluster": ".*",
+}
 """Group shown by each dashboard."""
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +13,14 @@ from confluent_kafka import KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
 from groupwright.assignors import LoadAwareAssignor, Throughput
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._exporter.exposition import text
+from groupwright.cli._exporter.limits import GroupLimit, Patterns
+from groupwright.cli._exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
+from groupwright.cli._exporter.refresher import Refresher
+from groupwright.cli._exporter.server import HttpServer, Pages
+from groupwright.cli._exporter.state import ExporterState, Options
+from groupwright.cli._exporter.status import ExporterStatus
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import EventSink, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
@@ -78,6 +86,26 @@ class Application:
                     consumer.commit(message=message, asynchronous=False)
 
 
+@contextlib.contextmanager
+def exporting(servers: str) -> Iterator[int]:
+    """Run the exporter for the block, and return its port."""
+    settings, groups = {"bootstrap.servers": servers}, GroupLimit(Patterns(), 100)
+    status = ExporterStatus("0.1.0", "offsets-topic")
+    pages = Pages(lambda: text(status.samples()))
+    server = HttpServer(_HOST, 0, pages)
+    with Cluster(settings) as cluster, contextlib.closing(OffsetsLog(settings, PATIENCE_SECONDS)) as log:
+        status.records = log.content.records
+        source = OffsetsTopicSource(cluster, groups, log)
+        refresher = Refresher(source, ExporterState(Options()), status, pages, interval=1.0)
+        server.start()
+        refresher.start()
+        try:
+            yield server.port
+        finally:
+            refresher.stop(PATIENCE_SECONDS)
+            server.close()
+
+
 class Scene:
     """Groups ``billing`` (Groupwright) and ``mail`` (confluent-kafka), three members each, and a producer."""
 
@@ -98,6 +126,7 @@ class Scene:
         for topic, partitions in TOPICS.items():
             self.kafka.create_topic(topic, partitions=partitions)
         self._cleanup.callback(self._events.close)
+        self.targets["exporter"] = self._cleanup.enter_context(exporting(self.kafka.bootstrap_servers))
         for group, registry in self._registries.items():
             server, _ = start_http_server(0, addr=_HOST, registry=registry)
             self._cleanup.callback(server.server_close)

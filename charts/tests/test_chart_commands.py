@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from charts.tests.conftest import CHART, Helm
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from groupwright.cli.app import app
@@ -66,6 +67,28 @@ def test_big_numbers_reach_a_command_in_full(helm: Helm, tmp_path: Path) -> None
     containers = _containers(helm.template("--values", values))
     assert "max_offsets_per_trigger=25000000" in containers["tower-groupwright-stream"]["args"]
     assert "max.poll.interval.ms=3600000" in containers["tower-groupwright-doctor-billing"]["args"]
+
+
+def test_the_exporter_takes_its_arguments(helm: Helm) -> None:
+    containers = _containers(helm.template("--values", CHART / "ci" / "exporter-values.yaml"))
+    given = _given(containers["tower-groupwright-exporter"], "exporter")
+    command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # of a group
+    with command.make_context("exporter", given) as context:
+        assert context.params["groups"] == ["billing-.*", "orders"]
+        assert context.params["max_series"] == 25_000_000
+        assert (context.params["source"], context.params["by_partition"]) == ("offsets-topic", True)
+
+
+def test_the_exporters_defaults_are_the_commands(helm: Helm) -> None:
+    enabled = ("--set=exporter.enabled=true", "--set=exporter.bootstrapServers=kafka:9092")
+    given = _given(_containers(helm.template(*enabled))["tower-groupwright-exporter"], "exporter")
+    command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # as above
+    with (
+        command.make_context("exporter", given) as context,
+        command.make_context("exporter", []) as without,
+    ):
+        differing = {name for name, value in context.params.items() if value != without.params[name]}
+        assert differing == {"host", "bootstrap_servers"}
 
 
 def test_the_doctor_takes_its_arguments(helm: Helm) -> None:

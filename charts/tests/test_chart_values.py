@@ -49,6 +49,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"doctor": {"enabled": True, "consumers": {"billing": {"restartsOften": True}}}},
         "doctor/consumers/billing",
     ),
+    "an exporter without a cluster": ({"exporter": {"enabled": True}}, "exporter/bootstrapServers"),
+    "a source that is none": ({"exporter": {"source": "zookeeper"}}, "exporter/source"),
     "a Secret without a key": (
         {"pipeline": {"existingSecret": {"name": "kafka"}}},
         "pipeline/existingSecret",

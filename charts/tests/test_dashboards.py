@@ -11,7 +11,7 @@ from charts.dashboards import known, promql
 from charts.dashboards.boards import BOARDS, FOLDER, path
 from charts.dashboards.grafana import page
 from charts.dashboards.limits import VALUES, alerts
-from charts.dashboards.model import Board
+from charts.dashboards.model import Board, Scope
 
 CHART = Path(__file__).parents[1] / "groupwright"
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
@@ -114,13 +114,14 @@ def test_panels_lie_beside_each_other_and_fill_their_rows(board: Board) -> None:
 def test_every_query_is_narrowed_by_the_variables_of_the_dashboard(board: Board) -> None:
     variables = {each["name"]: each for each in committed(board)["templating"]["list"]}
 
-    assert list(variables) == ["datasource", "namespace", "group", "client", "runbooks"]
+    clients = [] if board.scope is Scope.CLUSTER else ["client"]
+    assert list(variables) == ["datasource", "namespace", "group", *clients, "runbooks"]
     assert variables["runbooks"]["query"] == yaml.safe_load(VALUES.read_text())["alerts"]["runbookUrl"]
     for text, _ in queries(board):
         selected = promql.matchers(promql.parse(text))
         for metric in promql.metrics(promql.parse(text)):
             assert "namespace" in {each.label for each in selected if each.metric == metric}, text
-    for name in ("namespace", "group", "client"):
+    for name in ("namespace", "group", *clients):
         query = variables[name]["query"]["query"]
         selector, label = query.removeprefix("label_values(").removesuffix(")").rsplit(", ", 1)
         (metric,) = promql.metrics(promql.parse(selector))

@@ -6,7 +6,7 @@
 
 {{/* Whether anything of this chart runs at all, or it is only dashboards, alerts and monitors. */}}
 {{- define "groupwright.runs" -}}
-{{- if or (include "groupwright.pipeline.runs" .) .Values.doctor.enabled }}true{{ end -}}
+{{- if or (include "groupwright.pipeline.runs" .) .Values.doctor.enabled .Values.exporter.enabled }}true{{ end -}}
 {{- end -}}
 
 {{/* Whether the drivers make executors in pods of their own: one of them runs, and Spark is in that mode. */}}

@@ -8,6 +8,7 @@ import typer
 from groupwright.cli.demo.command import demo
 from groupwright.cli.describe import describe
 from groupwright.cli.doctor import doctor
+from groupwright.cli.exporter import exporter
 from groupwright.cli.groups import groups
 from groupwright.cli.lag import lag
 from groupwright.cli.locate import locate
@@ -42,6 +43,7 @@ def groupwright(
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
+app.command()(exporter)
 app.command()(groups)
 app.command()(lag)
 app.command()(locate)

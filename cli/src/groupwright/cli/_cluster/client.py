@@ -20,6 +20,7 @@ from groupwright.cli._cluster.model import (
     DescribedGroup,
     GroupType,
     ListedGroup,
+    OpenTransaction,
     TopicMetadata,
     TopicPartition,
 )
@@ -44,6 +45,7 @@ _FORBIDDEN = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
+_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _COORDINATOR_ATTEMPTS = 10
 _COORDINATOR_BACKOFF = 0.3  # seconds
 _GROUPS_A_REQUEST = 200
@@ -284,6 +286,34 @@ class Cluster:
                         known[key] = row.offset if row.offset >= 0 else None
         return known, errors
 
+    # --- Transactions -------------------------------------------------------------------------------
+
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Return the open transactions that this client may see, the oldest first.
+
+        Brokers that do not respond, or that are older than 3.0, have none.
+        """
+        found: list[OpenTransaction] = []
+        listed = self._connection.send_all(
+            dict.fromkeys(
+                self.brokers(),
+                kafka.ListTransactionsRequest(
+                    state_filters=list(_OPEN), producer_id_filters=[], duration_filter=-1, max_version=1
+                ),
+            )
+        )
+        requests = {
+            broker: kafka.DescribeTransactionsRequest(
+                transactional_ids=[row.transactional_id for row in response.transaction_states]
+            )
+            for broker, response in listed.items()
+            if not isinstance(response, ClusterConnectionError) and response.transaction_states
+        }
+        for response in self._connection.send_all(requests).values():
+            if not isinstance(response, ClusterConnectionError):
+                found += [_transaction(row) for row in response.transaction_states if not row.error_code]
+        return sorted(found, key=lambda each: each.started)
+
     # --- Sending ------------------------------------------------------------------------------------
 
     def _send(self, request: Any) -> Any:
@@ -432,6 +462,16 @@ def _topic(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
         leaders=tuple(each.leader_id for each in rows),
         racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
         is_internal=bool(row.is_internal),
+    )
+
+
+def _transaction(row: Any) -> OpenTransaction:
+    return OpenTransaction(
+        transactional_id=row.transactional_id,
+        state=row.transaction_state,
+        producer_id=row.producer_id,
+        started=row.transaction_start_time_ms / 1000,
+        partitions={topic.topic: tuple(sorted(topic.partitions)) for topic in row.topics},
     )
 
 

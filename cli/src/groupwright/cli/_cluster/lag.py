@@ -67,17 +67,36 @@ class GroupLag:
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
     """Return the lag of groups. Ends of logs are asked after the committed offsets, once for all groups."""
     committed = cluster.committed(groups)
-    owners = {id_: _owners(group) for id_, group in groups.items()}
-    wanted = {key for id_ in groups for key in (*committed[id_], *owners[id_])}
+    wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}
     ends, errors = cluster.offsets(wanted, LATEST)
     begins, _ = cluster.offsets(wanted, EARLIEST)
+    return group_lags(groups, committed, begins, ends, errors)
+
+
+def group_lags(
+    groups: Mapping[str, DescribedGroup],
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    begins: Mapping[TopicPartition, int | None],
+    ends: Mapping[TopicPartition, int | None],
+    errors: Mapping[TopicPartition, str],
+) -> dict[str, GroupLag]:
+    """Return the lag of groups, of whose partitions all offsets are known already.
+
+    Args:
+        groups: The groups by their names.
+        committed: Their committed offsets.
+        begins: Beginnings of logs.
+        ends: Ends of logs.
+        errors: Why the end of a log is not known.
+    """
     return {
-        id_: GroupLag(group, tuple(_partitions(committed[id_], owners[id_], begins, ends, errors)))
+        id_: GroupLag(group, tuple(_partitions(committed[id_], owners(group), begins, ends, errors)))
         for id_, group in groups.items()
     }
 
 
-def _owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
+def owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
+    """Return the members of a group by the partitions that they are assigned."""
     return {
         (topic, partition): member
         for member in group.members
@@ -88,12 +107,12 @@ def _owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
 
 def _partitions(
     committed: Mapping[TopicPartition, CommittedOffset],
-    owners: Mapping[TopicPartition, GroupMember],
+    owned: Mapping[TopicPartition, GroupMember],
     begins: Mapping[TopicPartition, int | None],
     ends: Mapping[TopicPartition, int | None],
     errors: Mapping[TopicPartition, str],
 ) -> Iterator[PartitionLag]:
-    keys: Collection[TopicPartition] = {*committed, *owners}
+    keys: Collection[TopicPartition] = {*committed, *owned}
     for key in sorted(keys):
         offset = committed[key].offset if key in committed else None
-        yield PartitionLag(*key, offset, begins.get(key), ends.get(key), owners.get(key), errors.get(key, ""))
+        yield PartitionLag(*key, offset, begins.get(key), ends.get(key), owned.get(key), errors.get(key, ""))

@@ -136,3 +136,19 @@ class CommittedOffset:
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is neither committed nor aborted, or whose markers are not all written.
+
+    Attributes:
+        started: When it began, in seconds since the epoch.
+        partitions: Its partitions; while it ends, those without a marker.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    started: float
+    partitions: Partitions

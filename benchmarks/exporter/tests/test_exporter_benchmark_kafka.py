@@ -1,0 +1,40 @@
+"""The exporter's benchmark runs, and says what it should."""
+
+import dataclasses
+
+import pytest
+from benchmarks.exporter.cluster import BusyGroups
+from benchmarks.exporter.measure import Run, measure
+from benchmarks.exporter.report import MOST_CPU_SECONDS, MOST_MEMORY, MOST_SCRAPE_MS, Results, missed, page
+
+from groupwright.testing import LocalKafka
+
+GOOD = Run("admin", 1, 1, 1, 1.0, 1.0, MOST_CPU_SECONDS, MOST_MEMORY, 1.0, MOST_SCRAPE_MS, 1e9, 10, 1)
+
+
+def results(*runs: Run) -> Results:
+    return Results("now", {"CPU": "one"}, 2, 3, list(runs))
+
+
+def test_a_limit_that_is_kept_is_no_matter_and_any_other_is_named() -> None:
+    changes = ({"scrape_p99_ms": 101.0}, {"cpu_seconds": 3.1}, {"memory_bytes": MOST_MEMORY + 1})
+
+    assert list(missed(results(GOOD))) == []
+    for change in changes:
+        (sentence,) = missed(results(dataclasses.replace(GOOD, **change)))  # type: ignore[arg-type] # of one kind each
+        assert sentence.startswith("admin: ")
+    by_partition = dataclasses.replace(GOOD, name="admin, by partition", cpu_seconds=9.0)
+    assert list(missed(results(by_partition))) == []
+    assert "All limits are kept." in page(results(GOOD))
+
+
+@pytest.mark.kafka
+def test_a_small_cluster_is_measured(local_kafka: LocalKafka) -> None:
+    with BusyGroups(local_kafka, groups=4, partitions=2):
+        run = measure("admin", local_kafka.bootstrap_servers, ["--group=group-.*"], 0.5, 2)
+
+    assert run.series >= 4 * 9 + 4 * 7
+    assert run.refreshes == 2
+    assert 0 < run.scrape_ms <= run.scrape_max_ms
+    assert run.memory_bytes > 0
+    assert run.compressed_bytes < run.page_bytes

@@ -1,0 +1,1 @@
+"""The exporter: metrics of every group of a cluster, without instrumented clients."""

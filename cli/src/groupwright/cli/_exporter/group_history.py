@@ -1,0 +1,95 @@
+"""What the exporter has seen of a group: changes, rebalances, and whether it is stuck. Pure."""
+
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicPartition
+
+AT_REST = frozenset({"Stable", "Empty", "Dead", ""})
+"""States outside rebalances."""
+
+_MARKER = 1
+"""Lag of a group that has processed everything up to the marker that ends a transaction."""
+
+
+class GroupHistory:
+    """A group's history, from its first snapshot on.
+
+    Attributes:
+        generation: The last known generation or epoch; None if it is not known.
+        generation_changes: Generations that the group began, or changes of its members and assignments.
+        rebalances: Rebalances seen.
+        rebalancing_since: When the present rebalance was first seen; None while there is none.
+    """
+
+    def __init__(self) -> None:
+        """Start before the first snapshot."""
+        self.generation: int | None = None
+        self.generation_changes = 0
+        self.rebalances = 0
+        self.rebalancing_since: float | None = None
+        self._assignment: int | None = None
+        self._unmoved: dict[TopicPartition, tuple[int, float]] = {}
+
+    def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
+        """Take the group's next snapshot.
+
+        Args:
+            lag: The group.
+            generation: The generation of a classic group, if it is known.
+            time: The time of the snapshot.
+        """
+        group = lag.group
+        changes = self._changes(group, generation)
+        rebalances = group.state not in AT_REST
+        if group.type is GroupType.CLASSIC and generation is not None:
+            self.rebalances += changes  # each generation ends a rebalance, so that none is missed
+            if changes:
+                self.rebalancing_since = None
+        elif (rebalances or changes) and self.rebalancing_since is None:
+            self.rebalances += 1
+        self.generation_changes += changes
+        if not rebalances:
+            self.rebalancing_since = None
+        elif self.rebalancing_since is None:
+            self.rebalancing_since = time
+        self._unmoved = {
+            (each.topic, each.partition): self._since(each, time)
+            for each in lag.partitions
+            if group.state == "Stable" and _lags(each)
+        }
+
+    def _changes(self, group: DescribedGroup, generation: int | None) -> int:
+        """Return the number of generations since the last snapshot, or 1 for an unnumbered change."""
+        number = generation if group.epoch is None else group.epoch
+        if number is not None:
+            before, self.generation = self.generation, number
+            if before is None or before == number:
+                return 0
+            return number - before if number > before else 1  # lower: the group was deleted meanwhile
+        if group.state not in AT_REST:
+            return 0  # brokers do not tell the assignment of such a group
+        before, self._assignment = self._assignment, _fingerprint(group)
+        return int(before not in {None, self._assignment})
+
+    def _since(self, lag: PartitionLag, time: float) -> tuple[int, float]:
+        """Return the committed offset, and since when it has been that while the partition lags."""
+        committed = lag.committed or 0
+        before = self._unmoved.get((lag.topic, lag.partition))
+        return before if before is not None and before[0] == committed else (committed, time)
+
+    def rebalancing_seconds(self, time: float) -> float:
+        """Return for how long the present rebalance has been seen; 0 if there is none."""
+        return 0.0 if self.rebalancing_since is None else time - self.rebalancing_since
+
+    def unmoved_seconds(self, topic: str, partition: int, time: float) -> float:
+        """Return for how long a partition has lagged with the same committed offset."""
+        since = self._unmoved.get((topic, partition))
+        return 0.0 if since is None else time - since[1]
+
+
+def _lags(lag: PartitionLag) -> bool:
+    return lag.owner is not None and lag.lag is not None and lag.lag > _MARKER
+
+
+def _fingerprint(group: DescribedGroup) -> int:
+    members = ((each.id, tuple(sorted(each.assigned.items()))) for each in group.members)
+    return hash(tuple(sorted(members)))

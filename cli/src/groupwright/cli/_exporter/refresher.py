@@ -1,0 +1,85 @@
+"""The refreshes: a thread takes snapshots at an interval, and publishes their pages."""
+
+import logging
+import threading
+import time
+from typing import Protocol
+
+from groupwright.cli._exit import CommandError
+from groupwright.cli._exporter.exposition import text
+from groupwright.cli._exporter.server import Pages
+from groupwright.cli._exporter.snapshot import Snapshot
+from groupwright.cli._exporter.state import ExporterState
+from groupwright.cli._exporter.status import ExporterStatus
+
+_logger = logging.getLogger("groupwright.exporter")
+
+
+class Source(Protocol):
+    """Takes snapshots of a cluster."""
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot.
+
+        Raises:
+            CommandError: The cluster does not respond, or refuses.
+        """
+
+
+class Refresher:
+    """Refreshes at an interval, in a thread of its own, until it is stopped."""
+
+    def __init__(
+        self, source: Source, state: ExporterState, status: ExporterStatus, pages: Pages, interval: float
+    ) -> None:
+        """Prepare.
+
+        Args:
+            source: Takes the snapshots.
+            state: Takes the snapshots, and gives the samples.
+            status: Records the refreshes.
+            pages: Where the pages go.
+            interval: Seconds from the start of one refresh to that of the next.
+        """
+        self._source = source
+        self._state = state
+        self._status = status
+        self._pages = pages
+        self._interval = interval
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="exporter-refresh", daemon=True)
+
+    def start(self) -> None:
+        """Refresh from now on."""
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Begin no other refresh, and wait for the end of the present one."""
+        self._stop.set()
+        self._thread.join(timeout)
+
+    def refresh(self) -> None:
+        """Take a snapshot and publish its page. A failure is logged and counted, and the page stays."""
+        started = time.monotonic()
+        try:
+            page = self._state.update(self._source.snapshot())
+        except CommandError as error:
+            self._fail(str(error))
+        except Exception as error:  # the exporter goes on: the next refresh may find the cluster in order
+            self._fail(f"{type(error).__name__}: {error}")
+            _logger.debug("refresh failed", exc_info=True)
+        else:
+            self._pages.publish(text(page.samples))
+            self._status.succeeded(page, page.snapshot.time, time.monotonic() - started)
+
+    def _fail(self, reason: str) -> None:
+        self._status.failed()
+        if not self._stop.is_set():
+            _logger.error("the refresh failed: %s", reason)
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self.refresh()
+            due = max(due + self._interval, time.monotonic())
+            self._stop.wait(due - time.monotonic())

@@ -1,0 +1,589 @@
+"""`groupwright exporter`: samples from snapshots, bounds of cardinality, the catalogue, and the server."""
+
+import gzip
+import re
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
+
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupMember,
+    GroupType,
+    OpenTransaction,
+)
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._exporter import catalogue, reference
+from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, MetricType, Spec
+from groupwright.cli._exporter.end_offsets import EndOffsets
+from groupwright.cli._exporter.exposition import text
+from groupwright.cli._exporter.limits import GroupLimit, Patterns
+from groupwright.cli._exporter.refresher import Refresher
+from groupwright.cli._exporter.server import HttpServer, Pages
+from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
+from groupwright.cli._exporter.state import ExporterState, Options, Page
+from groupwright.cli._exporter.status import ExporterStatus
+from groupwright.cli.app import app
+from groupwright.consumer.cluster import Broker
+from harness.patience import PATIENCE
+from harness.tools import find_program
+
+ORDERS = ("orders", 0)
+
+
+def lag(
+    committed: int | None = 0,
+    end: int | None = 0,
+    *,
+    group: str = "billing",
+    type_: GroupType = GroupType.CLASSIC,
+    state: str = "Stable",
+    members: Sequence[str] = ("m-1",),
+    epoch: int | None = None,
+    begin: int = 0,
+) -> GroupLag:
+    """A group whose first member is assigned a partition."""
+    made = tuple(
+        GroupMember(id_, id_, "host", assigned={} if number else {"orders": (0,)})
+        for number, id_ in enumerate(members)
+    )
+    described = DescribedGroup(
+        group, type_, state, "consumer", "range", made, Broker(1, "localhost", 9092), epoch
+    )
+    owner = made[0] if made else None
+    return GroupLag(described, (PartitionLag(*ORDERS, committed, begin, end, owner),))
+
+
+def pages(
+    *groups: GroupLag, generations: Sequence[int] = (), options: Options | None = None, every: float = 10.0
+) -> list[Page]:
+    """The pages of one group's snapshots, every ten seconds."""
+    state = ExporterState(options or Options(stuck_seconds=30))
+    return [
+        state.update(
+            Snapshot(
+                number * every,
+                (each,),
+                generations={each.group.id: generations[number]} if generations else {},
+            )
+        )
+        for number, each in enumerate(groups)
+    ]
+
+
+def values(made: Sequence[Page], spec: Spec, *labels: str) -> list[float | None]:
+    return [page.samples.get(spec, {}).get(labels) for page in made]
+
+
+# --- Lag --------------------------------------------------------------------------------------------
+
+
+def test_lag_of_a_topic_is_the_sum_the_largest_and_the_oldest() -> None:
+    rows = (
+        PartitionLag("orders", 0, 5, 0, 10),
+        PartitionLag("orders", 1, 1, 0, 10),
+        PartitionLag("orders", 2, None, 0, 10),
+        PartitionLag("orders", 3, 4, 0, None),
+    )
+    (page,) = pages(GroupLag(lag().group, rows))
+
+    labels = ("billing", "orders")
+    assert values([page], catalogue.LAG, *labels) == [14]
+    assert values([page], catalogue.LAG_MAX, *labels) == [9]
+    assert values([page], catalogue.LAG_SECONDS, *labels) == [None]
+    assert values([page], catalogue.LAG_SECONDS_UNKNOWN, *labels) == [2]
+    assert values([page], catalogue.COMMITTED, *labels) == [10]
+    assert page.unknown_partitions == 1
+
+
+def test_seconds_are_the_age_of_the_first_uncommitted_message() -> None:
+    made = pages(lag(100, 100), lag(100, 120), lag(110, 120), lag(115, 130), lag(130, 130), lag(130, 130))
+
+    # The message 100 arrived between 0 s and 10 s, with 19 others; 130 has not come at all.
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == pytest.approx(
+        [0, 9.5, 14.5, 22.0, 0, 0]
+    )
+
+
+def test_seconds_are_not_known_of_messages_from_before_the_first_snapshot() -> None:
+    made = pages(lag(50, 100), lag(50, 120), lag(100, 120))
+
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, None, pytest.approx(19.5)]
+    assert values(made, catalogue.LAG_SECONDS_UNKNOWN, "billing", "orders") == [1, 1, 0]
+
+
+def test_deleted_messages_count_neither_in_messages_nor_in_seconds() -> None:
+    made = pages(lag(0, 100), lag(0, 200, begin=150))
+
+    assert values(made, catalogue.LAG, "billing", "orders") == [100, 50]
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders")[1] == pytest.approx(10 - 5.1)
+
+
+def test_ends_of_a_log_at_rest_keep_the_times_of_its_rest() -> None:
+    ends = EndOffsets()
+    for time in range(100):
+        ends.add(ORDERS, 10, time)
+    ends.add(ORDERS, 20, 100)
+
+    assert ends.arrival(ORDERS, 10) == pytest.approx(99.1)
+    assert ends.arrival(ORDERS, 19) == pytest.approx(100)
+    assert ends.arrival(ORDERS, 20) is None
+    assert ends.arrival(ORDERS, 9) is None
+
+
+def test_ends_are_forgotten_when_a_log_is_truncated() -> None:
+    ends = EndOffsets()
+    for time, end in enumerate((10, 20, 30, 5, 15)):
+        ends.add(ORDERS, end, time)
+
+    assert ends.arrival(ORDERS, 12) == pytest.approx(3.8)
+    assert ends.arrival(ORDERS, 25) is None
+
+
+def test_ends_reach_far_back_in_bounded_memory() -> None:
+    ends = EndOffsets(samples=60)
+    for time in range(10_000):
+        ends.add(ORDERS, time * 7, time)
+
+    assert len(ends._histories[ORDERS][0]) <= 60
+    for offset in (0, 100, 35_000, 69_000, 69_980):
+        assert ends.arrival(ORDERS, offset) == pytest.approx((offset + 1) / 7)
+    ends.keep([])
+    assert ends.arrival(ORDERS, 100) is None
+
+
+# --- Generations and rebalances ---------------------------------------------------------------------
+
+
+def test_a_classic_groups_changes_and_rebalances_are_seen_without_generations() -> None:
+    made = pages(
+        lag(),
+        lag(state="PreparingRebalance", members=["m-1", "m-2"]),
+        lag(state="CompletingRebalance", members=["m-1", "m-2"]),
+        lag(members=["m-1", "m-2"]),
+        lag(members=["m-1", "m-3"]),  # m-2 was replaced between two snapshots
+        lag(members=["m-1", "m-3"]),
+        lag(state="Empty", members=[]),
+    )
+
+    assert values(made, catalogue.GROUP_REBALANCES, "billing") == [0, 1, 1, 1, 2, 2, 3]
+    assert values(made, catalogue.GROUP_GENERATION_CHANGES, "billing") == [0, 0, 0, 1, 2, 2, 3]
+    assert values(made, catalogue.GROUP_REBALANCING_SECONDS, "billing") == [0, 0, 10, 0, 0, 0, 0]
+    assert values(made, catalogue.GROUP_GENERATION, "billing") == [None] * 7
+    assert values(made, catalogue.GROUP_IDLE_MEMBERS, "billing") == [0, None, None, 1, 1, 1, 0]
+
+
+def test_with_generations_no_rebalance_is_missed() -> None:
+    states = ["Stable", "PreparingRebalance", "Stable", "Stable", "Stable"]
+    made = pages(*(lag(state=state) for state in states), generations=[3, 3, 4, 9, 1])
+
+    # From 9 to 1: the group was deleted and created again.
+    assert values(made, catalogue.GROUP_GENERATION, "billing") == [3, 3, 4, 9, 1]
+    assert values(made, catalogue.GROUP_GENERATION_CHANGES, "billing") == [0, 0, 1, 6, 7]
+    assert values(made, catalogue.GROUP_REBALANCES, "billing") == [0, 0, 1, 6, 7]
+
+
+def test_epochs_within_one_reconciliation_are_one_rebalance() -> None:
+    epochs = [(5, "Stable"), (6, "Reconciling"), (7, "Reconciling"), (7, "Stable"), (9, "Stable")]
+    made = pages(*(lag(type_=GroupType.CONSUMER, epoch=epoch, state=state) for epoch, state in epochs))
+
+    assert values(made, catalogue.GROUP_GENERATION, "billing") == [5, 6, 7, 7, 9]
+    assert values(made, catalogue.GROUP_GENERATION_CHANGES, "billing") == [0, 1, 2, 2, 4]
+    assert values(made, catalogue.GROUP_REBALANCES, "billing") == [0, 1, 1, 1, 2]
+
+
+def test_counters_go_on_after_a_broker_was_silent_and_begin_again_after_a_group_was_deleted() -> None:
+    state = ExporterState(Options())
+    first, second = lag(), lag(members=["m-2"])
+    for group in (first, second):
+        page = state.update(Snapshot(0, (group,)))
+    state.update(Snapshot(1, (), silent_brokers=1))
+    after_silence = state.update(Snapshot(2, (second,)))
+    state.update(Snapshot(3, ()))
+    after_deletion = state.update(Snapshot(4, (second,)))
+
+    made = [page, after_silence, after_deletion]
+    assert values(made, catalogue.GROUP_REBALANCES, "billing") == [1, 1, 0]
+
+
+# --- Stuck groups -----------------------------------------------------------------------------------
+
+
+def test_a_group_is_stuck_when_one_rebalance_does_not_end() -> None:
+    made = pages(*[lag(state="PreparingRebalance")] * 5, lag())
+
+    assert values(made, catalogue.GROUP_STUCK, "billing", "rebalancing") == [0, 0, 0, 1, 1, 0]
+    assert values(made, catalogue.GROUP_STUCK, "billing", "no_progress") == [0] * 6
+
+
+def test_rebalances_that_follow_each_other_are_not_a_stuck_one() -> None:
+    made = pages(*[lag(state="PreparingRebalance")] * 5, generations=[1, 1, 1, 2, 2])
+
+    assert values(made, catalogue.GROUP_STUCK, "billing", "rebalancing") == [0] * 5
+
+
+@pytest.mark.parametrize(
+    ("groups", "stuck"),
+    [
+        ([lag(5, 10)] * 5, [0, 0, 0, 1, 1]),
+        ([*[lag(5, 10)] * 4, lag(6, 10)], [0, 0, 0, 1, 0]),
+        ([lag(5 + number, 20) for number in range(5)], [0] * 5),
+        ([lag(None, 20)] * 5, [0] * 5),  # nothing committed: nothing is known
+        ([lag(9, 10)] * 5, [0] * 5),  # the marker that ends a transaction
+        ([lag(5, 10, members=[], state="Empty")] * 5, [0] * 5),
+    ],
+    ids=["stuck", "goes on", "slow", "uncommitted", "transactional", "empty"],
+)
+def test_a_group_is_stuck_when_its_committed_offset_does_not_move(
+    groups: list[GroupLag], stuck: list[int]
+) -> None:
+    made = pages(*groups)
+
+    assert values(made, catalogue.GROUP_STUCK, "billing", "no_progress") == stuck
+    assert values(made, catalogue.STUCK_PARTITIONS, "billing", "orders") == stuck
+
+
+# --- The offsets topic ------------------------------------------------------------------------------
+
+
+def test_partitions_held_back_have_their_messages_and_their_time() -> None:
+    state = ExporterState(Options())
+    held = [{3: HeldPartition(10, 12)}, {3: HeldPartition(10, 40)}, {3: HeldPartition(39, 40)}, {}]
+    made = [
+        state.update(Snapshot(10.0 * number, (), held=each, states={"Stable": 2}))
+        for number, each in enumerate(held)
+    ]
+
+    assert values(made, catalogue.HELD_PARTITIONS) == [1, 1, 1, 0]
+    assert values(made, catalogue.HELD_MESSAGES, "3") == [2, 30, 1, None]
+    assert values(made, catalogue.HELD_SECONDS, "3") == [0, 10, 0, None]
+    assert values(made, catalogue.GROUPS, "Stable") == [2] * 4
+
+
+def test_transactions_on_other_topics_alone_are_not_shown_and_the_others_are_bounded() -> None:
+    transactions = [
+        OpenTransaction(f"t-{number}", "Ongoing", number, 100.0 - number, {"__consumer_offsets": (1,)})
+        for number in range(150)
+    ]
+    transactions.append(OpenTransaction("elsewhere", "Ongoing", 500, 0.0, {"orders": (1,)}))
+    page = ExporterState(Options()).update(Snapshot(200.0, (), transactions=tuple(transactions)))
+
+    ages = page.samples[catalogue.TRANSACTION_AGE]
+    assert len(ages) == 100
+    assert ages[("t-149",)] == 249
+    assert ("elsewhere",) not in ages
+
+
+def string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def offset_record(group: str, partition: int, offset: int | None) -> tuple[bytes, bytes | None]:
+    """A commit of the topic `orders`; a tombstone without an offset."""
+    key = struct.pack(">h", 1) + string(group) + string("orders") + struct.pack(">i", partition)
+    return key, None if offset is None else struct.pack(">hqi", 3, offset, -1) + string("") + struct.pack(
+        ">q", 0
+    )
+
+
+def generation_record(group: str, generation: int | None) -> tuple[bytes, bytes | None]:
+    """A classic group without members; a tombstone without a generation."""
+    value = struct.pack(">h", 3) + string("consumer") + struct.pack(">ihhqi", generation or 0, -1, -1, 0, 0)
+    return struct.pack(">h", 2) + string(group), None if generation is None else value
+
+
+def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
+    pa = pytest.importorskip("pyarrow")
+    from groupwright.cli._exporter.committed_offsets import CommittedOffsets  # noqa: PLC0415 - needs pyarrow
+    from groupwright.pipeline import decode_batch  # noqa: PLC0415 - as above
+
+    def decoded(*records: tuple[bytes, bytes | None]) -> Any:
+        keys, values = zip(*records, strict=True)
+        numbers = pa.array([0] * len(records), pa.int32())
+        columns = {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": numbers,
+            "offset": numbers.cast(pa.int64()),
+            "timestamp": numbers.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")),
+        }
+        return decode_batch(pa.RecordBatch.from_pydict(columns))
+
+    content = CommittedOffsets()
+    content.apply(
+        decoded(
+            offset_record("billing", 0, 5),
+            offset_record("billing", 1, 7),
+            generation_record("billing", 3),
+            offset_record("orders", 0, 1),
+            generation_record("orders", 1),
+        ),
+        is_past=True,
+    )
+    content.apply(
+        decoded(
+            offset_record("billing", 0, 6),
+            (b"\x00\x01broken", b""),
+            offset_record("billing", 1, None),
+            offset_record("orders", 0, None),
+            generation_record("orders", None),
+            generation_record("billing", 4),
+        ),
+        is_past=False,
+    )
+
+    assert content.offsets == {"billing": {("orders", 0): CommittedOffset(6)}}
+    assert content.generations == {"billing": 4}
+    assert content.commits == {"billing": 1}
+    assert content.records == {"decoded": 10, "failed": 1}
+
+
+# --- Bounds -----------------------------------------------------------------------------------------
+
+
+def test_groups_are_chosen_by_name_and_those_shown_stay() -> None:
+    limit = GroupLimit(Patterns.of(["b.*", "orders"], ["b-test"]), 2)
+
+    assert limit.choose(["orders", "billing", "b-test", "a"]) == (
+        ["billing", "orders"],
+        {"excluded": 2, "max_groups": 0},
+    )
+    assert limit.choose(["orders", "billing", "b-0", "b-1"]) == (
+        ["billing", "orders"],
+        {"excluded": 0, "max_groups": 2},
+    )
+    assert limit.choose(["orders", "b-0", "b-1"]) == (["b-0", "orders"], {"excluded": 0, "max_groups": 1})
+
+
+def test_names_must_match_as_a_whole() -> None:
+    assert not Patterns.of(["bill"], []).select("billing")
+    assert Patterns.of([], ["bill"]).select("billing")
+
+
+def test_topics_left_out_have_no_series() -> None:
+    (page,) = pages(lag(), options=Options(topics=Patterns.of([], ["orders"])))
+
+    assert catalogue.LAG not in page.samples
+    assert catalogue.TOPIC_END not in page.samples
+
+
+@pytest.mark.parametrize("max_series", [1, 10, 25, 30, 100, 10_000])
+def test_no_page_has_more_series_than_allowed_and_what_is_left_out_is_counted(max_series: int) -> None:
+    groups = tuple(lag(1, 5, group=f"g-{number}") for number in range(10))
+
+    def page(most: int) -> Page:
+        return ExporterState(Options(by_partition=True, max_series=most)).update(Snapshot(0, groups))
+
+    bounded, whole = page(max_series), page(100_000)
+    assert bounded.series == sum(map(len, bounded.samples.values())) <= max_series
+    assert bounded.series + sum(bounded.left_out.values()) == whole.series
+
+
+def test_partitions_have_series_by_choice_alone() -> None:
+    (without,) = pages(lag(1, 5))
+    (with_them,) = pages(lag(1, 5), options=Options(by_partition=True))
+
+    assert {spec for spec in without.samples if spec.level is Level.PARTITION} == set()
+    assert values([with_them], catalogue.PARTITION_LAG, "billing", "orders", "0") == [4]
+    assert values([with_them], catalogue.PARTITION_COMMITTED, "billing", "orders", "0") == [1]
+
+
+# --- The catalogue ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def eventful() -> bytes:
+    """The page of a cluster to which everything has happened."""
+    state = ExporterState(Options(by_partition=True))
+    page = None
+    for number, (committed, end) in enumerate([(10, 10), (12, 20)]):
+        snapshot = Snapshot(
+            number * 10.0,
+            (lag(committed, end, type_=GroupType.CONSUMER, epoch=3),),
+            states={"Stable": 1},
+            commits={"billing": 7},
+            held={3: HeldPartition(10, 12)},
+            transactions=(OpenTransaction("t", "Ongoing", 1, 0.0, {"__consumer_offsets": (3,)}),),
+        )
+        page = state.update(snapshot)
+    assert page is not None
+    status = ExporterStatus("1.0", "offsets-topic", records={"decoded": 7})
+    status.succeeded(page, 10.0, 0.1)
+    return text(page.samples) + text(status.samples())
+
+
+def test_everything_in_the_catalogue_is_emitted_and_nothing_else(eventful: bytes) -> None:
+    emitted = {
+        (sample.name, frozenset(sample.labels), family.documentation, family.type)
+        for family in text_string_to_metric_families(eventful.decode())
+        for sample in family.samples
+    }
+
+    assert emitted == {
+        (spec.name, frozenset(spec.labels), spec.help, _exposed(spec.type)) for spec in CATALOGUE
+    }
+
+
+def _exposed(type_: MetricType) -> str:
+    """The type in Prometheus's text format, which has no infos."""
+    return "gauge" if type_ is MetricType.INFO else type_
+
+
+def test_prometheus_own_linter_has_no_complaint(eventful: bytes) -> None:
+    promtool = find_program("promtool", hint="Debian's package prometheus has it")
+
+    ran = subprocess.run(
+        [promtool, "check", "metrics"], input=eventful, capture_output=True, check=False, timeout=PATIENCE
+    )
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+def test_names_are_unique_and_say_type_unit_and_project() -> None:
+    assert len({spec.name for spec in CATALOGUE}) == len(CATALOGUE)
+    for spec in CATALOGUE:
+        assert re.fullmatch(r"groupwright_(cluster|exporter)(_[a-z]+)+", spec.name)
+        assert spec.name.endswith("_total") == (spec.type is MetricType.COUNTER)
+        assert spec.name.endswith("_info") == (spec.type is MetricType.INFO)
+        assert spec.help.endswith(".")
+        assert set(spec.labels) <= set(LABELS)
+        assert ("partition" in spec.labels) == ("topic" in spec.labels and spec.level is Level.PARTITION) or (
+            spec.name.startswith("groupwright_cluster_offsets_topic_held_")
+        )
+
+
+def test_a_group_has_as_many_series_as_the_readme_says() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    of_group, of_topic, of_partition = (
+        sum(
+            len(catalogue.REASONS_STUCK) if "reason" in spec.labels else 1
+            for spec in CATALOGUE
+            if spec.level is level
+        )
+        for level in (Level.GROUP, Level.TOPIC, Level.PARTITION)
+    )
+
+    sentence = f"A group has at most {of_group} series, each of its topics {of_topic}, and with "
+    assert f"{sentence}`--by-partition` each of its partitions {of_partition}." in readme
+
+
+def test_every_label_is_used_and_its_few_values_are_explained() -> None:
+    assert {label for spec in CATALOGUE for label in spec.labels} == set(LABELS)
+    explained = {
+        "reason": (*catalogue.REASONS_STUCK, *catalogue.REASONS_LEFT_OUT),
+        "outcome": (*catalogue.OUTCOMES, *catalogue.RECORD_OUTCOMES),
+        "type": tuple(GroupType),
+    }
+    for label, known in explained.items():
+        assert all(f"`{value}`" in LABELS[label] for value in known)
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    """Otherwise: make docs."""
+    page = Path(__file__).parents[1] / "EXPORTER.md"
+
+    assert page.read_text(encoding="utf-8") == reference.page()
+
+
+# --- Refreshes and the server -----------------------------------------------------------------------
+
+
+class Script:
+    """A source of prepared snapshots and errors."""
+
+    def __init__(self, *answers: Snapshot | Exception) -> None:
+        self._answers = list(answers)
+
+    def snapshot(self) -> Snapshot:
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Pages, ExporterStatus, int]]:
+    status = ExporterStatus("1.0", "admin")
+    made = Pages(lambda: text(status.samples()))
+    server = HttpServer("127.0.0.1", 0, made)
+    server.start()
+    yield made, status, server.port
+    server.close()
+
+
+def get(port: int, path: str, *, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    """Return the status and the body of a response."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request(method, path, headers=headers)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    compressed = response.headers.get("Content-Encoding") == "gzip"
+    return response.status, gzip.decompress(body) if compressed else body
+
+
+def test_a_failed_refresh_is_counted_and_the_last_page_stays(
+    served: tuple[Pages, ExporterStatus, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    made, status, port = served
+    source = Script(
+        CommandError("no broker responds", ExitStatus.UNREACHABLE), Snapshot(5, (lag(),)), ValueError("odd")
+    )
+    refresher = Refresher(source, ExporterState(Options()), status, made, 1.0)
+
+    refresher.refresh()
+    assert get(port, "/ready") == (503, b"no refresh has succeeded yet\n")
+    assert b"groupwright_exporter_up 0.0" in get(port, "/metrics")[1]
+    refresher.refresh()
+    assert get(port, "/ready") == (200, b"ready\n")
+    assert b"groupwright_exporter_up 1.0" in get(port, "/metrics")[1]
+    refresher.refresh()
+
+    _, page = get(port, "/metrics")
+    assert b'groupwright_cluster_group_members{group="billing"} 1.0' in page
+    assert b'groupwright_exporter_refreshes_total{outcome="failed"} 2.0' in page
+    assert b"groupwright_exporter_last_refresh_timestamp_seconds 5.0" in page
+    assert "no broker responds" in caplog.text
+    assert "ValueError: odd" in caplog.text
+
+
+def test_a_compressed_page_is_the_same(served: tuple[Pages, ExporterStatus, int]) -> None:
+    made, _, port = served
+    made.publish(b"groups 1\n")
+
+    _, plain = get(port, "/metrics")
+
+    assert plain.startswith(b"groups 1\n# HELP groupwright_exporter_build_info ")
+    assert get(port, "/metrics", **{"Accept-Encoding": "gzip, deflate"}) == (200, plain)
+
+
+def test_other_paths_and_methods_are_refused(served: tuple[Pages, ExporterStatus, int]) -> None:
+    _, _, port = served
+
+    assert get(port, "/healthy") == (200, b"running\n")
+    assert get(port, "/other")[0] == 404
+    assert get(port, "/metrics", method="POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--group", "["], "--group or --exclude-group: '[' is not a regular expression"),
+        (["--exclude-topic", "("], "--topic or --exclude-topic: '(' is not a regular expression"),
+        (["--host", "203.0.113.1"], "cannot listen on 203.0.113.1:9095"),
+    ],
+)
+def test_wrong_options_end_the_command(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["exporter", "--bootstrap-servers", "127.0.0.1:1", *arguments])
+
+    assert result.exit_code == ExitStatus.USAGE
+    assert message in result.stderr
