@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from groupwright.testing._kafka.settings import Setting
 
 _VERSION_INI = "groupwright_kafka_version"
+_LOG_LINES = 15
+"""Lines of each broker's log in a report: few enough that the failure itself stays in sight."""
 
 
 class NewKafkaTopic(Protocol):
@@ -77,5 +79,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Kafka)]
         for kafka in dict.fromkeys(used):
             with contextlib.suppress(GroupwrightError):  # closed, or never started
-                report.sections.append(("Kafka's log", kafka.log_tail()))
+                report.sections.append(("Kafka's log", kafka.log_tail(_LOG_LINES)))
     return report
