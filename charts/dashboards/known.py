@@ -8,12 +8,12 @@ from groupwright import core
 from groupwright.cli._exporter import catalogue as exporter
 from groupwright.instrumentation._metrics import labels
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE as CLIENTS
-from groupwright.instrumentation._metrics.spec import MetricType
+from groupwright.instrumentation._metrics.spec import MetricType, Spec
 
 TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
 """What Prometheus adds to every series, of the target that it scrapes."""
 
-CATALOGUE = (*CLIENTS, *exporter.CATALOGUE)
+CATALOGUE: tuple[Spec | exporter.Spec, ...] = (*CLIENTS, *exporter.CATALOGUE)
 """All metrics: those of instrumented clients, and the exporter's."""
 
 _GROUP_STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -48,7 +48,7 @@ UNSHOWN = {
 """Metrics that are neither shown nor alerted on, and why."""
 
 _ALERTS = {"ALERTS": frozenset({"alertname", "alertstate", "severity", "group", "client_id"}) | TARGET_LABELS}
-_SUFFIXES = {MetricType.HISTOGRAM: ("_bucket", "_sum", "_count")}
+_SUFFIXES: Mapping[str, tuple[str, ...]] = {MetricType.HISTOGRAM: ("_bucket", "_sum", "_count")}
 
 
 def series() -> dict[str, frozenset[str]]:

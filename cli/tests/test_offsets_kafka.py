@@ -16,8 +16,9 @@ import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.model import CommittedOffset
@@ -104,16 +105,14 @@ def kafka_tool(kafka: LocalKafka) -> Callable[..., str]:
 
 def commit(kafka: LocalKafka, group: str, *offsets: int | None, metadata: str = "") -> None:
     """Commit offsets of the first partitions by hand, as a group without members."""
-    with_metadata = {"metadata": metadata} if metadata else {}
+    with_metadata: dict[str, Any] = {"metadata": metadata} if metadata else {}
     consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
-    consumer.commit(
-        offsets=[
-            TopicPartition("orders", partition, offset, **with_metadata)
-            for partition, offset in enumerate(offsets)
-            if offset is not None
-        ],
-        asynchronous=False,
-    )
+    wanted = [
+        TopicPartition("orders", partition, offset, **with_metadata)
+        for partition, offset in enumerate(offsets)
+        if offset is not None
+    ]
+    consumer.commit(offsets=wanted, asynchronous=False)
     consumer.close()
 
 

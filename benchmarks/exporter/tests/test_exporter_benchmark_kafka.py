@@ -21,7 +21,7 @@ def test_a_limit_that_is_kept_is_no_matter_and_any_other_is_named() -> None:
 
     assert list(missed(results(GOOD))) == []
     for change in changes:
-        (sentence,) = missed(results(dataclasses.replace(GOOD, **change)))  # type: ignore[arg-type] # of one kind each
+        (sentence,) = missed(results(dataclasses.replace(GOOD, **change)))
         assert sentence.startswith("admin: ")
     by_partition = dataclasses.replace(GOOD, name="admin, by partition", cpu_seconds=9.0)
     assert list(missed(results(by_partition))) == []
