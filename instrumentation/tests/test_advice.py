@@ -46,8 +46,10 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
         (
             "session-timeout",
             {"session.timeout.ms": 8_000},
-            "session.timeout.ms is 8000, less than three times heartbeat.interval.ms, which is 3000 (the "
-            "default)",
+            (
+                "session.timeout.ms is 8000, less than three times heartbeat.interval.ms, which is 3000 (the "
+                "default)"
+            ),
             "Set session.timeout.ms to 9000 or more, or heartbeat.interval.ms to 2666 or less",
         ),
         (
@@ -60,8 +62,10 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
             "mixed-strategies",
             {"partition.assignment.strategy": "cooperative-sticky, range"},
             "mixes cooperative (cooperative-sticky) and eager assignors (range)",
-            "once all members have this list, restart them one by one with cooperative-sticky alone. "
-            "confluent-kafka's own consumers: stop all members",
+            (
+                "once all members have this list, restart them one by one with cooperative-sticky alone. "
+                "Plain confluent-kafka consumers: stop all members"
+            ),
         ),
         (
             "eager-strategy",
@@ -158,7 +162,7 @@ def test_advice_on_processing_is_within_librdkafkas_limit() -> None:
 def test_members_of_a_cooperative_and_of_an_eager_group_get_ways_that_work() -> None:
     (finding,) = on_group(GOOD, GroupFacts("Stable", "range", [("a", None)]))
     assert "Java's consumers: two rolling restarts" in finding.change
-    assert "confluent-kafka's own consumers: stop all members" in finding.change
+    assert "Plain confluent-kafka consumers: stop all members" in finding.change
     eager = {**GOOD, "partition.assignment.strategy": "roundrobin"}
     (finding,) = on_group(eager, GroupFacts("Stable", "range", [("a", None)]))
     assert "the first with roundrobin, range, the second without range" in finding.change

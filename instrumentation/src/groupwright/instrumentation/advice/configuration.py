@@ -107,7 +107,7 @@ def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
             "confluent-kafka's own consumer rejects it. Groupwright's and Java's accept it, as the first of "
             "two rolling restarts from eager to cooperative, and stay eager with it",
             f"Groupwright's or Java's consumers: once all members have this list, restart them one by one "
-            f"with {cooperative[0]} alone. {ALL_AT_ONCE[0].upper()}{ALL_AT_ONCE[1:]}",
+            f"with {cooperative[0]} alone. {ALL_AT_ONCE}",
         )
 
 

@@ -43,7 +43,7 @@ def note(rule: str, evidence: str, consequence: str, change: str) -> Finding:
 
 
 ALL_AT_ONCE = (
-    "confluent-kafka's own consumers: stop all members, then start them with cooperative-sticky (a rolling "
+    "Plain confluent-kafka consumers: stop all members, then start them with cooperative-sticky (a rolling "
     "restart fails: librdkafka refuses a list of both kinds, and the coordinator refuses members without a "
     "common assignor)"
 )
@@ -51,5 +51,5 @@ TWO_RESTARTS = (
     "Groupwright's or Java's consumers: two rolling restarts, the first with cooperative-sticky added to the "
     "list, the second with cooperative-sticky alone"
 )
-TO_COOPERATIVE = f"{TWO_RESTARTS}. {ALL_AT_ONCE[0].upper()}{ALL_AT_ONCE[1:]}"
+TO_COOPERATIVE = f"{TWO_RESTARTS}. {ALL_AT_ONCE}"
 """Ways from eager to cooperative rebalances, by the client. Mixed groups: as confluent-kafka's."""
