@@ -49,14 +49,14 @@ def doctor(
     with bootstrap.servers also to the broker's limits; and with group.id also to the group and to the offsets
     topic. The end of the report lists what was checked, and what was not. Changes nothing and joins no group.
 
-    Examples:
+    For example:
 
     - groupwright doctor --config consumer.properties
     - groupwright doctor --offline session.timeout.ms=6000 partition.assignment.strategy=range
     - groupwright doctor --bootstrap-servers localhost:9092 group.id=billing --output json
 
-    The exit status is 1 if there are warnings. It is 3 if no broker responds, 5 if the credentials do not allow
-    it, 4 if the group does not exist, and 7 if something less important could not be checked.
+    The exit status is 1 if there are warnings. It is 3 if no broker responds, 5 if the credentials do not
+    allow it, 4 if the group does not exist, and 7 if something else could not be checked.
     """
     with errors_reported("doctor"):
         given = read_settings(config) if config is not None else {}
@@ -133,11 +133,8 @@ def _examine_cluster(
     except CommandError as error:
         # Settings of the connection that are wrong are findings of the validation.
         failure = ExitStatus.INCOMPLETE if error.status is ExitStatus.USAGE else error.status
-        return (
-            measured,
-            [],
-            [Check(subject, str(error), is_done=False, failure=failure) for subject in _SUBJECTS],
-        )
+        others = [Check(subject, "the cluster was not asked", is_done=False) for subject in _SUBJECTS[1:]]
+        return measured, [], [Check(_SUBJECTS[0], str(error), is_done=False, failure=failure), *others]
 
 
 class _Examination:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -13,6 +14,7 @@ from groupwright.instrumentation.advice import Finding, Severity
 _COLUMNS = tuple(
     Column(key, key.upper()) for key in ("rule", "severity", "evidence", "consequence", "change")
 )
+_NAME_WIDTH = len("offsets topic")
 _FIRST = (ExitStatus.UNREACHABLE, ExitStatus.FORBIDDEN, ExitStatus.NOT_FOUND, ExitStatus.REFUSED)
 """Statuses of checks that were not possible, which come before that of warnings."""
 
@@ -75,30 +77,34 @@ def _rows(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def _print_text(findings: Sequence[Finding], checks: Sequence[Check]) -> None:
-    from rich.padding import Padding  # noqa: PLC0415 - `groupwright --help` does not need it
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - `groupwright --help` does not need it
 
     out = console()
-
-    def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        for name, text in pairs:
-            grid.add_row(Text(name, "dim"), text)
-        out.print(Padding(grid, (0, 0, 0, 2), expand=False))
-
     for finding in findings:
         style = "yellow" if finding.severity is Severity.WARNING else "cyan"
         out.print(Text(f"{finding.severity}: {finding.rule}", style))
-        print_pairs([(key, getattr(finding, key)) for key in ("evidence", "consequence", "change")])
+        for key in ("evidence", "consequence", "change"):
+            out.print(_wrapped(key, getattr(finding, key), out.width))
         out.print()
     for heading, is_done in (("checked", True), ("not checked", False)):
-        some = [(check.subject, check.detail) for check in checks if check.is_done is is_done]
+        some = [check for check in checks if check.is_done is is_done]
         if some:
             out.print(Text(heading, "bold"))
-            print_pairs(some)
+        for check in some:
+            out.print(_wrapped(check.subject, check.detail, out.width))
     out.print()
     out.print(summary(findings))
+
+
+def _wrapped(name: str, text: str, width: int) -> str:
+    return fill(
+        text,
+        width,
+        initial_indent=f"  {name:<{_NAME_WIDTH}}  ",
+        subsequent_indent=" " * (_NAME_WIDTH + 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def summary(findings: Sequence[Finding]) -> str:

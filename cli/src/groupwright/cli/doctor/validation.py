@@ -34,16 +34,17 @@ def _finding(problem: ConfigurationProblem) -> Finding:
         case ProblemKind.UNKNOWN:
             hint = did_you_mean(key, known_properties())
             change = f"Correct the name{hint}" if hint else f"Remove {key}, or correct its name"
-            return Finding("unknown-setting", Severity.WARNING, message, _FAILS, change.rstrip("?"))
+            return Finding("unknown-setting", Severity.WARNING, message, _FAILS, change)
         case ProblemKind.INVALID:
-            return Finding(
-                "invalid-setting", Severity.WARNING, message, _FAILS, f"Correct {key or 'one of these "
-                "settings'}"
-            )
+            change = f"Correct {key or 'one of these settings'}"
+            return Finding("invalid-setting", Severity.WARNING, message, _FAILS, change)
         case ProblemKind.IGNORED:
             return Finding(
-                "ignored-setting", Severity.NOTE, message, "It has no effect", f"Remove {key} from this "
-                "configuration"
+                "ignored-setting",
+                Severity.NOTE,
+                message,
+                "It has no effect",
+                f"Remove {key} from this configuration",
             )
         case ProblemKind.UNSUPPORTED:
             return Finding(
