@@ -1,8 +1,8 @@
 """Assignors by name, or by the import path of a custom one."""
 
-import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from groupwright.assignors import Assignor, AssignorError, builtin_assignors, by_name, check_assignor
 from groupwright.cli._suggest import did_you_mean
@@ -12,23 +12,25 @@ def load_assignor(name: str) -> Assignor:
     """Return a new instance of an assignor. Modules are also looked for in the working directory.
 
     Args:
-        name: The name of a built-in assignor, or the import path of a custom one, `package.module:Class`, whose
+        name: The name of a built-in assignor, or the import path of your own, `package.module:Class`, whose
             class is called without arguments.
 
     Raises:
-        AssignorError: The name is unknown, or the class cannot be imported or instantiated, or is no assignor.
+        AssignorError: The name is unknown, or the class cannot be imported or called, or is no assignor.
     """
     module_name, colon, attribute = name.partition(":")
     known = sorted(assignor.name for assignor in builtin_assignors())
     if not colon and name not in known:
+        hint = did_you_mean(name, known) or f"; there are: {', '.join(known)}."
         raise AssignorError(
-            f"no assignor is named {name!r}{did_you_mean(name, known) or f'; there are: {chr(44).join(known)}'}"
-            " Name one of your own by its import path, package.module:Class"
+            f"no assignor is named {name!r}{hint} Name one of your own by its import path, "
+            "package.module:Class"
         )
     if not colon:
         return by_name(name)
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.append(directory)
     try:
         made = getattr(import_module(module_name), attribute)()
     except Exception as error:
@@ -37,6 +39,8 @@ def load_assignor(name: str) -> Assignor:
             "class that is called without arguments, package.module:Class"
         ) from error
     if not isinstance(made, Assignor):
-        raise AssignorError(f"{name!r} is a {type(made).__name__}, which is not a groupwright.assignors.Assignor")
+        raise AssignorError(
+            f"{name!r} is a {type(made).__name__}, which is not a groupwright.assignors.Assignor"
+        )
     check_assignor(made)
     return made
