@@ -84,7 +84,8 @@ def demo(
 
     with errors_reported("demo"):
         connection = _connection(bootstrap_servers, config)
-        _check_extra()
+        if connection is None:
+            _check_extra()
     from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts  # noqa: PLC0415 - as above
     from groupwright.cli.demo.runner import Options, run  # noqa: PLC0415 - as above
     from groupwright.cli.demo.view import view_for  # noqa: PLC0415 - as above
@@ -129,16 +130,16 @@ def _connection(bootstrap_servers: str | None, config: Path | None) -> dict[str,
 
 
 def _check_extra() -> None:
-    """Check that the packages are there which run Kafka, also before a demo on the user's own Kafka.
+    """Check that the packages which run Kafka are installed.
 
     Raises:
         CommandError: The extra `demo` is not installed.
     """
     try:
-        import groupwright.testing.groups  # noqa: F401, PLC0415 - it needs the extra
+        from groupwright.testing import LocalKafka  # noqa: F401, PLC0415 - it needs the extra
     except ImportError as error:
-        missing = getattr(error.__cause__ or error, "name", None) or error
+        missing = (getattr(error.__cause__ or error, "name", None) or str(error)).partition(".")[0]
         raise CommandError(
-            f"the demo needs {missing}, which is not installed: pip install 'groupwright[demo]'",
-            ExitStatus.USAGE,
+            f"its Kafka needs {missing}, which is not installed: pip install 'groupwright[demo]'",
+            ExitStatus.FINDINGS,
         ) from None

@@ -15,7 +15,6 @@ from groupwright.cli.demo.scenario import SESSION_SECONDS, STEPS, Step
 from groupwright.cli.demo.summary import Change, Summary, summarize
 from groupwright.cli.demo.view import View
 from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
-from groupwright.testing import LocalKafka
 from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Partition
 
 PARTITIONS = 12
@@ -229,6 +228,8 @@ def _cluster(options: Options, view: View, interrupts: Interrupts, cleanup: Exit
     connection = options.connection
     with interrupts.at_once():
         if connection is None:
+            from groupwright.testing import LocalKafka  # noqa: PLC0415 - needs the extra
+
             view.show_activity("starting Kafka")
             kafka = LocalKafka(
                 on_download=lambda file: view.show_activity("downloading Kafka, the first time only", file)
