@@ -127,7 +127,7 @@ $(VENV)/.lowest: pyproject.toml .ci/lowest | $(BIN)/python
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.pipeline: pyproject.toml | $(BIN)/python

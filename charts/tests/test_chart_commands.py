@@ -97,4 +97,4 @@ def test_the_doctor_takes_its_arguments(helm: Helm) -> None:
     answer = CliRunner().invoke(app, ["doctor", *orders, "--offline"])
     assert answer.exit_code == 1, answer.output
     assert "warning: static-membership" in answer.output  # from --restarts-often
-    assert "1 warnings" in answer.output
+    assert "1 warning, " in answer.output

@@ -75,12 +75,18 @@ def test_an_unknown_assignor_is_refused_with_the_known_ones(groupwright: Run) ->
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich", "jgo"])
+@pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_the_extra_one_sentence_says_what_to_install(missing: str) -> None:
     result = run_without(missing, "demo")
     assert result.returncode == 1
     assert result.stderr == (
         f"groupwright: the command needs {missing}, which is not installed: pip install 'groupwright[cli]'\n"
+    )
+
+
+def test_a_demo_without_its_extra_says_what_to_install() -> None:
+    assert one_sentence(run_without("jgo", "demo")) == (
+        "groupwright demo: its Kafka needs jgo, which is not installed: pip install 'groupwright[demo]'\n"
     )
 
 

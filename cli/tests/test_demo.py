@@ -1,16 +1,19 @@
 """The whole demo on a real Kafka, as a user runs it."""
 
+import json
+import os
 import re
 import signal
 import time
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
 
-from groupwright.testing import LocalKafka
+from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
@@ -48,7 +51,9 @@ def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -
     assert list(demo.temporary.iterdir()) == []
 
     completed = re.search(
-        r'^groupwright_rebalances_total\{client_id="member-1".*completed.*"range"\} (.*)$', page, re.MULTILINE
+        r'^groupwright_rebalances_total\{client_id="member-1".*completed.*"cooperative-sticky"\} (.*)$',
+        page,
+        re.MULTILINE,
     )
     assert completed
     assert float(completed[1]) >= 2
@@ -73,8 +78,10 @@ def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -
     produced, consumed = (number(part) for part in result["messages"].split(", "))
     assert produced > 1000
     assert consumed - produced == number(result["duplicates"])
-    # Range with members in the order of their names: 4+4+4, 3+3+3+3, 4+4+4, 6+6.
-    assert result["partitions"].startswith("14 moved to another member")
+    # As few as possible: 4+4+4, 3+3+3+3, 4+4+4, 6+6.
+    moved, kept = re.findall(r"\d+", result["partitions"])[::2]
+    assert (moved, int(kept) > 20) == ("10", True), result["partitions"]
+    assert number(result["meanwhile"]) > 0
 
 
 def test_ctrl_c_in_the_middle_leaves_nothing_behind(start_demo: StartDemo) -> None:
@@ -156,3 +163,42 @@ def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
     with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
         admin.delete_consumer_groups([name])[name].result(10)
     assert local_kafka.running
+
+
+OWN_ASSIGNOR = """
+from groupwright.assignors import Assignor
+
+class InTurn(Assignor):
+    name = "in-turn"
+
+    def assign(self, group):
+        plan = {member.id: {} for member in group.members}
+        for topic, members in group.subscribers().items():
+            for partition in range(group.topics[topic].partitions):
+                plan[members[partition % len(members)].id].setdefault(topic, []).append(partition)
+        return plan
+"""
+
+
+def test_an_assignor_of_ones_own_on_a_secured_cluster(
+    start_demo: StartDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in_turn.py").write_text(OWN_ASSIGNOR)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with LocalKafka(security=Security()) as kafka:
+        config = tmp_path / "client.json"
+        config.write_text(json.dumps(kafka.secure_config(Listener.SASL_SSL, user="alice")))
+        demo = start_demo(
+            *("--config", str(config), "--assignor", "in_turn:InTurn", "--pause", "0"),
+            *("--messages-per-second", "1000"),
+        )
+        assert demo.exit_status() == 0, demo.output + demo.errors
+        assert demo.survivors() == []
+        result = summary(demo.output)
+        assert (result["lost"], "unexplained" in result) == ("0", False)
+        assert result["partitions"].endswith("; 0 kept")  # it is eager
+        name = re.findall(r"the topic is (groupwright-demo-\w+)", demo.output)[0]
+        admin = kafka.admin()
+        assert name not in admin.list_topics(timeout=PATIENCE).topics
+        with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
+            admin.delete_consumer_groups([name])[name].result(10)

@@ -28,7 +28,8 @@ def members() -> list[MemberRow]:
 def test_it_says_how_long_how_many_and_how_far() -> None:
     lines = dict(summarize(members(), CHANGES, IN_ORDER).lines())
     assert lines["rebalances"] == "3 by 2 members, in 2 generations: 0.200 s min, 0.200 s median, 0.600 s max"
-    assert lines["partitions"] == "4 moved to another member, of 4 that were revoked"
+    assert lines["partitions"] == "4 moved to another member, of 4 that were revoked; 0 kept"
+    assert lines["meanwhile"] == "0 messages consumed by members during their rebalances"
     assert lines["owners"] == "2 of 2 changes left each partition with exactly one"
     assert lines["messages"] == "1,000 produced, 1,020 consumed"
     assert lines["lost"] == "0"

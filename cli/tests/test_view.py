@@ -17,6 +17,8 @@ SUMMARY = Summary(
     members=1,
     generations=1,
     revoked=0,
+    kept=0,
+    meanwhile=0,
     report=Report(
         produced=5, consumed=5, conflicts=(), strays=(), lost=(), foreign=(), explained=(), unexplained=()
     ),
@@ -95,7 +97,7 @@ def test_the_table_tells_of_every_member() -> None:
         view.show(model())
     text = shown(file)
     assert re.search(
-        r"member-1 +consuming +0-3 +0 +4 +0\.125 s +0 +127\.0\.0\.1:45555\n", re.sub(" +\n", "\n", text)
+        r"member-1 +consuming +0-3 +0 +4 +0\.125 s +0 +0 +0 +127\.0\.0\.1:45555\n", re.sub(" +\n", "\n", text)
     )
     assert re.search(r"member-2 +killed +- +0 +4", text)
     assert "metrics of member-1: http://127.0.0.1:45555/metrics" in text
@@ -119,7 +121,8 @@ def test_no_line_of_the_table_is_wider_than_eighty_columns_allow() -> None:
         view.show(model())
     lines = shown(file).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(line.rstrip().endswith("127.0.0.1:45555") for line in lines)
+    assert any(line.rstrip().endswith("meanwhile") for line in lines)
+    assert "metrics of member-1: http://127.0.0.1:45555/metrics" in shown(file)
 
 
 def test_a_step_before_the_story_has_its_detail_on_a_terminal() -> None:

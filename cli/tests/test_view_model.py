@@ -20,7 +20,9 @@ def test_a_ledger_s_new_events_become_rows_counts_and_lines() -> None:
     assert row.status is Status.JOINING
     ledger.record("a", Rebalanced(2, 3, 0.25, "completed", owned(3, 0, 1)))
     ledger.record("a", Consumed(3, 2.5, (Span("t", 0, 0, 5), Span("t", 1, 3, 4))))
-    assert list(model.update(ledger)) == ["a rebalanced in 0.250 s: generation 3, revoked 0, owns 0-1 3"]
+    assert list(model.update(ledger)) == [
+        "a rebalanced in 0.250 s: generation 3, revoked 0, kept 0, consumed 0 meanwhile, owns 0-1 3"
+    ]
     assert list(model.update(ledger)) == []
 
     assert (row.status, row.owned, row.consumed) == (Status.CONSUMING, (0, 1, 3), 6)
@@ -38,6 +40,28 @@ def test_a_rebalance_counts_what_was_revoked_for_it() -> None:
     assert (row.status, row.last_revoked) == (Status.CONSUMING, 4)
     row.apply(Rebalanced(4, 4, 0.5, "completed", owned(0, 1)))
     assert (row.last_revoked, row.revoked, row.generations) == (0, 4, [2, 3, 4])
+
+
+def test_a_cooperative_member_keeps_partitions_and_consumes_meanwhile() -> None:
+    row = MemberRow("a")
+    row.apply(Rebalanced(1, 2, 0.5, "completed", owned(0, 1, 2)))
+    for at in (2.9, 3.1, 3.5, 4.1):
+        row.apply(Consumed(at, at - 0.1, (Span("t", 0, 0, 10),)))
+    row.apply(Revoked(3.2, owned(2), lost=False))
+    row.apply(Rebalanced(4.0, 3, 1.0, "completed", owned(0, 1)))
+    assert (row.last_kept, row.last_revoked, row.last_meanwhile) == (2, 1, 10)  # after the revocation at 3.2
+    row.apply(Rebalanced(5.0, 4, 1.0, "completed", owned(0, 1, 3)))
+    assert (row.last_kept, row.last_revoked, row.last_meanwhile) == (2, 0, 10)
+    assert (row.kept, row.meanwhile) == (4, 20)
+
+
+def test_an_eager_member_keeps_nothing() -> None:
+    row = MemberRow("a")
+    row.apply(Rebalanced(1, 2, 0.5, "completed", owned(0, 1)))
+    row.apply(Consumed(3.1, 3.0, (Span("t", 0, 0, 10),)))
+    row.apply(Revoked(3.2, owned(0, 1), lost=False))
+    row.apply(Rebalanced(4.0, 3, 1.0, "completed", owned(0, 1)))
+    assert (row.last_kept, row.last_revoked, row.last_meanwhile) == (0, 2, 0)
 
 
 def test_a_member_that_leaves_keeps_its_status_while_it_revokes() -> None:

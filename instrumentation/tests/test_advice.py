@@ -46,8 +46,11 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
         (
             "session-timeout",
             {"session.timeout.ms": 8_000},
-            "session.timeout.ms is 8000, under three times heartbeat.interval.ms is 3000 (the default)",
-            "Set session.timeout.ms to 9000",
+            (
+                "session.timeout.ms is 8000, less than three times heartbeat.interval.ms, which is 3000 (the "
+                "default)"
+            ),
+            "Set session.timeout.ms to 9000 or more, or heartbeat.interval.ms to 2666 or less",
         ),
         (
             "session-timeout",
@@ -59,13 +62,16 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
             "mixed-strategies",
             {"partition.assignment.strategy": "cooperative-sticky, range"},
             "mixes cooperative (cooperative-sticky) and eager assignors (range)",
-            "Set partition.assignment.strategy to cooperative-sticky alone",
+            (
+                "once all members have this list, restart them one by one with cooperative-sticky alone. "
+                "Plain confluent-kafka consumers: stop all members"
+            ),
         ),
         (
             "eager-strategy",
             {"partition.assignment.strategy": "range"},
             "partition.assignment.strategy is range",
-            "cooperative-sticky",
+            "two rolling restarts, the first with cooperative-sticky added to the list",
         ),
         (
             "static-session-timeout",
@@ -76,7 +82,7 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
         (
             "auto-commit",
             {"enable.auto.offset.store": "true"},
-            "enable.auto.commit is True (the default)",
+            "enable.auto.commit is true (the default)",
             "Set enable.auto.offset.store to false",
         ),
         (
@@ -90,6 +96,12 @@ def test_a_good_configuration_has_nothing_to_be_said() -> None:
             {"group.protocol": "consumer"},
             "group.protocol is consumer, and partition.assignment.strategy is set",
             "group.remote.assignor",
+        ),
+        (
+            "not-in-librdkafka",
+            {"partition.assignment.strategy": "cooperative-own"},
+            "partition.assignment.strategy has cooperative-own",
+            "Use groupwright.consumer.Consumer",
         ),
         ("client-id", {"client.id": ""}, "client.id is not set", "Set client.id"),
     ],
@@ -113,7 +125,47 @@ def test_objects_as_strategies_go_by_their_names() -> None:
     class Own:
         name = "own"
 
-    assert rules(on_configuration({**GOOD, "partition.assignment.strategy": [Own()]})) == ["eager-strategy"]
+    assert rules(on_configuration({**GOOD, "partition.assignment.strategy": [Own()]})) == [
+        "not-in-librdkafka",
+        "eager-strategy",
+    ]
+
+
+def test_no_advice_on_the_session_exceeds_what_the_broker_and_the_consumer_accept() -> None:
+    """A session above max.poll.interval.ms is refused by the client, one above the broker's limit by the "
+    "broker."""
+    slow = {**GOOD, "heartbeat.interval.ms": 20_000}
+    (finding,) = on_configuration({**slow, "max.poll.interval.ms": 50_000})
+    assert finding.change == "Set heartbeat.interval.ms to 15000 or less"
+    narrow = Measured(limits=BrokerLimits(max_session_timeout=50_000))
+    (finding,) = on_configuration(slow, narrow)
+    assert finding.change == "Set heartbeat.interval.ms to 15000 or less"
+    wide = Measured(limits=BrokerLimits(min_session_timeout=70_000))
+    (finding,) = on_configuration(slow, wide)
+    assert finding.change.startswith("Set session.timeout.ms to 70000 or more")
+
+
+def test_advice_on_static_members_is_within_limits_and_warns_of_equal_ids() -> None:
+    (finding,) = on_configuration(GOOD, Measured(restarts_often=True))
+    assert "a different one in each member" in finding.change
+    assert "such as 60000 (the broker accepts 1800000 at most)" in finding.change
+    short = {**GOOD, "group.instance.id": "a", "session.timeout.ms": 10_000, "max.poll.interval.ms": 20_000}
+    (finding,) = on_configuration(short, Measured(limits=BrokerLimits(max_session_timeout=30_000)))
+    assert "such as 30000, and max.poll.interval.ms no lower than that: it is 20000" in finding.change
+
+
+def test_advice_on_processing_is_within_librdkafkas_limit() -> None:
+    (finding,) = on_configuration(GOOD, Measured(longest_processing=40_000.0))
+    assert finding.change.startswith("Process fewer messages")
+
+
+def test_members_of_a_cooperative_and_of_an_eager_group_get_ways_that_work() -> None:
+    (finding,) = on_group(GOOD, GroupFacts("Stable", "range", [("a", None)]))
+    assert "Java's consumers: two rolling restarts" in finding.change
+    assert "Plain confluent-kafka consumers: stop all members" in finding.change
+    eager = {**GOOD, "partition.assignment.strategy": "roundrobin"}
+    (finding,) = on_group(eager, GroupFacts("Stable", "range", [("a", None)]))
+    assert "the first with roundrobin, range, the second without range" in finding.change
 
 
 def test_what_is_measured_is_held_against_the_configuration() -> None:
@@ -132,6 +184,8 @@ def test_a_session_outside_of_the_brokers_limits() -> None:
         (finding,) = on_broker({**GOOD, "session.timeout.ms": session}, LIMITS)
         assert finding.rule == "broker-session-limits"
         assert "the broker accepts 6000 to 1800000" in finding.evidence
+    (finding,) = on_broker({"session.timeout.ms": 3_000, "max.poll.interval.ms": 4_000}, LIMITS)
+    assert "6000 or more, and max.poll.interval.ms no lower than that: it is 4000" in finding.change
 
 
 @pytest.mark.parametrize(
@@ -141,13 +195,21 @@ def test_a_session_outside_of_the_brokers_limits() -> None:
         ("partly-static", GroupFacts("STABLE", "cooperative-sticky", [("a", "1"), ("b", None)])),
         ("client-id", GroupFacts("STABLE", "cooperative-sticky", [("a", None), ("a", None)])),
         ("rebalancing", GroupFacts("PREPARING_REBALANCING", "", [("a", None)])),
-        ("rebalancing", GroupFacts("COMPLETING_REBALANCING", "", [("a", None)])),
+        ("rebalancing", GroupFacts("CompletingRebalance", "", [("a", None)])),
         ("mixed-protocols", GroupFacts("STABLE", "uniform", [("a", None)], classic=False)),
         ("group-size", GroupFacts("STABLE", "cooperative-sticky", [("a", "1"), ("b", "2"), ("c", "3")])),
     ],
 )
 def test_a_rule_over_the_group_finds_its_fault_and_no_other_does(rule: str, group: GroupFacts) -> None:
     assert rules(on_group(GOOD, group, LIMITS)) == [rule]
+
+
+def test_groups_of_kip_848_have_a_limit_of_their_own() -> None:
+    group = GroupFacts("Stable", "uniform", [("a", None)], classic=False)
+    consumer = {"client.id": "a", "group.protocol": "consumer"}
+    assert on_group(consumer, group, BrokerLimits(max_size=1)) == []
+    (finding,) = on_group(consumer, group, BrokerLimits(max_consumer_size=1))
+    assert "group.consumer.max.size is 1" in finding.evidence
 
 
 def test_an_empty_group_has_nothing_to_be_said() -> None:

@@ -83,8 +83,8 @@ def commit(kafka: LocalKafka, group: str, offset: int) -> None:
 def finding(kafka: LocalKafka, group: str) -> str | None:
     """Return the severity reported by `groupwright doctor`."""
     settings = [f"bootstrap.servers={kafka.bootstrap_servers}", f"group.id={group}"]
-    result = CliRunner().invoke(app, ["doctor", *settings, "--json"])
-    found = {each["rule"]: each["severity"] for each in json.loads(result.stdout)}
+    result = CliRunner().invoke(app, ["doctor", *settings, "--output", "json"])
+    found = {each["rule"]: each["severity"] for each in json.loads(result.stdout)["findings"]}
     return found.get("offsets-topic-grown")
 
 

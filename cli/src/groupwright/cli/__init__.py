@@ -8,7 +8,7 @@ import sys
 
 __all__ = ["main"]
 
-_EXTRA = frozenset({"typer", "rich", "jgo"})
+_EXTRA = frozenset({"typer", "rich"})
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import typer
 
 from groupwright.cli.demo.command import demo
 from groupwright.cli.describe import describe
-from groupwright.cli.doctor import doctor
+from groupwright.cli.doctor.command import doctor
 from groupwright.cli.exporter import exporter
 from groupwright.cli.groups import groups
 from groupwright.cli.lag import lag

@@ -25,7 +25,7 @@ app = typer.Typer(
     no_args_is_help=True, help="Tables of every consumer group's rebalances, lag and churn, on Spark."
 )
 
-_EXTRA = {"jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+_EXTRA = {"jgo", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
 Values = Annotated[
     list[str] | None,
@@ -179,8 +179,8 @@ def _errors_in_one_line(job: str) -> "Iterator[None]":
     logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
     try:
         yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
+    except ImportError as error:
+        package = (getattr(error.__cause__ or error, "name", None) or "").partition(".")[0]
         if package not in _EXTRA:
             raise
         typer.echo(

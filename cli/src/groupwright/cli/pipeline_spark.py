@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupwright.testing import find_java, resolve_jars
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -26,6 +24,7 @@ def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterat
         GroupwrightError: Java is missing, or the connector cannot be downloaded.
     """
     from groupwright.pipeline.jobs import CONNECTOR, local_session  # noqa: PLC0415 - Spark may be missing
+    from groupwright.testing import find_java, resolve_jars  # noqa: PLC0415 - needs the extra
 
     spark = local_session(
         f"groupwright {name}",

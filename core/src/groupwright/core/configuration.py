@@ -61,7 +61,9 @@ class Configuration:
 
     def describe(self, key: str) -> str:
         """Return a setting for a message: its key, its value, and whether that is the default."""
-        return f"{key} is {self.text(key)}" + ("" if self.has(key) else " (the default)")
+        text = self.text(key)
+        text = text.lower() if text in {"True", "False"} else text
+        return f"{key} is {text}" + ("" if self.has(key) else " (the default)")
 
     @property
     def strategies(self) -> list[str]:

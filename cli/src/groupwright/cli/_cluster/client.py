@@ -45,6 +45,7 @@ _FORBIDDEN = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
+_BROKER = 4  # DescribeConfigs' type of resources
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _COORDINATOR_ATTEMPTS = 10
 _COORDINATOR_BACKOFF = 0.3  # seconds
@@ -94,6 +95,24 @@ class Cluster:
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
         return self._brokers
+
+    def broker_settings(self, broker: int) -> dict[str, str]:
+        """Return the settings of a broker, but for its secrets."""
+        resource = kafka.DescribeConfigsRequest.DescribeConfigsResource
+        request = kafka.DescribeConfigsRequest(
+            resources=[resource(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)]
+        )
+        try:
+            row = self._connection.send(request, broker).results[0]
+        except ClusterConnectionError as error:
+            raise self._unreachable(error) from None
+        if row.error_code in _FORBIDDEN:
+            raise _forbidden(f"the settings of broker {broker}", row.error_code)
+        if row.error_code:
+            raise CommandError(
+                f"broker {broker} does not tell its settings: {_words(row.error_code)}", ExitStatus.INCOMPLETE
+            )
+        return {each.name: each.value for each in row.configs if each.value is not None}
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, TopicMetadata]:
         """Return the topics that exist, and that this client may see.

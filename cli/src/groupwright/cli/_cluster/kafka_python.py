@@ -6,6 +6,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
     from kafka.protocol.admin import (
         DeleteGroupsRequest,
+        DescribeConfigsRequest,
         DescribeGroupsRequest,
         DescribeTransactionsRequest,
         ListGroupsRequest,
@@ -44,6 +45,7 @@ with warnings.catch_warnings():
 __all__ = [
     "ConsumerGroupDescribeRequest",
     "DeleteGroupsRequest",
+    "DescribeConfigsRequest",
     "DescribeGroupsRequest",
     "DescribeTransactionsRequest",
     "FindCoordinatorRequest",

@@ -1,6 +1,7 @@
 """The Kafka cluster of the demo: its topic and group."""
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -21,19 +22,27 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """The cluster at an address."""
+    """A cluster, with the settings of connections to it."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        """Create an admin client; `wait_until_ready` waits for the connection."""
-        self.bootstrap_servers = bootstrap_servers
+    def __init__(self, connection: Mapping[str, Any]) -> None:
+        """Create an admin client; `wait_until_ready` waits for the connection.
+
+        Raises:
+            DemoError: A setting is wrong.
+        """
+        self.connection = connection
+        self.bootstrap_servers = str(connection["bootstrap.servers"])
         self._connection_error = ""
         configuration: dict[str, Any] = {
-            "bootstrap.servers": bootstrap_servers,
+            **connection,
             "client.id": "groupwright-demo",
             "log_level": 0,  # the terminal is the demo's
             "error_cb": self._on_error,
         }
-        self._admin = AdminClient(configuration)
+        try:
+            self._admin = AdminClient(configuration)
+        except KafkaException as error:
+            raise DemoError(f"the settings of the connection are wrong: {error.args[0].str()}") from error
 
     def wait_until_ready(self) -> None:
         """Wait until the cluster responds.

@@ -1,17 +1,29 @@
 """The command `groupwright demo`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from groupwright.assignors import GroupwrightError, builtin_assignors
+from groupwright.cli._connection import read_settings
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli.demo.assignor import load_assignor
 
 _ASSIGNORS = sorted(assignor.name for assignor in builtin_assignors())
 
+_CONNECTION = (
+    *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
+    *("socket.", "broker.address.", "client.dns.lookup", "reconnect.backoff."),
+)
+"""Beginnings of the settings of connections; others of the user's file do not apply to the demo."""
 
-def _known(assignor: str) -> str:
-    if assignor not in _ASSIGNORS:
-        raise typer.BadParameter(f"no assignor is named {assignor!r}; there are: {', '.join(_ASSIGNORS)}")
+
+def _loadable(assignor: str) -> str:
+    try:
+        load_assignor(assignor)
+    except GroupwrightError as error:
+        raise typer.BadParameter(str(error)) from None
     return assignor
 
 
@@ -20,14 +32,25 @@ def demo(
     assignor: Annotated[
         str,
         typer.Option(
-            callback=_known, metavar="NAME", help=f"The members' assignor: {', '.join(_ASSIGNORS)}."
+            callback=_loadable,
+            metavar="NAME|MODULE:CLASS",
+            help=f"The members' assignor: {', '.join(_ASSIGNORS)}, or the import path of your own.",
         ),
-    ] = "range",
+    ] = "cooperative-sticky",
     bootstrap_servers: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT,...",
             help="Your own Kafka instead of a local one. The demo's topic is deleted afterwards.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings of the connections to your own Kafka, such as security: .properties, "
+            ".json or .toml.",
             show_default=False,
         ),
     ] = None,
@@ -44,20 +67,32 @@ def demo(
     Three consumers share the 12 partitions of a topic, while messages are produced to it. A fourth consumer
     joins, one is killed, one leaves. After each change, every partition must have exactly one owner. No
     message may be lost, and only messages that the killed member had not committed may be consumed twice.
-    Otherwise the exit status is 1.
+    Otherwise the exit status is 1. With a cooperative assignor, members go on consuming during rebalances:
+    the table shows the partitions that they kept, and what they consumed meanwhile.
+
+    Examples:
+    groupwright demo
+
+    groupwright demo --assignor range
+
+    groupwright demo --assignor mypackage.assignors:MyAssignor --config admin.properties
 
     Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
     Each consumer serves its metrics on 127.0.0.1.
     """
     from rich.console import Console  # noqa: PLC0415 - `groupwright --help` needs none of these
 
+    with errors_reported("demo"):
+        connection = _connection(bootstrap_servers, config)
+        if connection is None:
+            _check_extra()
     from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts  # noqa: PLC0415 - as above
     from groupwright.cli.demo.runner import Options, run  # noqa: PLC0415 - as above
     from groupwright.cli.demo.view import view_for  # noqa: PLC0415 - as above
 
     options = Options(
         assignor=assignor,
-        bootstrap_servers=bootstrap_servers,
+        connection=connection,
         messages_per_second=messages_per_second,
         keep=keep,
         pause=pause,
@@ -74,3 +109,37 @@ def demo(
         raise typer.Exit(1) from None
     view.conclude(summary)
     raise typer.Exit(0 if summary.passed else 1)
+
+
+def _connection(bootstrap_servers: str | None, config: Path | None) -> dict[str, Any] | None:
+    """Return the settings of the connections to the user's own Kafka; None without one.
+
+    Variables of the environment do not count: the demo creates a topic.
+    """
+    if bootstrap_servers is None and config is None:
+        return None
+    settings = read_settings(config) if config is not None else {}
+    if bootstrap_servers is not None:
+        settings["bootstrap.servers"] = bootstrap_servers
+    if not settings.get("bootstrap.servers"):
+        raise CommandError(
+            f"{config} has no bootstrap.servers: add it, or pass --bootstrap-servers HOST:PORT",
+            ExitStatus.USAGE,
+        )
+    return {key: value for key, value in settings.items() if key.startswith(_CONNECTION)}
+
+
+def _check_extra() -> None:
+    """Check that the packages which run Kafka are installed.
+
+    Raises:
+        CommandError: The extra `demo` is not installed.
+    """
+    try:
+        from groupwright.testing import LocalKafka  # noqa: F401, PLC0415 - it needs the extra
+    except ImportError as error:
+        missing = (getattr(error.__cause__ or error, "name", None) or str(error)).partition(".")[0]
+        raise CommandError(
+            f"its Kafka needs {missing}, which is not installed: pip install 'groupwright[demo]'",
+            ExitStatus.FINDINGS,
+        ) from None

@@ -2,8 +2,10 @@
 
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from groupwright.cli.demo.cluster import Cluster
 from groupwright.cli.demo.errors import DemoError
@@ -13,7 +15,6 @@ from groupwright.cli.demo.scenario import SESSION_SECONDS, STEPS, Step
 from groupwright.cli.demo.summary import Change, Summary, summarize
 from groupwright.cli.demo.view import View
 from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
-from groupwright.testing import LocalKafka
 from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Partition
 
 PARTITIONS = 12
@@ -29,14 +30,14 @@ class Options:
 
     Attributes:
         assignor: The members' assignor.
-        bootstrap_servers: The user's own Kafka; None for a local one.
+        connection: Settings of the connections to the user's own Kafka; None for a local one.
         messages_per_second: The producer's rate.
         keep: Whether to keep running after the last step, until Ctrl-C.
         pause: Pause after each step, in seconds.
     """
 
     assignor: str
-    bootstrap_servers: str | None
+    connection: Mapping[str, Any] | None
     messages_per_second: int
     keep: bool
     pause: float
@@ -54,10 +55,10 @@ def run(options: Options, view: View, interrupts: Interrupts) -> Summary:
         try:
             cluster = _cluster(options, view, interrupts, cleanup)
             cluster.create_topic(name, PARTITIONS)
-            if options.bootstrap_servers is not None:
+            if options.connection is not None:
                 cleanup.callback(_delete, cluster, name, view)
             view.announce(f"Kafka is at {cluster.bootstrap_servers}, and the topic is {name}")
-            runner = Runner(options, cluster.bootstrap_servers, name, view, interrupts)
+            runner = Runner(options, cluster, name, view, interrupts)
             cleanup.callback(runner.group.close, lambda: interrupts.pending)
             runner.perform_steps(options.pause)
             if options.keep:
@@ -72,12 +73,12 @@ class Runner:
     """Performs the scenario with a group under load, and updates the view; in one thread."""
 
     def __init__(
-        self, options: Options, bootstrap_servers: str, name: str, view: View, interrupts: Interrupts
+        self, options: Options, cluster: Cluster, name: str, view: View, interrupts: Interrupts
     ) -> None:
         """Start producing to the topic `name`, which is also the group's id."""
         rate = options.messages_per_second
         title = f"Groupwright demo: {options.assignor}, {PARTITIONS} partitions, {rate:,} messages/s"
-        self.model = ViewModel(title, bootstrap_servers, [StepState(step.title) for step in STEPS])
+        self.model = ViewModel(title, cluster.bootstrap_servers, [StepState(step.title) for step in STEPS])
         self._view = view
         self._interrupts = interrupts
         self._members: dict[str, Member] = {}
@@ -85,7 +86,7 @@ class Runner:
         self._changed_at = 0.0
         self._next_show = 0.0
         self.group = LoadedGroup(
-            bootstrap_servers,
+            cluster.bootstrap_servers,
             {name: PARTITIONS},
             make_consumer,
             group_id=name,
@@ -95,6 +96,7 @@ class Runner:
                 "session.timeout.ms": SESSION_SECONDS * 1000,
                 "heartbeat.interval.ms": 500,
             },
+            client_config=cluster.connection,
             processes=True,
             batch=500,
             messages_per_second=rate,
@@ -223,17 +225,19 @@ class Runner:
 
 
 def _cluster(options: Options, view: View, interrupts: Interrupts, cleanup: ExitStack) -> Cluster:
-    servers = options.bootstrap_servers
+    connection = options.connection
     with interrupts.at_once():
-        if servers is None:
+        if connection is None:
+            from groupwright.testing import LocalKafka  # noqa: PLC0415 - needs the extra
+
             view.show_activity("starting Kafka")
             kafka = LocalKafka(
                 on_download=lambda file: view.show_activity("downloading Kafka, the first time only", file)
             )
-            servers = cleanup.enter_context(kafka).bootstrap_servers
+            connection = {"bootstrap.servers": cleanup.enter_context(kafka).bootstrap_servers}
         else:
-            view.show_activity(f"connecting to Kafka at {servers}")
-        cluster = Cluster(servers)
+            view.show_activity(f"connecting to Kafka at {connection['bootstrap.servers']}")
+        cluster = Cluster(connection)
         cluster.wait_until_ready()
     return cluster
 

@@ -42,6 +42,10 @@ class Summary:
     generations: int
     revoked: int
     """Number of partitions that members revoked in these rebalances."""
+    kept: int
+    """Number of partitions that members kept through these rebalances."""
+    meanwhile: int
+    """Number of messages that members consumed during these rebalances."""
     report: Report
 
     @property
@@ -59,7 +63,14 @@ class Summary:
         report = self.report
         return [
             ("rebalances", self._rebalances()),
-            ("partitions", f"{self.moved} moved to another member, of {self.revoked} that were revoked"),
+            (
+                "partitions",
+                (
+                    f"{self.moved} moved to another member, of {self.revoked} that were revoked; {self.kept} "
+                    "kept"
+                ),
+            ),
+            ("meanwhile", f"{self.meanwhile:,} messages consumed by members during their rebalances"),
             (
                 "owners",
                 f"{len(self.changes)} of {len(self.changes)} changes left each partition with exactly one",
@@ -110,6 +121,8 @@ def summarize(members: Iterable[MemberRow], changes: Sequence[Change], report: R
         members=len(members),
         generations=len({generation for member in members for generation in member.generations}),
         revoked=sum(member.revoked for member in members),
+        kept=sum(member.kept for member in members),
+        meanwhile=sum(member.meanwhile for member in members),
         report=report,
     )
 

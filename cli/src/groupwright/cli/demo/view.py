@@ -208,9 +208,17 @@ def _table(members: Sequence[MemberRow], *, wide: bool) -> RenderableType:
     table.add_column("member", no_wrap=True)
     table.add_column("state", no_wrap=True, min_width=len(Status.REBALANCING))
     table.add_column("partitions" if wide else "owns", min_width=len("0-3 8-11"))
-    for heading in ("consumed", "generation" if wide else "gen.", "rebalance", "revoked"):
+    for heading in (
+        "consumed",
+        "generation" if wide else "gen.",
+        "rebalance",
+        "revoked",
+        "kept",
+        "meanwhile",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("metrics", no_wrap=True)
+    if wide:
+        table.add_column("metrics", no_wrap=True)
     for member in members:
         gone = member.status in GONE
         table.add_row(
@@ -220,8 +228,11 @@ def _table(members: Sequence[MemberRow], *, wide: bool) -> RenderableType:
             f"{member.consumed:,}",
             str(member.generations[-1]) if member.generations else "",
             f"{member.seconds[-1]:.3f} s" if member.seconds else "",
-            str(member.last_revoked) if member.seconds else "",
-            Text("" if gone else _host(member.metrics), "dim"),
+            *(
+                str(number) if member.seconds else ""
+                for number in (member.last_revoked, member.last_kept, member.last_meanwhile)
+            ),
+            *([Text("" if gone else _host(member.metrics), "dim")] if wide else []),
             style="dim" if gone else "",
         )
     return table

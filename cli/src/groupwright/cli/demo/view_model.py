@@ -1,5 +1,6 @@
 """State of the demo as a view shows it: a row per member, derived from the ledger. Pure: no I/O."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -28,6 +29,7 @@ class Status(StrEnum):
 
 
 GONE = frozenset({Status.LEFT, Status.KILLED})
+_RECENT = 1_000  # calls of consume that are remembered: more than in any rebalance
 _LIVE = frozenset({Status.STARTING, Status.JOINING, Status.CONSUMING, Status.REBALANCING})
 
 
@@ -45,6 +47,11 @@ class MemberRow:
         seconds: Duration of each of its rebalances, in seconds.
         revoked: Number of partitions it has revoked or lost.
         last_revoked: The same, in its last rebalance.
+        kept: Number of partitions that it kept without a revocation, over all its rebalances.
+        last_kept: The same, in its last rebalance.
+        meanwhile: Number of messages that it consumed during its rebalances: between the revocation, if there
+            was one, and the end.
+        last_meanwhile: The same, in its last rebalance.
     """
 
     name: str
@@ -56,7 +63,13 @@ class MemberRow:
     seconds: list[float] = field(default_factory=list)
     revoked: int = 0
     last_revoked: int = 0
+    kept: int = 0
+    last_kept: int = 0
+    meanwhile: int = 0
+    last_meanwhile: int = 0
     _revoked_before: int = 0
+    _revoked_at: float = 0.0
+    _recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def apply(self, event: Event) -> str | None:
         """Apply an event, and return a line of text for events that are shown."""
@@ -66,8 +79,11 @@ class MemberRow:
                 self._become(Status.JOINING)
                 return f"{self.name} is up; its metrics: {self.metrics}"
             case Consumed(spans=spans):
-                self.consumed += sum(span.size for span in spans)
+                size = sum(span.size for span in spans)
+                self.consumed += size
+                self._recent.append((event.time, size))
             case Revoked(partitions=partitions):
+                self._revoked_at = event.time
                 gone = {number for _, number in partitions}
                 self.owned = tuple(number for number in self.owned if number not in gone)
                 self.revoked += len(gone)
@@ -79,14 +95,21 @@ class MemberRow:
         return None
 
     def _rebalanced(self, event: Rebalanced) -> str:
-        self.owned = tuple(sorted(number for _, number in event.partitions))
+        owned = tuple(sorted(number for _, number in event.partitions))
+        self.last_kept = len(set(self.owned) & set(owned))
+        self.kept += self.last_kept
+        self.owned = owned
+        began = max(event.time - (event.seconds or 0.0), self._revoked_at)
+        self.last_meanwhile = sum(size for at, size in self._recent if began < at <= event.time)
+        self.meanwhile += self.last_meanwhile
         self.generations.append(event.generation)
         self.seconds.append(event.seconds or 0.0)
         self.last_revoked, self._revoked_before = self.revoked - self._revoked_before, self.revoked
         self._become(Status.CONSUMING)
         return (
             f"{self.name} rebalanced in {self.seconds[-1]:.3f} s: generation {event.generation}, "
-            f"revoked {self.last_revoked}, owns {compact(self.owned)}"
+            f"revoked {self.last_revoked}, kept {self.last_kept}, consumed {self.last_meanwhile} meanwhile, "
+            f"owns {compact(self.owned)}"
         )
 
     def _become(self, status: Status) -> None:

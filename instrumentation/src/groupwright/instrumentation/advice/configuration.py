@@ -5,16 +5,26 @@ CONFIGURATION.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from groupwright.core.configuration import Configuration
-from groupwright.instrumentation.advice.findings import Finding, note, warning
+from groupwright.instrumentation.advice.findings import (
+    ALL_AT_ONCE,
+    TO_COOPERATIVE,
+    Finding,
+    note,
+    warning,
+)
+from groupwright.instrumentation.advice.limits import BrokerLimits
 
 _HEARTBEATS = 3  # heartbeats within a session, as Kafka's documentation advises
 _SHARE = 0.5  # of max.poll.interval.ms between two polls
 _LONG_COMMIT_INTERVAL_MS = 60_000
 _SHORT_STATIC_SESSION_MS = 30_000
+_RESTART_MS = 60_000  # more than most restarts take
+_LONGEST_POLL_INTERVAL_MS = 86_400_000  # librdkafka's limit
+_LIBRDKAFKA_ASSIGNORS = frozenset({"range", "roundrobin", "cooperative-sticky"})
 _CLASSIC_ONLY = (
     "partition.assignment.strategy",
     "session.timeout.ms",
@@ -25,12 +35,14 @@ _CLASSIC_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measured behaviour of the service whose configuration is checked."""
+    """Measured behaviour of the service whose configuration is checked, and of the brokers."""
 
     longest_processing: float | None = None
     """The longest time between two polls, in seconds."""
     restarts_often: bool = False
     """Whether its members are often restarted or redeployed."""
+    limits: BrokerLimits = field(default_factory=BrokerLimits)
+    """The broker's limits, within which the advice stays; Kafka's defaults if they are not known."""
 
 
 def on_configuration(given: Mapping[str, Any], measured: Measured | None = None) -> list[Finding]:
@@ -41,36 +53,47 @@ def on_configuration(given: Mapping[str, Any], measured: Measured | None = None)
         measured: Measured behaviour of the service.
     """
     config, known = Configuration(given), measured or Measured()
-    return [finding for rule in _RULES for finding in rule(config, known)]
+    return [finding for rule in RULES for finding in rule(config, known)]
 
 
-def _session_timeout(config: Configuration, _: Measured) -> Iterator[Finding]:
+def _session_timeout(config: Configuration, known: Measured) -> Iterator[Finding]:
     session, heartbeat = (
         config.milliseconds("session.timeout.ms"),
         config.milliseconds("heartbeat.interval.ms"),
     )
-    if config.classic and session < _HEARTBEATS * heartbeat:
-        yield warning(
-            "session-timeout",
-            f"{config.describe('session.timeout.ms')}, under three times "
-            f"{config.describe('heartbeat.interval.ms')}",
-            "One or two late heartbeats remove the member from the group, which then rebalances",
-            f"Set session.timeout.ms to {_HEARTBEATS * heartbeat} or more, or heartbeat.interval.ms to "
-            f"{session // _HEARTBEATS} or less",
-        )
+    if not config.classic or session >= _HEARTBEATS * heartbeat:
+        return
+    changes = []
+    least = max(_HEARTBEATS * heartbeat, known.limits.min_session_timeout)
+    if least <= min(config.milliseconds("max.poll.interval.ms"), known.limits.max_session_timeout):
+        changes.append(f"session.timeout.ms to {least} or more")
+    if session >= _HEARTBEATS:
+        changes.append(f"heartbeat.interval.ms to {session // _HEARTBEATS} or less")
+    heartbeats = config.describe("heartbeat.interval.ms").replace(" is ", ", which is ", 1)
+    yield warning(
+        "session-timeout",
+        f"{config.describe('session.timeout.ms')}, less than three times {heartbeats}",
+        "One or two late heartbeats remove the member from the group, which then rebalances",
+        f"Set {', or '.join(changes)}",
+    )
 
 
 def _processing_time(config: Configuration, known: Measured) -> Iterator[Finding]:
     interval, longest = config.milliseconds("max.poll.interval.ms"), known.longest_processing
-    if longest is not None and longest * 1000 > _SHARE * interval:
-        yield warning(
-            "max-poll-interval",
-            f"{config.describe('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
-            "If processing gets slower, the member leaves the group, loses its partitions, and their "
-            "messages are processed twice",
-            f"Set max.poll.interval.ms to {int(longest * 3000)} or more, or process fewer messages between "
-            "polls",
-        )
+    if longest is None or longest * 1000 <= _SHARE * interval:
+        return
+    wanted = int(longest * 3000)
+    fewer = "process fewer messages between polls, such as by a smaller num_messages of consume()"
+    yield warning(
+        "max-poll-interval",
+        f"{config.describe('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
+        "If processing gets slower, the member leaves the group, loses its partitions, and their "
+        "messages are processed twice",
+        f"{fewer[0].upper()}{fewer[1:]}"
+        if wanted > _LONGEST_POLL_INTERVAL_MS
+        else f"Set max.poll.interval.ms to {wanted} or more, or {fewer}. A rebalance waits for a member that "
+        "hangs for as long as max.poll.interval.ms",
+    )
 
 
 def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
@@ -81,9 +104,22 @@ def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
             "mixed-strategies",
             f"partition.assignment.strategy mixes cooperative ({', '.join(cooperative)}) and eager "
             f"assignors ({', '.join(eager)})",
-            "librdkafka rejects it; in other clients all members stay eager while one member supports eager "
-            "assignors only",
-            f"Set partition.assignment.strategy to {cooperative[0]} alone, once all members support it",
+            "confluent-kafka's own consumer rejects it. Groupwright's and Java's accept it, as the first of "
+            "two rolling restarts from eager to cooperative, and stay eager with it",
+            f"Groupwright's or Java's consumers: once all members have this list, restart them one by one "
+            f"with {cooperative[0]} alone. {ALL_AT_ONCE}",
+        )
+
+
+def _own_assignors(config: Configuration, _: Measured) -> Iterator[Finding]:
+    own = [name for name in config.strategies if name not in _LIBRDKAFKA_ASSIGNORS]
+    if config.classic and own:
+        yield note(
+            "not-in-librdkafka",
+            f"partition.assignment.strategy has {', '.join(own)}",
+            "confluent-kafka's own consumer rejects the configuration, and its members cannot join a group "
+            "that uses such an assignor; Groupwright's and Java's consumers have assignors of many names",
+            "Use groupwright.consumer.Consumer or Java's consumer in all members of the group",
         )
 
 
@@ -94,8 +130,9 @@ def _eager(config: Configuration, _: Measured) -> Iterator[Finding]:
             f"partition.assignment.strategy is {', '.join(config.strategies)}"
             + ("" if config.has("partition.assignment.strategy") else " (the default)"),
             "Every rebalance stops all members until the last of them has rejoined",
-            "Set partition.assignment.strategy to cooperative-sticky in all members at once, or "
-            "group.protocol to consumer where the brokers are Kafka 4.0 or later",
+            f"Change to cooperative-sticky. {TO_COOPERATIVE}. Or, where the brokers are Kafka 4.0 or later, "
+            "set group.protocol to consumer by a rolling restart, and remove partition.assignment.strategy, "
+            "session.timeout.ms and heartbeat.interval.ms, which are then the broker's to decide",
         )
 
 
@@ -106,19 +143,36 @@ def _static_membership(config: Configuration, known: Measured) -> Iterator[Findi
             "the service restarts often, and group.instance.id is not set",
             "Every restart is a leave and a join, which are two rebalances of the whole group",
             "Set group.instance.id to a name that a member keeps across restarts, such as the pod name in a "
-            "StatefulSet",
+            "StatefulSet, and to a different one in each member: a second member with the same id fences the "
+            f"first. {_session_for_restarts(config, known)}; partitions of a member that does not come back "
+            "have no owner for that time",
         )
 
 
-def _static_session(config: Configuration, _: Measured) -> Iterator[Finding]:
+def _static_session(config: Configuration, known: Measured) -> Iterator[Finding]:
     session = config.milliseconds("session.timeout.ms")
     if config.classic and config.has("group.instance.id") and session < _SHORT_STATIC_SESSION_MS:
         yield warning(
             "static-session-timeout",
             f"group.instance.id is set, and session.timeout.ms is {session}",
             "A restart that takes longer than that rebalances the group",
-            "Set session.timeout.ms above the duration of a restart, such as 60000 or more",
+            f"{_session_for_restarts(config, known)}; partitions of a member that does not come back have no "
+            "owner for that time",
         )
+
+
+def _session_for_restarts(config: Configuration, known: Measured) -> str:
+    """Return the advice on the session of a static member: what the broker and the consumer accept."""
+    if not config.classic:
+        return (
+            "The session is the broker's to set: consumer.session.timeout.ms of the group, above the "
+            "duration of a restart"
+        )
+    polls, most = config.milliseconds("max.poll.interval.ms"), known.limits.max_session_timeout
+    change = f"Set session.timeout.ms above the duration of a restart, such as {min(_RESTART_MS, most)}"
+    if polls < min(_RESTART_MS, most):
+        change += f", and max.poll.interval.ms no lower than that: it is {polls}"
+    return f"{change} (the broker accepts {most} at most)"
 
 
 def _stored_before_processed(config: Configuration, _: Measured) -> Iterator[Finding]:
@@ -128,8 +182,9 @@ def _stored_before_processed(config: Configuration, _: Measured) -> Iterator[Fin
             f"{config.describe('enable.auto.commit')}, and {config.describe('enable.auto.offset.store')}",
             "A message counts as processed once poll has returned it, so a crash can lose the message in "
             "progress",
-            "Set enable.auto.offset.store to false and call store_offsets after a message has been "
-            "processed, or call commit",
+            "Set enable.auto.offset.store to false and, in the same release, call store_offsets after a "
+            "message has been processed: without such calls nothing is committed. Or set enable.auto.commit "
+            "to false, and call commit",
         )
 
 
@@ -153,8 +208,9 @@ def _classic_settings(config: Configuration, _: Measured) -> Iterator[Finding]:
             f"group.protocol is consumer, and {', '.join(rejected)} {'is' if len(rejected) == 1 else 'are'} "
             "set",
             "The broker decides these, and librdkafka rejects them",
-            "Remove them: group.remote.assignor names the assignor, and the broker's group configuration has "
-            "the timeouts",
+            "Remove them: group.remote.assignor names one of the broker's assignors, and the broker's "
+            "configuration of the group has consumer.session.timeout.ms and consumer.heartbeat.interval.ms. "
+            "For an assignor of your own, remove group.protocol instead",
         )
 
 
@@ -164,14 +220,16 @@ def _client_id(config: Configuration, _: Measured) -> Iterator[Finding]:
             "client-id",
             "client.id is not set",
             "All consumers of the group share their metrics, and the broker's logs do not distinguish them",
-            "Set client.id to a unique name for each consumer",
+            "Set client.id to a name of its own in each member, which it keeps over restarts; quotas go by "
+            "client.id too",
         )
 
 
-_RULES: tuple[Callable[[Configuration, Measured], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[Configuration, Measured], Iterator[Finding]], ...] = (
     _session_timeout,
     _processing_time,
     _mixed_strategies,
+    _own_assignors,
     _eager,
     _static_membership,
     _static_session,

@@ -5,19 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupwright.core.configuration import Configuration
-from groupwright.instrumentation.advice.findings import Finding, note, warning
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerLimits:
-    """Limits of groups in a broker's configuration."""
-
-    min_session_timeout: int
-    """``group.min.session.timeout.ms``, in milliseconds."""
-    max_session_timeout: int
-    """``group.max.session.timeout.ms``, in milliseconds."""
-    max_size: int
-    """``group.max.size``, the number of members."""
+from groupwright.instrumentation.advice.findings import TO_COOPERATIVE, Finding, note, warning
+from groupwright.instrumentation.advice.limits import BrokerLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +14,7 @@ class GroupFacts:
     """A coordinator's description of a group: Java's `ConsumerGroupDescription`."""
 
     state: str
-    """Kafka's name of the state: ``STABLE``, ``PREPARING_REBALANCE``, ``EMPTY``, ..."""
+    """Name of the state, as brokers or Java write it: ``Stable``, ``PREPARING_REBALANCE``, ``Empty``, ..."""
     assignor: str
     """The assignor that the group voted for; empty without a vote."""
     members: Sequence[tuple[str, str | None]]
@@ -55,29 +44,47 @@ def on_group(
 
 
 def _session_limits(config: Configuration, limits: BrokerLimits) -> Iterator[Finding]:
-    session = config.milliseconds("session.timeout.ms")
-    if config.classic and not limits.min_session_timeout <= session <= limits.max_session_timeout:
-        yield warning(
-            "broker-session-limits",
-            f"{config.describe('session.timeout.ms')}; the broker accepts {limits.min_session_timeout} to "
-            f"{limits.max_session_timeout}",
-            "It rejects the member with INVALID_SESSION_TIMEOUT",
-            "Set session.timeout.ms between them, or the broker's group.min.session.timeout.ms and "
-            "group.max.session.timeout.ms",
-        )
+    session, polls = config.milliseconds("session.timeout.ms"), config.milliseconds("max.poll.interval.ms")
+    least, most = limits.min_session_timeout, limits.max_session_timeout
+    if not config.classic or least <= session <= most:
+        return
+    if session < least:
+        change = f"Set session.timeout.ms to {least} or more"
+        change += f", and max.poll.interval.ms no lower than that: it is {polls}" if polls < least else ""
+    else:
+        change = f"Set session.timeout.ms to {most} or less"
+    yield warning(
+        "broker-session-limits",
+        f"{config.describe('session.timeout.ms')}; the broker accepts {least} to {most}",
+        "It rejects the member with INVALID_SESSION_TIMEOUT",
+        f"{change}. The broker's limits, group.min.session.timeout.ms and group.max.session.timeout.ms, "
+        "change with a restart of all brokers only",
+    )
 
 
 def _vote(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
-    if config.classic and group.classic and group.assignor and group.assignor not in config.strategies:
-        yield warning(
-            "mixed-strategies",
-            f"the group has voted for {group.assignor}, and partition.assignment.strategy has "
-            f"{', '.join(config.strategies)}",
-            "The coordinator rejects a member that has no strategy in common with the others, with "
-            "INCONSISTENT_GROUP_PROTOCOL; if the members have several in common, a join may change the vote",
-            "Set the same partition.assignment.strategy in all members; during a change, list the old and "
-            "the new one",
+    if not (config.classic and group.classic and group.assignor) or group.assignor in config.strategies:
+        return
+    cooperative = {name.startswith("cooperative") for name in (group.assignor, *config.strategies)}
+    if len(cooperative) > 1:
+        change = (
+            "If the group's assignor is to stay, set it in partition.assignment.strategy. To change the "
+            f"group from eager to cooperative: {TO_COOPERATIVE}"
         )
+    else:
+        change = (
+            f"If the group's assignor is to stay, set it in partition.assignment.strategy. To change it: two "
+            f"rolling restarts, the first with {', '.join([*config.strategies, group.assignor])}, the second "
+            f"without {group.assignor}"
+        )
+    yield warning(
+        "mixed-strategies",
+        f"the group has voted for {group.assignor}, and partition.assignment.strategy has "
+        f"{', '.join(config.strategies)}",
+        "The coordinator rejects a member that has no strategy in common with the others, with "
+        "INCONSISTENT_GROUP_PROTOCOL; if the members have several in common, a join may change the vote",
+        change,
+    )
 
 
 def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
@@ -86,9 +93,11 @@ def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
         yield note(
             "mixed-protocols",
             f"group.protocol is {mine}, and the group uses the protocol {theirs}",
-            "The broker converts the group from one protocol to the other, and each conversion rebalances "
-            "its members",
-            "Set the same group.protocol in all members",
+            "If the broker's group.consumer.migration.policy allows it, the group holds members of both, and "
+            "is converted when it can be; else the broker rejects the member. While both are in it, no "
+            "assignor of the members' own applies",
+            "Set the same group.protocol in all members, by a rolling restart if the policy is bidirectional "
+            "(the default) or names the direction, and else by stopping all of them",
         )
 
 
@@ -100,7 +109,8 @@ def _partly_static(group: GroupFacts) -> Iterator[Finding]:
             f"{len(dynamic)} of {len(group.members)} members have no group.instance.id: "
             f"{_list_some(dynamic)}",
             "Each restart of one of these rebalances all members, the static ones too",
-            "Set group.instance.id in all members",
+            "Set group.instance.id in all members, to a different one in each: a member with another's id "
+            "fences it",
         )
 
 
@@ -112,12 +122,14 @@ def _shared_client_ids(group: GroupFacts) -> Iterator[Finding]:
             "client-id",
             f"members share a client.id: {_list_some(shared)}",
             "In one process they share their metrics, and the broker's logs do not distinguish them",
-            "Set client.id to a unique name for each consumer",
+            "Set client.id to a name of its own in each member, which it keeps over restarts; quotas go by "
+            "client.id too",
         )
 
 
 def _rebalancing(group: GroupFacts) -> Iterator[Finding]:
-    if "REBALANC" in group.state or group.state in {"ASSIGNING", "RECONCILING"}:
+    state = group.state.upper()
+    if "REBALANC" in state or state in {"ASSIGNING", "RECONCILING"}:
         yield note(
             "rebalancing",
             f"the group's state is {group.state}",
@@ -127,13 +139,17 @@ def _rebalancing(group: GroupFacts) -> Iterator[Finding]:
 
 
 def _nearly_full(group: GroupFacts, limits: BrokerLimits) -> Iterator[Finding]:
-    if group.members and len(group.members) >= limits.max_size:
+    key, most = (
+        ("group.max.size", limits.max_size)
+        if group.classic
+        else ("group.consumer.max.size", limits.max_consumer_size)
+    )
+    if group.members and len(group.members) >= most:
         yield warning(
             "group-size",
-            f"the group has {len(group.members)} members, and the broker's group.max.size is "
-            f"{limits.max_size}",
+            f"the group has {len(group.members)} members, and the broker's {key} is {most}",
             "It rejects another member with GROUP_MAX_SIZE_REACHED",
-            "Set the broker's group.max.size higher, or run fewer members",
+            f"Run fewer members, or set {key} higher on all brokers, and restart them one by one",
         )
 
 

@@ -40,7 +40,9 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
             f"{evidence}; the group {group!r} is in partition {after} with both",
             "If the topic was given partitions after its creation, most groups' offsets are no longer "
             "found; this group's still are",
-            f"Check the other groups, and set offsets.topic.num.partitions to {topic.partitions}",
+            "Before any broker restarts, check the other groups, and repair those whose partition has "
+            f"changed (docs/offsets-topic.md). A part of that is to set offsets.topic.num.partitions to "
+            f"{topic.partitions}",
         )
     else:
         yield warning(
@@ -50,6 +52,7 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
             "If the topic was given partitions after its creation, offsets committed before are not found "
             "once the brokers have restarted: auto.offset.reset then decides where the group starts, which "
             "skips or repeats messages",
-            f"Commit the group's offsets again while the group is empty (docs/offsets-topic.md), and set "
-            f"offsets.topic.num.partitions to {topic.partitions}",
+            "In this order (docs/offsets-topic.md): save the group's committed offsets now, before any "
+            f"broker restarts; stop the group; set offsets.topic.num.partitions to {topic.partitions}, and "
+            "restart all brokers; commit the saved offsets while the group is empty; start the group",
         )

@@ -67,9 +67,10 @@ def _storm(recent: list[str]) -> Iterator[Finding]:
             f"{len(recent)} rebalances in {WINDOW / 60:g} minutes",
             "The group spends its time on rebalances: members join and leave, or one is removed and rejoins "
             "repeatedly",
-            "Find the members that lose partitions in groupwright_rebalances_total by client_id, raise their "
-            "session.timeout.ms or max.poll.interval.ms, and set group.instance.id if members are restarted "
-            "often",
+            "Find the members that lose partitions in groupwright_rebalances_total by client_id, and raise "
+            "their session.timeout.ms (up to the broker's group.max.session.timeout.ms) or "
+            "max.poll.interval.ms. If members are restarted often, set group.instance.id, to a different one "
+            "in each",
         )
 
 
@@ -82,7 +83,7 @@ def _flapping(recent: list[str]) -> Iterator[Finding]:
             "minutes",
             "Each time the whole group rebalances, and uncommitted messages are processed twice",
             "If groupwright_max_poll_exceeded_total grows, raise max.poll.interval.ms; otherwise raise "
-            "session.timeout.ms",
+            "session.timeout.ms, up to the broker's group.max.session.timeout.ms",
         )
 
 

@@ -49,6 +49,7 @@ class LoadedGroup:
         *,
         group_id: str | None = None,
         config: Mapping[str, Any] | None = None,
+        client_config: Mapping[str, Any] | None = None,
         processes: bool = False,
         batch: int = 1,
         messages_per_second: float = 100.0,
@@ -68,6 +69,7 @@ class LoadedGroup:
                 processes import it, so it must be a module's, or a reference ``module:name``.
             group_id: The group id; by default a unique one.
             config: The members' configuration besides `bootstrap.servers`, `group.id` and `client.id`.
+            client_config: Configuration of all clients (members, producer, checks), such as security.
             processes: Whether members are processes, which can be killed and suspended, rather than threads.
             batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
             messages_per_second: The producer's rate, over all partitions; 0 for no producer.
@@ -82,10 +84,10 @@ class LoadedGroup:
         self.topics = dict(topics)
         self.members: list[Member] = []
         self._everyone: list[Member] = []
-        self._servers = servers
+        self._client_config = {**(client_config or {}), "bootstrap.servers": servers}
         self._consumer = consumer
         self._config = {
-            **_CONFIG, "bootstrap.servers": servers, "group.id": self.group_id, **(config or {})
+            **_CONFIG, **self._client_config, "group.id": self.group_id, **(config or {})
         }  # fmt: skip
         self._processes = processes
         self._batch = batch
@@ -98,7 +100,7 @@ class LoadedGroup:
         self._pause = threading.Event()
         self._load: Load | None = None
         if messages_per_second:
-            load_config = {"bootstrap.servers": servers, **(producer_config or {})}
+            load_config = {**self._client_config, **(producer_config or {})}
             self._load = Load(
                 self._partitions, messages_per_second, load_config, self._ledger.record_produced, producer
             )
@@ -228,9 +230,7 @@ class LoadedGroup:
         """
         # A consumer can read any group's offsets without joining it. The admin client can too, but crashes
         # the process (librdkafka 2.16) if the coordinator has moved.
-        reader = confluent_kafka.Consumer(
-            {"bootstrap.servers": self._servers, "group.id": self.group_id, "log_level": 0}
-        )
+        reader = confluent_kafka.Consumer({**self._client_config, "group.id": self.group_id, "log_level": 0})
         try:
             wanted = [TopicPartition(*partition) for partition in self._partitions()]
             found = reader.committed(wanted, timeout=_ANSWER_SECONDS)
@@ -415,7 +415,7 @@ class LoadedGroup:
     def _disagreement(self, owned: Mapping[str, set[Partition]]) -> str:
         """Return the coordinator's state and assignment if unstable or unlike what members own."""
         if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
+            self._admin = AdminClient({**self._client_config, "log_level": 0})
         with contextlib.suppress(KafkaException):
             asked = self._admin.describe_consumer_groups([self.group_id], request_timeout=_ANSWER_SECONDS)
             found = asked[self.group_id].result(_ANSWER_SECONDS)

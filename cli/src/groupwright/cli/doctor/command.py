@@ -1,0 +1,208 @@
+"""The options of `groupwright doctor`, and its checks in order."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, read_settings
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Output, OutputFormat
+
+if TYPE_CHECKING:
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli.doctor.report import Check
+    from groupwright.instrumentation.advice import Finding
+    from groupwright.instrumentation.advice.configuration import Measured
+
+_SUBJECTS = ("broker", "group", "offsets topic")
+
+
+def doctor(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings, which override the file's."),
+    ] = None,
+    *,
+    bootstrap_servers: BootstrapServers = None,
+    config: ConfigFile = None,
+    longest_processing: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Longest measured time between two polls.",
+            show_default=False,
+        ),
+    ] = None,
+    restarts_often: Annotated[
+        bool, typer.Option("--restarts-often", help="Declare that members are restarted or redeployed often.")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to a broker.")] = False,
+    timeout: Timeout = 10.0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Find causes of rebalances in a consumer's setup, each with evidence, consequence and remedy.
+
+    Validates every setting, as the consumer does when it is created, and applies rules to the configuration;
+    with bootstrap.servers also to the broker's limits; and with group.id also to the group and to the offsets
+    topic. The end of the report lists what was checked, and what was not. Changes nothing and joins no group.
+
+    For example:
+
+    - groupwright doctor --config consumer.properties
+    - groupwright doctor --offline session.timeout.ms=6000 partition.assignment.strategy=range
+    - groupwright doctor --bootstrap-servers localhost:9092 group.id=billing --output json
+
+    The exit status is 1 if there are warnings. It is 3 if no broker responds, 5 if the credentials do not
+    allow it, 4 if the group does not exist, and 7 if something else could not be checked.
+    """
+    with errors_reported("doctor"):
+        given = read_settings(config) if config is not None else {}
+        if bootstrap_servers:
+            given["bootstrap.servers"] = bootstrap_servers
+        given |= dict(map(_setting, settings or ()))
+        if not given:
+            raise CommandError(
+                "no settings are given: pass KEY=VALUE, or a file with --config", ExitStatus.USAGE
+            )
+        status = _examine(
+            given,
+            longest_processing,
+            restarts_often=restarts_often,
+            offline=offline,
+            timeout=timeout,
+            output=output,
+        )
+    raise typer.Exit(status)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise CommandError(
+            f"{text!r} is not a setting: write KEY=VALUE, such as session.timeout.ms=45000", ExitStatus.USAGE
+        )
+    return key.strip(), value.strip()
+
+
+def _examine(
+    given: Mapping[str, Any],
+    longest_processing: float | None,
+    *,
+    restarts_often: bool,
+    offline: bool,
+    timeout: float,
+    output: OutputFormat,
+) -> ExitStatus:
+    from groupwright.cli.doctor.report import (  # noqa: PLC0415 - `groupwright --help` needs none of these
+        Check,
+        count,
+        exit_status,
+        print_report,
+    )
+    from groupwright.cli.doctor.validation import on_settings  # noqa: PLC0415 - as above
+    from groupwright.instrumentation.advice import on_configuration  # noqa: PLC0415 - as above
+    from groupwright.instrumentation.advice.configuration import RULES, Measured  # noqa: PLC0415 - as above
+
+    measured = Measured(longest_processing, restarts_often)
+    detail = f"{count(len(given), 'setting')} validated, {count(len(RULES), 'rule')}"
+    checks, of_cluster = [Check("configuration", detail)], []
+    if offline or not given.get("bootstrap.servers"):
+        reason = "--offline is set" if offline else "bootstrap.servers is not set"
+        checks += [Check(subject, reason, is_done=False) for subject in _SUBJECTS]
+    else:
+        measured, of_cluster, more = _examine_cluster(given, measured, timeout)
+        checks += more
+    findings = [*on_settings(given), *on_configuration(given, measured), *of_cluster]
+    print_report(findings, checks, output)
+    return exit_status(findings, checks)
+
+
+def _examine_cluster(
+    given: Mapping[str, Any], measured: "Measured", timeout: float
+) -> "tuple[Measured, list[Finding], list[Check]]":
+    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - as above
+    from groupwright.cli.doctor.report import Check  # noqa: PLC0415 - as above
+
+    try:
+        with Cluster(given, timeout=timeout) as cluster:
+            brokers = cluster.brokers()
+            return _Examination(given, measured, cluster).run(min(brokers))
+    except CommandError as error:
+        # Settings of the connection that are wrong are findings of the validation.
+        failure = ExitStatus.INCOMPLETE if error.status is ExitStatus.USAGE else error.status
+        others = [Check(subject, "the cluster was not asked", is_done=False) for subject in _SUBJECTS[1:]]
+        return measured, [], [Check(_SUBJECTS[0], str(error), is_done=False, failure=failure), *others]
+
+
+class _Examination:
+    """The checks of a cluster that responds. A check that fails does not prevent the others."""
+
+    def __init__(self, given: Mapping[str, Any], measured: "Measured", cluster: "Cluster") -> None:
+        self._given = given
+        self._measured = measured
+        self._cluster = cluster
+        self._broker_settings: dict[str, str] = {}
+        self._findings: list[Finding] = []
+        self._checks: list[Check] = []
+
+    def run(self, broker: int) -> "tuple[Measured, list[Finding], list[Check]]":
+        """Check the limits of a broker, the group, and the offsets topic."""
+        self._check("broker", lambda: self._check_broker(broker))
+        group = str(self._given.get("group.id") or "")
+        if group:
+            self._check("group", lambda: self._check_group(group))
+            self._check("offsets topic", lambda: self._check_offsets_topic(group))
+        else:
+            for subject in _SUBJECTS[1:]:
+                self._add_check(subject, "group.id is not set", is_done=False)
+        return self._measured, self._findings, self._checks
+
+    def _check(self, subject: str, check: Callable[[], str]) -> None:
+        try:
+            self._add_check(subject, check())
+        except CommandError as error:
+            self._add_check(subject, str(error), is_done=False, failure=error.status)
+
+    def _add_check(
+        self, subject: str, detail: str, *, is_done: bool = True, failure: ExitStatus | None = None
+    ) -> None:
+        from groupwright.cli.doctor.report import Check  # noqa: PLC0415 - as above
+
+        self._checks.append(Check(subject, detail, is_done, failure))
+
+    def _check_broker(self, broker: int) -> str:
+        from groupwright.cli.doctor.facts import broker_limits  # noqa: PLC0415 - as above
+        from groupwright.instrumentation.advice import on_broker  # noqa: PLC0415 - as above
+
+        try:
+            self._broker_settings = self._cluster.broker_settings(broker)
+        except CommandError as error:
+            if error.status is ExitStatus.FORBIDDEN:  # usual for an application's credentials
+                raise CommandError(str(error), ExitStatus.INCOMPLETE) from None
+            raise
+        limits = broker_limits(self._broker_settings)
+        self._measured = replace(self._measured, limits=limits)
+        self._findings += on_broker(self._given, limits)
+        return f"limits of sessions and groups, of broker {broker}"
+
+    def _check_group(self, group: str) -> str:
+        from groupwright.cli.doctor.facts import find_consumer_group, group_facts  # noqa: PLC0415 - as above
+        from groupwright.cli.doctor.report import count  # noqa: PLC0415 - as above
+        from groupwright.instrumentation.advice import on_group  # noqa: PLC0415 - as above
+
+        facts = group_facts(find_consumer_group(self._cluster, group))
+        self._findings += on_group(self._given, facts, self._measured.limits)
+        return f"{group!r}, {facts.state} with {count(len(facts.members), 'member')}"
+
+    def _check_offsets_topic(self, group: str) -> str:
+        from groupwright.cli.doctor.facts import offsets_topic  # noqa: PLC0415 - as above
+        from groupwright.instrumentation.advice import on_offsets_topic  # noqa: PLC0415 - as above
+
+        if not self._broker_settings:
+            raise CommandError("the broker's settings are not known", ExitStatus.INCOMPLETE)
+        topic = offsets_topic(self._cluster, self._broker_settings)
+        self._findings += on_offsets_topic(group, topic)
+        return f"the group's place in its {topic.partitions} partitions"

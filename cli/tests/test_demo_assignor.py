@@ -1,0 +1,41 @@
+"""Assignors of the demo, by name and by import path."""
+
+from pathlib import Path
+
+import pytest
+
+from groupwright.assignors import AssignorError, RangeAssignor
+from groupwright.cli.demo.assignor import load_assignor
+
+
+def test_a_name_and_a_path_are_loaded() -> None:
+    assert load_assignor("range").name == "range"
+    assert isinstance(load_assignor("groupwright.assignors:RangeAssignor"), RangeAssignor)
+
+
+def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_the_directory.py").write_text("from groupwright.assignors import RangeAssignor as Own\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", ["/nowhere"])
+
+    assert load_assignor("of_the_directory:Own").name == "range"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cooperativ-sticky", "did you mean 'cooperative-sticky'?"),
+        ("zzz", "there are: co-partitioned-sticky, cooperative-sticky"),
+        ("nowhere.at_all:Own", "ModuleNotFoundError"),
+        ("groupwright.assignors:Own", "AttributeError"),
+        ("groupwright.assignors:by_name", "TypeError"),
+        ("builtins:dict", "'builtins:dict' is a dict, which is not"),
+        (":Own", "cannot be loaded"),
+        ("json:", "cannot be loaded"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(name: str, words: str) -> None:
+    with pytest.raises(AssignorError) as caught:
+        load_assignor(name)
+    assert words in str(caught.value)
+    assert name in str(caught.value)

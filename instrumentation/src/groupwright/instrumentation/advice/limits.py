@@ -1,0 +1,17 @@
+"""Limits of brokers, which advice must not exceed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLimits:
+    """Limits of groups in a broker's configuration. The defaults are Kafka's."""
+
+    min_session_timeout: int = 6_000
+    """``group.min.session.timeout.ms``, in milliseconds."""
+    max_session_timeout: int = 1_800_000
+    """``group.max.session.timeout.ms``, in milliseconds."""
+    max_size: int = 2_147_483_647
+    """``group.max.size``, the number of members of a classic group."""
+    max_consumer_size: int = 2_147_483_647
+    """``group.consumer.max.size``, the number of members of a group of KIP-848."""
