@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+_SHOWN = 5
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
 
 
@@ -81,6 +82,13 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Any:
     for row in rows:
         made.add_row(*(_cell(row.get(column.key)) for column in columns))
     return made
+
+
+def few(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    listed = list(names)
+    shown = ", ".join(listed[:_SHOWN])
+    return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
 
 
 def print_json(document: object) -> None:

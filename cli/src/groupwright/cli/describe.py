@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._exit import errors_reported
 from groupwright.cli._output import Column, Output, OutputFormat, console, print_json, print_rows, table
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._suggest import unknown_group
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
@@ -88,11 +88,7 @@ def find_group(cluster: "Cluster", group: str) -> "DescribedGroup":
     described = cluster.describe([group])[group]
     if not described.exists:
         listed, _ = cluster.groups()
-        hint = did_you_mean(group, [each.id for each in listed])
-        raise CommandError(
-            f"there is no group {group!r}{hint or ', or these credentials may not describe it'}",
-            ExitStatus.NOT_FOUND,
-        )
+        raise unknown_group(group, [each.id for each in listed])
     return described
 
 

@@ -1,6 +1,6 @@
 """The command `groupwright groups`: all groups of a cluster."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, print_rows
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.lag import GroupLag
@@ -25,6 +26,13 @@ COLUMNS = (
     Column("lag", "LAG", is_number=True),
     Column("coordinator", "COORDINATOR", is_number=True),
 )
+
+_TYPES = ("classic", "consumer", "share", "streams")
+_STATES = (
+    *("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance"),
+    *("Assigning", "Reconciling", "NotReady", "Unknown"),
+)
+"""States of all types of groups, as Kafka names them."""
 
 
 class Order(StrEnum):
@@ -61,8 +69,8 @@ def groups(
 ) -> None:
     """List the groups of a cluster: state, assignor, members and lag.
 
-    The lag is the sum over all partitions with a committed offset. Groups that these credentials may not
-    describe are not listed by the brokers.
+    The lag is the sum over all partitions with a committed offset. Brokers list only the groups that these
+    credentials may describe; with Describe on the cluster all, of which the others have dashes.
 
     Examples:
     groupwright groups --bootstrap-servers localhost:9092
@@ -76,13 +84,42 @@ def groups(
         errors_reported("groups"),
         Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster,
     ):
+        check_known("state", state or [], _STATES)
+        check_known("type", type_ or [], _TYPES)
         listed, silent = cluster.groups()
         chosen = select(listed, pattern, state or [], type_ or [])
-        lags = lag_of_groups(cluster, cluster.describe([each.id for each in chosen]))
-        print_rows(sorted_rows(lags.values(), sort), COLUMNS, output)
+        described = cluster.describe([each.id for each in chosen], skip_forbidden=True)
+        lags = lag_of_groups(cluster, described)
+        print_rows(sorted_rows(chosen, lags, sort), COLUMNS, output)
     for broker, reason in silent.items():
         typer.echo(f"groupwright groups: broker {broker} did not list its groups: {reason}", err=True)
-    raise typer.Exit(ExitStatus.INCOMPLETE if silent else ExitStatus.OK)
+    hidden = [each.id for each in chosen if each.id not in lags]
+    if hidden:
+        typer.echo(f"groupwright groups: these credentials may not describe {few(hidden)}", err=True)
+    if not chosen and not silent:
+        typer.echo(f"groupwright groups: {none_chosen(pattern, [each.id for each in listed])}", err=True)
+    raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
+
+
+def check_known(what: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Check the values of a filter, without case.
+
+    Raises:
+        CommandError: Kafka has no such state or type.
+    """
+    by_lower = {each.lower(): each for each in known}
+    for value in given:
+        if value.lower() not in by_lower:
+            hint = did_you_mean(value.capitalize() if what == "state" else value.lower(), known)
+            advice = f": write one of {', '.join(known)}"
+            raise CommandError(f"there is no {what} {value!r}{hint or advice}", ExitStatus.USAGE)
+
+
+def none_chosen(pattern: str, known: Sequence[str]) -> str:
+    """Return the sentence for an empty table."""
+    if not known:
+        return "the cluster has no groups, or these credentials may not describe them"
+    return f"none of {len(known)} groups matches{did_you_mean(pattern, known)}"
 
 
 def select(
@@ -99,13 +136,32 @@ def select(
     ]
 
 
-def sorted_rows(lags: Iterable["GroupLag"], order: Order) -> list[dict[str, Any]]:
-    """Return the rows of the table. Groups whose number is not known come last."""
-    rows = [_row(each) for each in lags]
+def sorted_rows(
+    chosen: Iterable["ListedGroup"], lags: Mapping[str, "GroupLag"], order: Order
+) -> list[dict[str, Any]]:
+    """Return the rows of the table. Groups whose number is not known come last.
+
+    Args:
+        chosen: The groups.
+        lags: Those that may be described, by their names.
+        order: The column.
+    """
+    rows = [_row(lags[each.id]) if each.id in lags else _listed_row(each) for each in chosen]
     if order in (Order.LAG, Order.MEMBERS):
         known = order.value
         return sorted(rows, key=lambda row: (row[known] is None, -(row[known] or 0), row["group"]))
     return sorted(rows, key=lambda row: (row[order.value], row["group"]))
+
+
+def _listed_row(group: "ListedGroup") -> dict[str, Any]:
+    return {
+        "group": group.id,
+        "type": group.type.value,
+        "state": group.state,
+        "members": None,
+        "lag": None,
+        "coordinator": group.coordinator,
+    }
 
 
 def _row(lag: "GroupLag") -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, print_rows
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._exit import ExitStatus, errors_reported
+from groupwright.cli._output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._suggest import unknown_group
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -71,20 +71,25 @@ def lag(
         with Cluster(settings, timeout=timeout) as cluster:
             listed, silent = cluster.groups()
             _check_exist(groups or [], cluster, [each.id for each in listed])
-            lags = lag_of_groups(cluster, cluster.describe(groups or [each.id for each in listed]))
+            if groups:
+                described = cluster.describe(groups)
+            else:
+                described = cluster.describe([each.id for each in listed], skip_forbidden=True)
+            lags = lag_of_groups(cluster, described)
             times = record_times(settings, _first_unread(lags.values()), timeout) if seconds else {}
         print_rows(rows(lags.values(), times, time.time(), by), COLUMNS[by], output)
     for broker, reason in silent.items():
         typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
-    raise typer.Exit(ExitStatus.INCOMPLETE if silent else ExitStatus.OK)
+    hidden = [] if groups else [each.id for each in listed if each.id not in lags]
+    if hidden:
+        typer.echo(f"groupwright lag: these credentials may not describe {few(hidden)}", err=True)
+    raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
 
 
 def _check_exist(wanted: Iterable[str], cluster: "Cluster", known: list[str]) -> None:
     for group in wanted:
         if group not in known and not cluster.describe([group])[group].exists:
-            raise CommandError(
-                f"there is no group {group!r}{did_you_mean(group, known)}", ExitStatus.NOT_FOUND
-            )
+            raise unknown_group(group, known)
 
 
 def _first_unread(lags: Iterable["GroupLag"]) -> set["RecordKey"]:
@@ -132,7 +137,7 @@ def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float], now: float
     if not lag.lag:
         return 0.0
     time_of_first = times.get(_unread(lag))
-    return None if time_of_first is None else max(0.0, now - time_of_first)
+    return None if time_of_first is None else max(0.0, round(now - time_of_first, 3))
 
 
 def _sum(total: int | None, value: int | None) -> int | None:

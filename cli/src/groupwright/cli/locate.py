@@ -19,6 +19,9 @@ COLUMNS = (
     Column("port", "PORT", is_number=True),
 )
 
+_COMPUTED = 4
+"""Columns that need no broker."""
+
 
 def locate(
     groups: Annotated[
@@ -54,7 +57,10 @@ def locate(
             rows = [located(group, partitions) for group in groups]
         else:
             rows = _ask(groups, connection_settings(bootstrap_servers, config), timeout)
-        print_rows(rows, COLUMNS, output)
+        columns = COLUMNS
+        if partitions is not None and output is OutputFormat.TABLE:
+            columns = COLUMNS[:_COMPUTED]
+        print_rows(rows, columns, output)
 
 
 def located(group: str, partitions: int) -> dict[str, Any]:

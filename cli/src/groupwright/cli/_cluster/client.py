@@ -151,33 +151,40 @@ class Cluster:
                 silent[brokers[id_]] = _words(response.error_code)
             else:
                 found |= {row.group_id: _listed(row, id_) for row in response.groups}
+        self._coordinators |= {group.id: group.coordinator for group in found.values()}
         if silent and len(silent) == len(brokers):
             raise CommandError(
                 f"no broker lists its groups: {next(iter(silent.values()))}", ExitStatus.UNREACHABLE
             )
         return sorted(found.values(), key=lambda group: group.id), silent
 
-    def describe(self, ids: Collection[str]) -> dict[str, DescribedGroup]:
+    def describe(self, ids: Collection[str], *, skip_forbidden: bool = False) -> dict[str, DescribedGroup]:
         """Describe groups of any type, each as its coordinator knows it; those that do not exist are `Dead`.
 
         Each group is asked for by its type, of which brokers that do not know it tell nothing: first the
         classic groups, then the others (as Kafka's own tools do it, in the other order).
+
+        Args:
+            ids: The groups.
+            skip_forbidden: Whether groups that this client may list, but not describe, are left out.
         """
         described: dict[str, DescribedGroup] = {}
-        for request, read in _DESCRIPTIONS:
+        for number, (request, read) in enumerate(_DESCRIPTIONS):
             left = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
             try:
                 rows = self._ask_coordinators(left, request, lambda response: response.groups)
             except ClusterConnectionError as error:
-                if described and error.is_refused:
+                if number and error.is_refused:
                     break  # the broker is too old for groups of this type
                 raise self._unreachable(error) from None
             for id_, (row, coordinator) in rows.items():
                 if row.error_code in _FORBIDDEN:
+                    if skip_forbidden:
+                        continue
                     raise _forbidden(f"the group {id_!r}", row.error_code)
                 if id_ not in described or not row.error_code:
                     described[id_] = read(row, coordinator)
-        return {id_: described[id_] for id_ in ids}
+        return {id_: described[id_] for id_ in ids if id_ in described}
 
     def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
         """Return the committed offsets of groups; no partitions of a group that has none.

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
+from groupwright.cli._output import few
 
-_SHOWN = 5
 _AT_REST = frozenset({"Stable", "Empty", "Dead"})
 
 
@@ -34,19 +34,19 @@ def _state(group: DescribedGroup) -> Iterator[str]:
     behind = [each for each in group.members if each.target is not None and each.target != each.assigned]
     if behind:
         have = _verb(len(behind), "has", "have")
-        yield f"{_few(each.client_id for each in behind)} {have} not reached the target assignment yet."
+        yield f"{few(each.client_id for each in behind)} {have} not reached the target assignment yet."
 
 
 def _unknown_topics(group: DescribedGroup, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
     missing = sorted(_subscribed(group) - set(topics))
     if missing:
         do = _verb(len(missing), "does", "do")
-        yield f"Members subscribe to {_few(missing)}, which {do} not exist, or may not be seen by this user."
+        yield f"Members subscribe to {few(missing)}, which {do} not exist, or may not be seen by this user."
 
 
 def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
     group = lag.group
-    if group.type is GroupType.SHARE or group.state != "Stable":
+    if group.type is GroupType.SHARE or group.state != "Stable" or not _shows_assignments(group):
         return
     owned = {(each.topic, each.partition) for each in lag.partitions if each.owner is not None}
     subscribed = _subscribed(group)
@@ -57,7 +57,7 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
         if (topic, partition) not in owned
     ]
     if unread:
-        yield f"No member is assigned {_few(unread)}, though the group subscribes to the topic."
+        yield f"No member is assigned {few(unread)}, though the group subscribes to the topic."
     left = [
         each for each in lag.partitions if each.owner is None and each.topic not in subscribed and each.lag
     ]
@@ -79,6 +79,16 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
             f"The committed offset of {_names(before)} is before the beginning of the log: messages were "
             "deleted before they were consumed."
         )
+    uncommitted = [
+        each
+        for each in lag.partitions
+        if each.owner is not None and each.committed is None and (each.begin or 0) < (each.end or 0)
+    ]
+    if uncommitted and lag.group.type is not GroupType.SHARE:
+        yield (
+            f"No offset of {_names(uncommitted)} is committed, though there are messages: the lag is not "
+            "known, and a restart begins by auto.offset.reset."
+        )
     unknown = [each for each in lag.partitions if each.error]
     if unknown:
         yield f"The offsets of {_names(unknown)} are not known: {unknown[0].error}."
@@ -86,12 +96,12 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
 
 def _members(group: DescribedGroup) -> Iterator[str]:
     members = group.members
-    if group.state != "Stable":
+    if group.state != "Stable" or not _shows_assignments(group):
         return
     idle = sum(not each.assigned for each in members)
     if idle:
         yield f"{idle} of {len(members)} members {_verb(idle, 'has', 'have')} no partitions."
-    subscriptions = {tuple(sorted(each.topics)) for each in members}
+    subscriptions = {(tuple(sorted(each.topics)), each.topic_regex) for each in members}
     if len(subscriptions) > 1:
         yield f"Members have {len(subscriptions)} different subscriptions."
     versions = {each.subscription_version for each in members if each.subscription_version is not None}
@@ -103,18 +113,17 @@ def _members(group: DescribedGroup) -> Iterator[str]:
         yield f"{static} of {len(members)} members {_verb(static, 'is', 'are')} static, the others are not."
 
 
+def _shows_assignments(group: DescribedGroup) -> bool:
+    """Return whether members' bytes are those of consumers: not in groups of Connect and the like."""
+    return group.type is not GroupType.CLASSIC or group.protocol_type == "consumer"
+
+
 def _subscribed(group: DescribedGroup) -> set[str]:
     return {topic for member in group.members for topic in member.topics}
 
 
 def _names(partitions: Sequence[PartitionLag]) -> str:
-    return _few(each.name for each in partitions)
-
-
-def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    shown = ", ".join(listed[:_SHOWN])
-    return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
+    return few(each.name for each in partitions)
 
 
 def _verb(count: int, singular: str, plural: str) -> str:

@@ -1,0 +1,244 @@
+"""A group described: its oddities, the names of its members, its rows and its document."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from groupwright.cli import describe
+from groupwright.cli._cluster.lag import GroupLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
+from groupwright.cli._cluster.oddities import oddities
+from groupwright.cli.describe import document, member_names, partition_rows
+from harness.described_groups import group, lag_of, member, partition, topic
+
+SCHEMA = Path(describe.__file__).parent / "_schemas" / "describe.schema.json"
+ORDERS = {"orders": topic()}
+
+
+def odd(of: DescribedGroup | GroupLag, topics: Mapping[str, TopicMetadata] = ORDERS) -> list[str]:
+    if isinstance(of, DescribedGroup):
+        owned = [partition(owner=each) for each in of.members if each.assigned]
+        of = lag_of(of, *owned)
+    return oddities(of, topics)
+
+
+# --- Oddities
+
+
+@pytest.mark.parametrize("type_", list(GroupType))
+def test_a_group_at_work_has_no_oddities(type_: GroupType) -> None:
+    target = {"orders": (0,)} if type_ is GroupType.CONSUMER else None
+
+    assert odd(group(member(target=target), type_=type_, protocol_type="consumer")) == []
+
+
+def test_an_empty_group_has_no_members() -> None:
+    assert odd(group()) == ["The group has no members: nobody consumes."]
+
+
+@pytest.mark.parametrize(
+    "state", ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady"]
+)
+def test_a_group_that_rebalances_is_in_its_state(state: str) -> None:
+    assert odd(group(member(assigned={}, topics=()), state=state)) == [
+        f"The group is {state}: it rebalances now, and not all partitions of members are known."
+    ]
+
+
+def test_members_that_have_not_reached_their_target() -> None:
+    one = member("1", client_id="a", target={"orders": (0, 1)})
+    two = member("2", client_id="b", assigned={}, target={"orders": (2,)})
+    done = member("3", client_id="c", target={"orders": (0,)})
+
+    of = group(one, done, type_=GroupType.CONSUMER, state="Reconciling")
+    assert odd(of)[1] == "a has not reached the target assignment yet."
+    of = group(one, two, done, type_=GroupType.CONSUMER, state="Reconciling")
+    assert odd(of)[1] == "a, b have not reached the target assignment yet."
+
+
+def test_topics_that_do_not_exist() -> None:
+    assert odd(group(member(topics=("orders", "ordesr")))) == [
+        "Members subscribe to ordesr, which does not exist, or may not be seen by this user."
+    ]
+    assert odd(group(member(topics=("orders", *(f"t{number}" for number in range(7)))))) == [
+        "Members subscribe to t0, t1, t2, t3, t4 and 2 more, which do not exist, or may not be seen by "
+        "this user."
+    ]
+
+
+def test_partitions_that_no_member_is_assigned() -> None:
+    of = group(member(assigned={"orders": (0, 2)}))
+    lag = lag_of(of, *(partition(number=number, owner=of.members[0]) for number in (0, 2)))
+
+    assert odd(lag, {"orders": topic(partitions=3)}) == [
+        "No member is assigned orders-1, though the group subscribes to the topic."
+    ]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        group(member(assigned={}, topics=()), protocol_type="connect"),  # bytes of its own
+        group(member(assigned={}), type_=GroupType.SHARE),  # members share partitions
+    ],
+)
+def test_unread_partitions_are_those_of_consumers(of: DescribedGroup) -> None:
+    assert not any("is assigned" in sentence for sentence in odd(lag_of(of)))
+
+
+def test_a_group_of_connect_is_not_odd() -> None:
+    assert odd(lag_of(group(member(assigned={}, topics=()), protocol_type="connect"))) == []
+
+
+def test_offsets_of_topics_that_the_group_has_left() -> None:
+    of = group(member())
+    kept = partition(owner=of.members[0])
+    topics = {**ORDERS, "old": topic("old")}
+
+    assert odd(lag_of(of, kept, partition("old")), topics) == [
+        "old-0 has committed offsets and lag, but no member subscribes to the topic."
+    ]
+    assert odd(lag_of(of, kept, partition("old", committed=100)), topics) == []
+
+
+def test_committed_offsets_outside_of_the_log() -> None:
+    of = group(member())
+    [beyond] = odd(lag_of(of, partition(owner=of.members[0], committed=101)))
+    [before] = odd(lag_of(of, partition(owner=of.members[0], begin=40)))
+
+    assert beyond.startswith("The committed offset of orders-0 is beyond the end of the log: ")
+    assert before.startswith("The committed offset of orders-0 is before the beginning of the log: ")
+
+
+def test_assigned_partitions_with_messages_and_without_a_committed_offset() -> None:
+    of = group(member())
+    owner = of.members[0]
+
+    [sentence] = odd(lag_of(of, partition(owner=owner, committed=None)))
+    assert sentence.startswith("No offset of orders-0 is committed, though there are messages: ")
+    for fine in (
+        lag_of(of, partition(owner=owner, committed=None, begin=100)),  # nothing to read
+        lag_of(of, partition(owner=owner, committed=None, end=None)),
+        lag_of(group(*of.members, type_=GroupType.SHARE), partition(owner=owner, committed=None)),
+    ):
+        assert odd(fine) == []
+
+
+def test_logs_whose_offsets_are_not_known() -> None:
+    of = group(member())
+
+    assert odd(lag_of(of, partition(owner=of.members[0], end=None, error="no leader"))) == [
+        "The offsets of orders-0 are not known: no leader."
+    ]
+
+
+def test_members_without_partitions() -> None:
+    assert odd(group(member("1"), member("2", assigned={}))) == ["1 of 2 members has no partitions."]
+    assert odd(group(member("1"), member("2", assigned={}), member("3", assigned={}))) == [
+        "2 of 3 members have no partitions."
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        member("2", topics=("orders", "payments")),
+        member("2", topics=("orders",), topic_regex="o.*"),
+    ],
+)
+def test_members_with_different_subscriptions(other: Any) -> None:
+    topics = {**ORDERS, "payments": topic("payments", 0)}
+
+    assert odd(group(member("1"), other), topics) == ["Members have 2 different subscriptions."]
+
+
+def test_the_order_of_subscribed_topics_is_no_difference() -> None:
+    topics = {**ORDERS, "payments": topic("payments", 0)}
+    members = [
+        member("1", topics=("orders", "payments")),
+        member("2", topics=("payments", "orders")),
+    ]
+
+    assert odd(group(*members), topics) == []
+
+
+def test_members_with_different_versions_of_the_protocol() -> None:
+    assert odd(group(member("1", version=1), member("2", version=3), member("3", version=3))) == [
+        "Members use versions 1 and 3 of the consumer protocol: clients of different ages or kinds."
+    ]
+
+
+def test_static_members_beside_dynamic_ones() -> None:
+    assert odd(group(member("1", instance_id="a"), member("2"))) == [
+        "1 of 2 members is static, the others are not."
+    ]
+    assert odd(group(member("1", instance_id="a"), member("2", instance_id="b"))) == []
+
+
+def test_what_matters_most_comes_first() -> None:
+    of = group(member("1", topics=("ordesr", "orders"), instance_id="a"), member("2", assigned={}))
+    lag = lag_of(of, partition(owner=of.members[0], committed=200))
+
+    starts = ["Members subscribe to ordesr", "The committed offset of orders-0", "1 of 2 members has no"]
+    assert [sentence.startswith(start) for sentence, start in zip(odd(lag), starts, strict=False)] == [
+        True
+    ] * 3
+
+
+# --- Names and rows
+
+
+def test_names_of_members_are_short_and_differ() -> None:
+    of = group(
+        member("worker-1111111111", client_id="worker"),
+        member("worker-2222222222", client_id="worker"),
+        member("rdkafka-3", client_id="rdkafka", instance_id="static-1"),
+        member("XyZ", client_id=""),
+        member("kip848Id", client_id="other"),
+    )
+
+    assert list(member_names(of).values()) == [
+        "worker/11111111",
+        "worker/22222222",
+        "static-1",
+        "XyZ",
+        "other",
+    ]
+
+
+def test_rows_of_partitions() -> None:
+    of = group(member())
+
+    assert partition_rows(lag_of(of, partition(owner=of.members[0]), partition("old", committed=None))) == [
+        {"topic": "orders", "partition": 0, "committed": 30, "end": 100, "lag": 70, "member": "worker"},
+        {"topic": "old", "partition": 0, "committed": None, "end": 100, "lag": None, "member": None},
+    ]
+
+
+def test_the_document_follows_the_schema() -> None:
+    of = group(member(target={"orders": (0, 1)}), type_=GroupType.CONSUMER)
+    lag = lag_of(of, partition(owner=of.members[0]), partition("old", end=None, error="gone"))
+
+    found = document(lag, ["odd"], 50)
+
+    jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert found["coordinator"] == {
+        "broker": 1,
+        "host": "broker-1",
+        "port": 9092,
+        "offsets_partition": 9,
+    }
+    assert found["members"][0]["target"] == {"orders": [0, 1]}
+    assert [(each["member"], each["error"]) for each in found["partitions"]] == [
+        ("worker-1", None),
+        (None, "gone"),
+    ]
+    assert (found["odd"], found["lag"]) == (["odd"], 70)
+    jsonschema.validate(
+        nothing := document(lag_of(group()), [], None), json.loads(SCHEMA.read_text(encoding="utf-8"))
+    )
+    assert (nothing["assignor"], nothing["lag"], nothing["coordinator"]["offsets_partition"]) == (None,) * 3
