@@ -52,6 +52,11 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(file=stream, highlight=False, emoji=False, markup=False, width=width)
 
 
+def is_live(console: "Console") -> bool:
+    """Return whether a console can redraw what it shows: a capable terminal, outside CI."""
+    return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
+
+
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: OutputFormat) -> None:
     """Print rows in a format. In CSV and JSON, a value that is not known is empty, and null.
 
