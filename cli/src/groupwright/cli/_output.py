@@ -4,9 +4,10 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,6 +92,15 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Any:
 def print_json(document: object) -> None:
     """Print a document as JSON."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def compact(partitions: Iterable[int]) -> str:
+    """Format partition numbers as ranges, such as `0-3 8`; `-` for none."""
+    runs = []
+    for _, group in groupby(enumerate(sorted(partitions)), key=lambda pair: pair[1] - pair[0]):
+        run = [partition for _, partition in group]
+        runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
+    return " ".join(runs) or "-"
 
 
 def _cell(value: Any) -> Any:

@@ -12,9 +12,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli._output import is_live
+from groupwright.cli._output import compact, is_live
 from groupwright.cli.demo.summary import Summary
-from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel, compact
+from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel
 
 _WIDE = 100
 """Minimum width of a terminal for full headings, in columns."""
