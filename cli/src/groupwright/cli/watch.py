@@ -42,8 +42,8 @@ def watch(
     """Watch a group live: its state, members, partitions, lag, and each rebalance as it happens.
 
     Any group can be watched: brokers are asked, and its members need nothing. Partitions that moved recently
-    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event, and with
-    `--output json` a document on each line.
+    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event, and
+    with `--output json` a document on each line.
 
     If brokers do not answer, the last picture stays, and the command goes on when they are back. Ctrl-C ends
     it with status 130, `--for` and `--once` with 0.
@@ -63,27 +63,16 @@ def watch(
                 "events have different fields, which CSV has no rows for; use --output json", ExitStatus.USAGE
             )
         with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
-            if not wait:
-                find_group(cluster, group)
-            _watch(
-                cluster,
-                group,
-                output,
-                interval=interval,
-                seconds=seconds,
-                once=once,
-                wait=wait,
-                lag_every=lag_every,
-            )
+            _watch(cluster, group, output, interval, seconds, once=once, wait=wait, lag_every=lag_every)
 
 
 def _watch(
     cluster: "Cluster",
     group: str,
     output: OutputFormat,
-    *,
     interval: float,
     seconds: float | None,
+    *,
     once: bool,
     wait: bool,
     lag_every: float,
@@ -91,12 +80,18 @@ def _watch(
     from groupwright.cli._watch import run  # noqa: PLC0415 - as above
     from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
 
+    end = None if seconds is None else run.now() + seconds
+    if not wait:
+        find_group(cluster, group)
+    elif not cluster.describe([group])[group].exists:
+        typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
+        run.wait_for(cluster, group, interval=interval, end=end)
     watched = WatchedGroup(interval=interval, lag_seconds=lag_every)
     looks = run.Looks(lambda: run.look_at(cluster, group), interval)
     looks.start()
     try:
         with _reporter(group, output, once=once) as reporter:
-            run.watch(looks, watched, reporter, interval=interval, seconds=seconds, once=once, wait=wait)
+            run.watch(looks, watched, reporter, interval=interval, end=end, once=once)
     finally:
         looks.stop()
 

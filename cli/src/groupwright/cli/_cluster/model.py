@@ -80,7 +80,7 @@ class GroupMember:
 
     @property
     def identity(self) -> str:
-        """Identity of the member over its restarts: a static member gets a new id, and keeps its partitions."""
+        """Identity of the member over restarts: static members get a new id, and keep their partitions."""
         return self.id if self.instance_id is None else f"instance {self.instance_id}"
 
 

@@ -1,1 +1,1 @@
-"""The group that `groupwright watch` shows: observations in, events and pictures out; and how both are shown."""
+"""A group that is watched: looks at it in, events and pictures out; and their outputs."""

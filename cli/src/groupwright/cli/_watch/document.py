@@ -33,15 +33,11 @@ def _json(value: Any) -> Any:
             }
         case MemberPicture() | Stalled():
             return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
-        case float():
-            return _rounded(value)
-        case str():
-            return value
         case Mapping():
             return {key: _json(each) for key, each in value.items()}
-        case Sequence():
+        case Sequence() if not isinstance(value, str):
             return [_json(each) for each in value]
-    return value
+    return _rounded(value) if isinstance(value, float) else value
 
 
 def _rounded(value: float | None) -> float | None:

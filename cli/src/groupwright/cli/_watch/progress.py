@@ -1,9 +1,10 @@
-"""Progress of a group over time: rates of production and consumption, and partitions without progress. Pure."""
+"""Progress of a group: rates of production and consumption, and partitions without progress. Pure."""
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import TopicPartition
@@ -144,11 +145,7 @@ class Progress:
         last step is long ago for steps of this group, the group has stopped, and the time since then counts.
         """
         samples = list(self._samples)
-        steps = [
-            after
-            for before, after in zip(samples, samples[1:], strict=False)
-            if after.consumed > before.consumed
-        ]
+        steps = [after for before, after in pairwise(samples) if after.consumed > before.consumed]
         first, now = samples[0], samples[-1]
         if len(steps) > 1:
             between = (steps[-1].time - steps[0].time) / (len(steps) - 1)

@@ -79,15 +79,32 @@ class Looks:
                 return
 
 
+def wait_for(cluster: Cluster, group: str, *, interval: float, end: float | None) -> None:
+    """Wait until a group exists.
+
+    Args:
+        cluster: The cluster.
+        group: Name of the group.
+        interval: Seconds between requests.
+        end: When to give up.
+
+    Raises:
+        CommandError: It does not exist in time, or brokers do not respond.
+    """
+    while not cluster.describe([group])[group].exists:
+        if end is not None and now() >= end:
+            raise CommandError(f"the group {group!r} did not appear in time", ExitStatus.NOT_FOUND)
+        time.sleep(interval)
+
+
 def watch(
     looks: Looks,
     group: WatchedGroup,
     reporter: Reporter,
     *,
     interval: float,
-    seconds: float | None,
+    end: float | None,
     once: bool,
-    wait: bool,
 ) -> None:
     """Watch a group until its time is over, or Ctrl-C.
 
@@ -96,26 +113,21 @@ def watch(
         group: The group before its first look.
         reporter: The output.
         interval: Seconds between looks.
-        seconds: How long to watch; None for ever.
+        end: When to end; None for never.
         once: Whether to end after the first picture.
-        wait: Whether to wait for the group to exist.
 
     Raises:
         CommandError: Brokers refuse, or do not respond to the first look.
     """
-    end = None if seconds is None else now() + seconds
     last: float | None = None
-    while end is None or now() < end:
-        timeout = _DRAW_SECONDS if end is None else min(_DRAW_SECONDS, max(end - now(), 0))
-        look = looks.next(timeout)
+    while last is None or end is None or now() < end:
+        is_limited = end is not None and last is not None
+        look = looks.next(min(_DRAW_SECONDS, max((end or 0) - now(), 0)) if is_limited else _DRAW_SECONDS)
         match look:
             case (at, GroupLag() as lag):
-                if last is not None or lag.group.exists or not wait:
-                    last = at
-                    reporter.report(group.look(lag, at))
-            case (at, CommandError() as error):
-                if last is None or error.status is not ExitStatus.UNREACHABLE:
-                    raise error
+                last = at
+                reporter.report(group.look(lag, at))
+            case (at, CommandError(status=ExitStatus.UNREACHABLE) as error) if last is not None:
                 reporter.report(group.miss(str(error), at))
             case (_, BaseException() as error):
                 raise error

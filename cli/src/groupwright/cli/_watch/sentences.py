@@ -28,7 +28,7 @@ def timestamp(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def sentence(event: Event) -> str:
+def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
     """Return an event in words."""
     match event:
         case GroupSeen():

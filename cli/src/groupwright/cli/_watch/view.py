@@ -174,7 +174,7 @@ def _partitions(member: MemberPicture, budget: int | None) -> Text:
                 return text.append(f" and {left} more", "dim")
             text.append(f"{prefix} ").append(word, "bold cyan" if is_recent else "")
             left -= len(run)
-    return text if text else Text("-")
+    return text or Text("-")
 
 
 def _runs(numbers: Sequence[int], recent: set[int]) -> list[tuple[list[int], bool]]:

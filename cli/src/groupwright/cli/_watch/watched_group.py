@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from groupwright.cli._cluster.group_history import AT_REST, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
@@ -254,7 +255,8 @@ class WatchedGroup:
         Args:
             now: The time, in seconds since the epoch.
         """
-        assert self._lag is not None
+        if self._lag is None:
+            raise ValueError("the group was not looked at")
         group = self._lag.group
         return Picture(
             group=group.id,
@@ -298,7 +300,7 @@ class WatchedGroup:
         owners = {each: self._names[identity] for identity, some in self._owned.items() for each in some}
         return self._progress.stalled(time, owners)
 
-    def _of(self, member: GroupMember) -> "dict[str, str | None]":
+    def _of(self, member: GroupMember) -> dict[str, Any]:
         return {
             "member": self._names[member.identity],
             "id": member.id,
