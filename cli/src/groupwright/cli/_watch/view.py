@@ -43,17 +43,19 @@ def frame(picture: Picture, console: Console, *, now: float, height: int | None 
     room = height - lines(head)
     reserved = min(lines(*_history(picture, 2)), room // 2)
     shown = _most(
-        len(members), lambda count: lines(*_members(picture, members[:count], budget)) <= room - reserved
+        min(len(members), 1),
+        len(members),
+        lambda count: lines(*_members(picture, members[:count], budget)) <= room - reserved,
     )
     table = _members(picture, members[:shown], budget)
     room -= lines(*table)
-    past = _most(len(picture.rebalances), lambda count: lines(*_history(picture, count)) <= room)
+    past = _most(0, len(picture.rebalances), lambda count: lines(*_history(picture, count)) <= room)
     return Group(head, *table, *_history(picture, past))
 
 
-def _most(count: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to `count` that fits; 1 of them is shown in any case."""
-    low, high = min(count, 1), count
+def _most(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number that fits, which is `least` in any case."""
+    low, high = least, most
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
@@ -200,7 +202,7 @@ def _history(picture: Picture, count: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(), Text(f"{heading}{minute}", "bold")]
     for each in picture.rebalances[:count]:
         parts += _rebalance(each)
-    if count < total:
+    if 0 < count < total:
         parts.append(Text(f"and {total - count} earlier", "dim"))
     return parts
 
