@@ -1,6 +1,7 @@
 """A group that is watched: looks at it in, events and pictures out. Pure: no clock, no I/O."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -257,7 +258,8 @@ class WatchedGroup:
         """
         if self._lag is None:
             raise ValueError("the group was not looked at")
-        group = self._lag.group
+        group, lags = self._lag.group, self._progress.lags()
+        members = [self._member(member, lags) for member in group.members]
         return Picture(
             group=group.id,
             time=self._time,
@@ -266,7 +268,7 @@ class WatchedGroup:
             state_seconds=self._time - self._state_since,
             assignor=group.assignor or None,
             epoch=group.epoch,
-            members=tuple(sorted(map(self._member, group.members), key=lambda each: each.name)),
+            members=tuple(sorted(members, key=lambda each: each.name)),
             is_before_rebalance=ownership(group) is None,
             partitions=len(frozenset().union(*self._owned.values())),
             lag=self._progress.rate(),
@@ -278,9 +280,8 @@ class WatchedGroup:
             silence=self._silence,
         )
 
-    def _member(self, member: GroupMember) -> MemberPicture:
+    def _member(self, member: GroupMember, lags: Mapping[TopicPartition, int]) -> MemberPicture:
         owned = self._owned.get(member.identity, frozenset())
-        lags = self._progress.lags()
         known = [lags[each] for each in owned if each in lags]
         return MemberPicture(
             name=self._names[member.identity],
