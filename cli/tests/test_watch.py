@@ -261,7 +261,8 @@ def test_several_changes_in_one_look_are_all_told() -> None:
     assert events[4:] == [
         (
             "rebalance: between two looks, Stable; b, c left; d, e joined; 4 partitions moved; "
-            "a lost orders 1; b lost orders 2-3; c lost orders 4; a gained orders 3; d gained orders 1-2; e gained orders 4"
+            "a lost orders 1; b lost orders 2-3; c lost orders 4; a gained orders 3; d gained orders 1-2; "
+            "e gained orders 4"
         )
     ]
 

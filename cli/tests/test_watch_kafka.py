@@ -1,4 +1,4 @@
-"""`groupwright watch` on a real Kafka: groups of all kinds, while members come and go and the broker stops."""
+"""`groupwright watch` on a real Kafka: all kinds of groups, while members come and go, and the broker stops."""
 
 import fcntl
 import json
@@ -162,11 +162,7 @@ class Watching:
             found.extend([match] if match else [])
             return bool(found)
 
-        try:
-            wait_until(has, pattern)
-        except BaseException:
-            print(self.output)
-            raise
+        wait_until(has, f"{pattern} in {self._path}")
         return found[0].end()
 
     def wait_for_event(self, condition: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
@@ -222,7 +218,8 @@ def test_members_that_join_leave_and_die_are_followed(
     with member(kafka, group, "one", **KINDS[kind]):
         first = wait_for(lambda event: event["event"] == "group", "the first look")
         assert first["type"] == ("consumer" if kind == "KIP-848" else "classic")
-        wait_for(gained("one"), "the first assignment")
+        if first["partitions"] < PARTITIONS:
+            wait_for(gained("one"), "the first assignment")
         wait_for(lambda event: event["event"] == "lag" and event["lag"]["messages"] == 0, "no lag")
         with member(kafka, group, "two", **KINDS[kind]):
             joined = wait_for(gained("two"), "the second member's assignment")
