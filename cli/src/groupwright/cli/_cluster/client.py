@@ -405,6 +405,7 @@ class Cluster:
                 )
                 for broker, response in responses.items():
                     if isinstance(response, ClusterConnectionError):
+                        self._coordinators.clear()  # they may have moved to brokers that respond
                         raise response
                     for row in rows(response):
                         answers[row.group_id] = (row, self._brokers[broker])

@@ -78,6 +78,11 @@ class GroupMember:
     user_data: bytes | None = field(default=None, repr=False)
     is_classic: bool = False
 
+    @property
+    def identity(self) -> str:
+        """Identity of the member over restarts: static members get a new id, and keep their partitions."""
+        return self.id if self.instance_id is None else f"instance {self.instance_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:

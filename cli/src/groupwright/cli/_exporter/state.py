@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from groupwright.cli._cluster.group_history import AT_REST, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._exporter import catalogue
 from groupwright.cli._exporter.catalogue import Level, Spec
 from groupwright.cli._exporter.end_offsets import EndOffsets
-from groupwright.cli._exporter.group_history import AT_REST, GroupHistory
 from groupwright.cli._exporter.limits import Patterns
 from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC

@@ -1,6 +1,5 @@
 """Output of the demo: a live table on a terminal, plain lines elsewhere."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -13,8 +12,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from groupwright.cli._output import compact, is_live
 from groupwright.cli.demo.summary import Summary
-from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel, compact
+from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel
 
 _WIDE = 100
 """Minimum width of a terminal for full headings, in columns."""
@@ -62,8 +62,7 @@ class View(Protocol):
 
 def view_for(console: Console) -> View:
     """Return a live table if the console is a capable terminal outside CI, else plain lines."""
-    live = console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
-    return LiveView(console) if live else PlainView(console)
+    return LiveView(console) if is_live(console) else PlainView(console)
 
 
 class PlainView:

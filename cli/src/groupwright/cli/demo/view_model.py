@@ -1,11 +1,11 @@
 """State of the demo as a view shows it: a row per member, derived from the ledger. Pure: no I/O."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from itertools import groupby
 
+from groupwright.cli._output import compact
 from groupwright.testing.groups import (
     Consumed,
     Event,
@@ -176,12 +176,3 @@ class ViewModel:
     def rows(self) -> Sequence[MemberRow]:
         """The members, in the order in which they were started."""
         return list(self.members.values())
-
-
-def compact(partitions: Iterable[int]) -> str:
-    """Format partition numbers as ranges, such as `0-3 8`; `-` for none."""
-    runs = []
-    for _, group in groupby(enumerate(sorted(partitions)), key=lambda pair: pair[1] - pair[0]):
-        run = [partition for _, partition in group]
-        runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
-    return " ".join(runs) or "-"

@@ -68,6 +68,8 @@ def single_node(
         "transaction.state.log.num.partitions": 2,
         "share.coordinator.state.topic.num.partitions": 2,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
+        # Tests produce messages with old timestamps, which retention would delete after some minutes.
+        "log.retention.ms": -1,
         # After a crash, the node can register again only when its old session has ended (9 s by default).
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
@@ -113,6 +115,7 @@ def cluster_node(
         # As on a single node, above.
         "offsets.topic.num.partitions": 6,
         "transaction.state.log.num.partitions": 2,
+        "log.retention.ms": -1,
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
         # By default, a node that waits more than a minute for the others exits, as on a busy machine.

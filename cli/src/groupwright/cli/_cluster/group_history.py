@@ -1,4 +1,4 @@
-"""What the exporter has seen of a group: changes, rebalances, and whether it is stuck. Pure."""
+"""What has been seen of a group over time: changes, rebalances, partitions without progress. Pure."""
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicPartition
@@ -12,6 +12,9 @@ _MARKER = 1
 
 class GroupHistory:
     """A group's history, from its first snapshot on.
+
+    A rebalance of a group without epochs is seen if it is under way during a snapshot, or if members or
+    assignments differ from those of the snapshot before. Several between two snapshots count as one.
 
     Attributes:
         generation: The last known generation or epoch; None if it is not known.
@@ -91,5 +94,5 @@ def _lags(lag: PartitionLag) -> bool:
 
 
 def _fingerprint(group: DescribedGroup) -> int:
-    members = ((each.id, tuple(sorted(each.assigned.items()))) for each in group.members)
+    members = ((each.identity, tuple(sorted(each.assigned.items()))) for each in group.members)
     return hash(tuple(sorted(members)))

@@ -1,0 +1,177 @@
+"""Progress of a group: rates of production and consumption, and partitions without progress. Pure."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import TopicPartition
+
+_WINDOW_SECONDS = 30.0
+_WINDOW_INTERVALS = 4
+_TREND_SECONDS = 15.0
+"""Shortest time for a trend: three of librdkafka's and Java's default intervals of automatic commits."""
+_STEADY = 0.05
+"""Difference between production and consumption, relative to the larger one, that is no trend."""
+_STALLED_SECONDS = 15.0
+_MARKER = 1
+"""Lag of a group that has processed everything up to the marker that ends a transaction."""
+
+
+class Trend(StrEnum):
+    """Direction of the lag."""
+
+    UNKNOWN = "unknown"
+    """Not watched for long enough."""
+    NONE = "none"
+    """There is no lag."""
+    GROWING = "growing"
+    STEADY = "steady"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class LagRate:
+    """Lag of a group, and how it changes.
+
+    Attributes:
+        lag: Messages; None if the lag of no partition is known.
+        produced: Messages a second that were produced to the group's partitions; None before the second look.
+        consumed: Messages a second that the group committed, likewise.
+        trend: Direction of the lag.
+    """
+
+    lag: int | None = None
+    produced: float | None = None
+    consumed: float | None = None
+    trend: Trend = Trend.UNKNOWN
+
+    @property
+    def growth(self) -> float:
+        """Messages a second by which the lag grows; negative if it drains."""
+        return (self.produced or 0.0) - (self.consumed or 0.0)
+
+    @property
+    def drain_seconds(self) -> float | None:
+        """Time until the lag is drained at these rates; None unless it drains."""
+        return None if self.trend is not Trend.DRAINING or self.lag is None else self.lag / -self.growth
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """A partition that lags, and whose committed offset does not move.
+
+    Attributes:
+        member: The name of its owner; None if it has none.
+        seconds: For how long this has been seen.
+    """
+
+    topic: str
+    partition: int
+    committed: int
+    member: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    time: float
+    produced: int
+    consumed: int
+
+
+class Progress:
+    """Progress of a group, from its first look on."""
+
+    def __init__(self, interval: float) -> None:
+        """Start before the first look.
+
+        Args:
+            interval: Seconds between looks.
+        """
+        self._window = max(_WINDOW_SECONDS, _WINDOW_INTERVALS * interval)
+        self._samples: deque[_Sample] = deque()
+        self._partitions: dict[TopicPartition, PartitionLag] = {}
+        self._unmoved: dict[TopicPartition, tuple[int, float]] = {}
+
+    def update(self, lag: GroupLag, time: float) -> None:
+        """Take the group's next look."""
+        before = self._partitions
+        self._partitions = {(each.topic, each.partition): each for each in lag.partitions}
+        produced = consumed = 0
+        for key, each in self._partitions.items():
+            if key in before:
+                produced += _advance(before[key].end, each.end)
+                consumed += _advance(before[key].committed, each.committed)
+        last = self._samples[-1] if self._samples else _Sample(time, 0, 0)
+        self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
+        while len(self._samples) > 2 and self._samples[1].time <= time - self._window:  # noqa: PLR2004 - two give a rate
+            self._samples.popleft()
+        self._unmoved = {
+            key: self._since(key, each.committed, time)
+            for key, each in self._partitions.items()
+            if each.committed is not None and each.lag is not None and each.lag > _MARKER
+        }
+
+    def _since(self, key: TopicPartition, committed: int, time: float) -> tuple[int, float]:
+        before = self._unmoved.get(key)
+        return before if before is not None and before[0] == committed else (committed, time)
+
+    def rate(self) -> LagRate:
+        """Return the lag and its rates."""
+        lags = [each.lag for each in self._partitions.values() if each.lag is not None]
+        lag = sum(lags) if lags else None
+        seconds = self._samples[-1].time - self._samples[0].time if self._samples else 0.0
+        if seconds <= 0:
+            return LagRate(lag, trend=Trend.UNKNOWN if lag or lag is None else Trend.NONE)
+        produced = (self._samples[-1].produced - self._samples[0].produced) / seconds
+        consumed = self._consumed()
+        if lag is None or (lag and seconds < _TREND_SECONDS):
+            trend = Trend.UNKNOWN
+        elif not lag:
+            trend = Trend.NONE
+        elif abs(produced - consumed) <= _STEADY * max(produced, consumed):
+            trend = Trend.STEADY
+        else:
+            trend = Trend.GROWING if produced > consumed else Trend.DRAINING
+        return LagRate(lag, produced, consumed, trend)
+
+    def _consumed(self) -> float:
+        """Return the rate of consumption from one commit to another.
+
+        Commits come in steps, so that the rate over the window itself would depend on where it begins. If the
+        last step is long ago for steps of this group, the group has stopped, and the time since then counts.
+        """
+        samples = list(self._samples)
+        steps = [after for before, after in pairwise(samples) if after.consumed > before.consumed]
+        first, now = samples[0], samples[-1]
+        if len(steps) > 1:
+            between = (steps[-1].time - steps[0].time) / (len(steps) - 1)
+            if now.time - steps[-1].time <= 2 * between:
+                return (steps[-1].consumed - steps[0].consumed) / (steps[-1].time - steps[0].time)
+        return (now.consumed - first.consumed) / (now.time - first.time)
+
+    def stalled(self, time: float, owners: Mapping[TopicPartition, str]) -> tuple[Stalled, ...]:
+        """Return the partitions without progress, the longest first.
+
+        Args:
+            time: The time.
+            owners: Names of the members that own partitions.
+        """
+        found = [
+            Stalled(*key, committed, owners.get(key), time - since)
+            for key, (committed, since) in self._unmoved.items()
+            if time - since >= _STALLED_SECONDS
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.seconds, each.topic, each.partition)))
+
+    def lags(self) -> dict[TopicPartition, int]:
+        """Return the lag of each partition, as far as it is known."""
+        return {key: each.lag for key, each in self._partitions.items() if each.lag is not None}
+
+
+def _advance(before: int | None, after: int | None) -> int:
+    """Return by how much an offset advanced; 0 if it was reset backwards, or is not known."""
+    return 0 if before is None or after is None else max(0, after - before)

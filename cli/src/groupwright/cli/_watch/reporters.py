@@ -1,0 +1,129 @@
+"""Outputs of `groupwright watch`: a live frame, lines, JSON lines."""
+
+import json
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from groupwright.cli._watch.document import document
+from groupwright.cli._watch.events import Event
+from groupwright.cli._watch.sentences import sentence, timestamp
+from groupwright.cli._watch.view import frame
+from groupwright.cli._watch.watched_group import Picture
+
+
+class Reporter(Protocol):
+    """An output."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End, and leave the terminal as it was."""
+
+    def report(self, events: Sequence[Event]) -> None:
+        """Take events."""
+
+    def show(self, picture: Picture, now: float) -> None:
+        """Take the present picture."""
+
+
+class Lines:
+    """Prints a line for each event."""
+
+    def __init__(self, text: Callable[[Event], str]) -> None:
+        """Create it.
+
+        Args:
+            text: Returns an event as a line.
+        """
+        self._text = text
+
+    def __enter__(self) -> Self:
+        """Do nothing."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do nothing."""
+
+    def report(self, events: Sequence[Event]) -> None:
+        """Print the events."""
+        for event in events:
+            typer.echo(self._text(event))
+
+    def show(self, picture: Picture, now: float) -> None:
+        """Do nothing: events have their lines."""
+
+
+def line(event: Event) -> str:
+    """Return an event as a line for people."""
+    return f"{timestamp(event.time)}  {sentence(event)}"
+
+
+def json_line(group: str) -> Callable[[Event], str]:
+    """Return a function that returns events of a group as lines of JSON."""
+    return lambda event: json.dumps(document(group, event), ensure_ascii=False)
+
+
+class Frame:
+    """Prints the whole picture."""
+
+    def __init__(self, console: Console) -> None:
+        """Print on a console."""
+        self._console = console
+
+    def __enter__(self) -> Self:
+        """Do nothing."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do nothing."""
+
+    def report(self, events: Sequence[Event]) -> None:
+        """Do nothing: the picture has them."""
+
+    def show(self, picture: Picture, now: float) -> None:
+        """Print the picture."""
+        self._console.print(frame(picture, self._console, now=now))
+
+
+class LiveFrame:
+    """Draws the picture in place, on the terminal's alternate screen; the last one stays on the terminal."""
+
+    def __init__(self, console: Console) -> None:
+        """Draw on a console."""
+        self._console = console
+        self._live = Live(console=console, screen=True, auto_refresh=False)
+        self._last: tuple[Picture, float] | None = None
+
+    def __enter__(self) -> Self:
+        """Switch to the alternate screen."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Switch back, and print the last picture."""
+        self._live.stop()
+        if self._last is not None:
+            picture, now = self._last
+            self._console.print(frame(picture, self._console, now=now, height=self._console.height - 1))
+
+    def report(self, events: Sequence[Event]) -> None:
+        """Do nothing: the picture has them."""
+
+    def show(self, picture: Picture, now: float) -> None:
+        """Draw the picture."""
+        self._last = (picture, now)
+        self._live.update(frame(picture, self._console, now=now, height=self._console.height), refresh=True)

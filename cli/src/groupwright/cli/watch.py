@@ -1,0 +1,121 @@
+"""The command `groupwright watch`: one group, live."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
+from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Output, OutputFormat, console, is_live
+from groupwright.cli.describe import find_group
+
+if TYPE_CHECKING:
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._watch.reporters import Reporter
+
+
+def watch(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    *,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at the group.")
+    ] = 1.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--for", metavar="SECONDS", min=0, help="End after this time.", show_default="Ctrl-C"),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Show one picture of the group, and end.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the group exists.")] = False,
+    lag_every: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines about the lag, if not live."),
+    ] = 10.0,
+    bootstrap_servers: BootstrapServers = None,
+    config: ConfigFile = None,
+    timeout: Timeout = 10.0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Watch a group live: its state, members, partitions, lag, and each rebalance as it happens.
+
+    Any group can be watched: brokers are asked, and its members need nothing. Partitions that moved recently
+    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event, and
+    with `--output json` a document on each line.
+
+    If brokers do not answer, the last picture stays, and the command goes on when they are back. Ctrl-C ends
+    it with status 130, `--for` and `--once` with 0.
+
+    Examples:
+    groupwright watch billing --bootstrap-servers localhost:9092
+
+    groupwright watch billing --for 600 --output json >> billing.jsonl
+
+    groupwright watch billing --once
+    """
+    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+
+    with errors_reported("watch"), _ended_by_sigterm():
+        if output is OutputFormat.CSV:
+            raise CommandError(
+                "events have different fields, which CSV has no rows for; use --output json", ExitStatus.USAGE
+            )
+        with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
+            _watch(cluster, group, output, interval, seconds, once=once, wait=wait, lag_every=lag_every)
+
+
+def _watch(
+    cluster: "Cluster",
+    group: str,
+    output: OutputFormat,
+    interval: float,
+    seconds: float | None,
+    *,
+    once: bool,
+    wait: bool,
+    lag_every: float,
+) -> None:
+    from groupwright.cli._watch import run  # noqa: PLC0415 - as above
+    from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
+
+    end = None if seconds is None else run.now() + seconds
+    if not wait:
+        find_group(cluster, group)
+    elif not cluster.describe([group])[group].exists:
+        typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
+        run.wait_for(cluster, group, interval=interval, end=end)
+    watched = WatchedGroup(interval=interval, lag_seconds=lag_every)
+    looks = run.Looks(lambda: run.look_at(cluster, group), interval)
+    looks.start()
+    try:
+        with _reporter(group, output, once=once) as reporter:
+            run.watch(looks, watched, reporter, interval=interval, end=end, once=once)
+    finally:
+        looks.stop()
+
+
+def _reporter(group: str, output: OutputFormat, *, once: bool) -> "Reporter":
+    from groupwright.cli._watch.reporters import Frame, Lines, LiveFrame, json_line, line  # noqa: PLC0415 - as above
+
+    out = console()
+    if output is OutputFormat.JSON:
+        return Lines(json_line(group))
+    if once:
+        return Frame(out)
+    return LiveFrame(out) if is_live(out) else Lines(line)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the command as Ctrl-C does, so that the terminal is restored; status 143."""
+
+    def end(number: int, _: Any) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,653 @@
+"""`groupwright watch` without a broker: looks in, events, pictures and frames out."""
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from rich.console import Console
+
+from groupwright.cli import watch as command
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._watch import run
+from groupwright.cli._watch.document import document
+from groupwright.cli._watch.events import (
+    Event,
+    LagReported,
+    MemberJoined,
+    MemberRestarted,
+    Rebalanced,
+    StateChanged,
+)
+from groupwright.cli._watch.reporters import Lines, line
+from groupwright.cli._watch.sentences import sentence, span
+from groupwright.cli._watch.view import frame
+from groupwright.cli._watch.watched_group import Picture, WatchedGroup
+from groupwright.consumer.cluster import Broker
+
+SCHEMA = json.loads(
+    (Path(command.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
+)
+START = 1_800_000_000.0
+CLASSIC = GroupType.CLASSIC
+
+
+def member(name: str, *partitions: int, id_: str = "", **fields: Any) -> GroupMember:
+    assigned = {"orders": partitions} if partitions else {}
+    values: dict[str, Any] = {"client_id": name, "host": "10.0.0.1", "assigned": assigned} | fields
+    return GroupMember(id=f"{name}-{id_ or '0123456789ab'}", **values)
+
+
+def group(
+    *members: GroupMember,
+    state: str = "Stable",
+    type_: GroupType = CLASSIC,
+    epoch: int | None = None,
+    committed: Mapping[int, int] | None = None,
+    ends: Mapping[int, int] | None = None,
+) -> GroupLag:
+    broker = Broker(1, "127.0.0.1", 9092)
+    described = DescribedGroup("billing", type_, state, "consumer", "range", members, broker, epoch)
+    owners = {number: each for each in members for number in each.assigned.get("orders", ())}
+    numbers = sorted({*(committed or {}), *owners})
+    return GroupLag(
+        described,
+        tuple(
+            PartitionLag(
+                "orders",
+                number,
+                (committed or {}).get(number),
+                0,
+                (ends or {}).get(number, 100),
+                owners.get(number),
+            )
+            for number in numbers
+        ),
+    )
+
+
+def watched(*looks: GroupLag, seconds: float = 1.0) -> tuple[WatchedGroup, list[list[Event]]]:
+    """Look every second; return the events of each look. All are valid by the schema."""
+    watching = WatchedGroup(lag_seconds=1e9)
+    events = [watching.look(look, START + number * seconds) for number, look in enumerate(looks)]
+    for event in (each for some in events for each in some):
+        jsonschema.validate(document("billing", event), SCHEMA)
+    return watching, events
+
+
+def sentences(*looks: GroupLag) -> list[list[str]]:
+    """Return what each look but the first says."""
+    return [[sentence(event) for event in events] for events in watched(*looks)[1][1:]]
+
+
+# --- Events
+
+
+def test_the_first_look_says_what_there_is() -> None:
+    _, (events,) = watched(group(member("a", 0, 1), member("b", 2), committed={0: 40, 1: 100, 2: 100}))
+
+    assert [sentence(event) for event in events] == ["Stable (classic): 2 members, 3 partitions, lag 60"]
+    found = document("billing", events[0])
+    assert found["event"] == "group"
+    assert found["time"] == "2027-01-15T08:00:00.000Z"
+    assert [(each["name"], each["assigned"], each["lag"]) for each in found["members"]] == [
+        ("a", {"orders": [0, 1]}, 60),
+        ("b", {"orders": [2]}, 0),
+    ]
+
+
+def test_a_classic_rebalance_is_followed_from_its_first_look_to_its_end() -> None:
+    before, after = (member("a", 0, 1, 2),), (member("a", 0, 1), member("b", 2))
+    joining = (member("a"), member("b"))
+
+    assert sentences(
+        group(*before),
+        group(*before),
+        group(*joining, state="PreparingRebalance"),
+        group(*joining, state="CompletingRebalance"),
+        group(*after),
+        group(*after),
+    ) == [
+        [],
+        ["Stable -> PreparingRebalance", "b joined from 10.0.0.1"],
+        ["PreparingRebalance -> CompletingRebalance"],
+        [
+            "CompletingRebalance -> Stable",
+            (
+                "rebalance: 2.0 s, Stable -> PreparingRebalance -> CompletingRebalance -> Stable; b joined; "
+                "1 partition moved; a lost orders 2; b gained orders 2"
+            ),
+        ],
+        [],
+    ]
+
+
+def test_a_rebalance_between_two_looks_is_seen_by_what_it_changed() -> None:
+    assert sentences(group(member("a", 0), member("b", 1)), group(member("a", 0, 1))) == [
+        [
+            "b left",
+            (
+                "rebalance: between two looks, Stable; b left; 1 partition moved; b lost orders 1; "
+                "a gained orders 1"
+            ),
+        ]
+    ]
+
+
+def test_a_member_that_leaves_and_joins_again_keeps_its_name() -> None:
+    first, second, third = (member("b", 1, id_=each) for each in ("one", "two", "three"))
+    _, events = watched(
+        group(member("a", 0), first),
+        group(member("a"), state="PreparingRebalance"),
+        group(member("a"), member("b", id_="two"), state="PreparingRebalance"),
+        group(member("a"), state="PreparingRebalance"),
+        group(member("a", 0), third),
+    )
+
+    assert second.id != third.id
+    joined = [each for some in events for each in some if isinstance(each, MemberJoined)]
+    assert [(each.member, each.again) for each in joined] == [("b", True), ("b", True)]
+    rebalance = events[-1][-1]
+    assert isinstance(rebalance, Rebalanced)
+    assert sentence(rebalance).startswith(
+        "rebalance: 3.0 s, Stable -> PreparingRebalance -> Stable; b (2 times) left; b (2 times) joined; "
+    )
+    assert (rebalance.lost, rebalance.gained) == ({"b": {"orders": (1,)}}, {"b": {"orders": (1,)}})
+
+
+def test_members_with_one_client_id_are_told_apart() -> None:
+    watching, events = watched(
+        group(member("rdkafka", 0, id_="aaaaaaaa-1"), member("rdkafka", 1, id_="bbbbbbbb-1")),
+        group(member("rdkafka", 0, id_="aaaaaaaa-1"), member("rdkafka", 1, id_="cccccccc-1")),
+    )
+
+    assert [each.name for each in watching.picture(START).members] == ["rdkafka/aaaaaaaa", "rdkafka/cccccccc"]
+    assert [sentence(each) for each in events[1][:2]] == [
+        "rdkafka/bbbbbbbb left",
+        "rdkafka/cccccccc joined from 10.0.0.1",
+    ]
+
+
+def test_a_static_member_that_restarts_is_neither_a_rebalance_nor_a_move() -> None:
+    static = {"instance_id": "pod-1"}
+
+    assert sentences(
+        group(member("a", 0, id_="one", **static)),
+        group(member("a", 0, id_="two", **static)),
+        group(member("a", 0, id_="three", host="10.0.0.2", **static)),
+    ) == [
+        ["pod-1 has a new member id, on 10.0.0.1"],
+        ["pod-1 has a new member id, on 10.0.0.2, before on 10.0.0.1"],
+    ]
+    _, events = watched(group(member("a", 0, id_="1", **static)), group(member("a", 0, id_="2", **static)))
+    assert [type(each) for each in events[1]] == [MemberRestarted]
+
+
+def test_epochs_and_incremental_moves_of_kip_848_are_one_rebalance() -> None:
+    def look(state: str, epoch: int, a: tuple[int, ...], b: tuple[int, ...] | None) -> GroupLag:
+        members = [member("a", *a, epoch=epoch, target={"orders": (0, 1)})]
+        if b is not None:
+            members.append(member("b", *b, epoch=epoch, target={"orders": (2, 3)} if b else {}))
+        return group(*members, state=state, type_=GroupType.CONSUMER, epoch=epoch)
+
+    watching, events = watched(
+        look("Stable", 3, (0, 1, 2, 3), None),
+        look("Reconciling", 4, (0, 1, 2, 3), ()),
+        look("Reconciling", 5, (0, 1), ()),
+        look("Reconciling", 5, (0, 1), (2,)),
+        look("Stable", 5, (0, 1), (2, 3)),
+    )
+
+    assert [len(each) for each in events[1:4]] == [2, 0, 0]
+    assert [sentence(event) for event in events[-1]] == [
+        "Reconciling -> Stable",
+        (
+            "rebalance: 3.0 s, Stable -> Reconciling -> Stable, epoch 3 -> 5; b joined; 2 partitions moved; "
+            "a lost orders 2-3; b gained orders 2-3"
+        ),
+    ]
+    assert [each.recent for each in watching.picture(START + 4).members] == [{}, {"orders": (2, 3)}]
+
+
+def test_partitions_that_appear_or_lose_their_owner_are_moves_too() -> None:
+    (grown,), (idle,) = (
+        sentences(group(member("a", 0)), group(member("a", 0, 1))),
+        sentences(group(member("a", 0)), group(member("a"))),
+    )
+
+    assert grown == ["rebalance: between two looks, Stable; 1 partition moved; a gained orders 1"]
+    assert idle == ["rebalance: between two looks, Stable; 1 partition moved; a lost orders 0"]
+
+
+def test_a_rebalance_under_way_at_the_first_look_has_the_partitions_that_it_gave() -> None:
+    (_, events) = watched(group(member("a"), state="PreparingRebalance"), group(member("a", 0, 1)))
+
+    assert [sentence(event) for event in events[1]] == [
+        "PreparingRebalance -> Stable",
+        "rebalance: 1.0 s, PreparingRebalance -> Stable; 2 partitions moved; a gained orders 0-1",
+    ]
+
+
+def test_groups_without_members_and_deleted_groups_say_so_and_come_back() -> None:
+    empty, dead, back = (
+        group(state="Empty", committed={0: 5}),
+        group(state="Dead"),
+        group(member("a", 0), state="Stable"),
+    )
+
+    _, empties, deads, backs = watched(group(member("a", 0)), empty, dead, back)[1]
+    assert [sentence(event) for event in empties][:2] == [
+        "Stable -> Empty: the group has no members",
+        "a left",
+    ]
+    assert [sentence(event) for event in deads] == ["Empty -> Dead: the group does not exist any more"]
+    assert [sentence(event) for event in backs][:2] == ["Dead -> Stable", "a joined again from 10.0.0.1"]
+    assert isinstance(deads[0], StateChanged)
+
+
+def test_several_changes_in_one_look_are_all_told() -> None:
+    (events,) = sentences(
+        group(member("a", 0, 1), member("b", 2, 3), member("c", 4)),
+        group(member("a", 0, 3), member("d", 1, 2), member("e", 4)),
+    )
+
+    assert events[:4] == ["b left", "c left", "d joined from 10.0.0.1", "e joined from 10.0.0.1"]
+    assert events[4:] == [
+        (
+            "rebalance: between two looks, Stable; b, c left; d, e joined; 4 partitions moved; "
+            "a lost orders 1; b lost orders 2-3; c lost orders 4; a gained orders 3; d gained orders 1-2; "
+            "e gained orders 4"
+        )
+    ]
+
+
+# --- Lag
+
+
+def flow(number: int, *, produced: float, consumed: float, every: int = 1, behind: int = 2000) -> GroupLag:
+    """A group that commits every so many seconds."""
+    end = 10_000 + round(produced * number)
+    committed = 10_000 - behind + round(consumed * (number - number % every))
+    return group(member("a", 0), committed={0: committed}, ends={0: end})
+
+
+@pytest.mark.parametrize(
+    ("produced", "consumed", "every", "said"),
+    [
+        (100, 60, 1, "growing by 40.0/s"),
+        (60, 100, 1, "drained in "),
+        (100, 100, 1, "steady"),
+        (100, 100, 5, "steady"),  # the lag is a saw tooth between automatic commits
+        (100, 0, 1, "growing by 100.0/s"),
+    ],
+)
+def test_rates_and_trend_are_those_between_commits(
+    produced: int, consumed: int, every: int, said: str
+) -> None:
+    for looks in (18, 23, 31, 32, 33, 34, 35, 47):
+        watching, _ = watched(
+            *(flow(each, produced=produced, consumed=consumed, every=every) for each in range(looks))
+        )
+        lag = watching.picture(START).lag
+
+        assert lag.produced == pytest.approx(produced)
+        assert lag.consumed == pytest.approx(consumed)
+        assert said in sentence(LagReported(time=START, lag=lag, stalled=()))
+
+
+def test_no_trend_is_told_before_there_is_one_and_no_rate_at_the_first_look() -> None:
+    def lag(looks: int) -> str:
+        watching, _ = watched(*(flow(each, produced=10, consumed=5) for each in range(looks)))
+        return sentence(LagReported(time=START, lag=watching.picture(START).lag, stalled=()))
+
+    assert lag(1) == "lag 2,000"
+    assert lag(10) == "lag 2,045, 10.0/s produced, 5.0/s consumed"
+    assert lag(16).endswith("growing by 5.0/s")
+
+
+def test_a_group_that_stopped_consumes_nothing() -> None:
+    looks = [flow(min(each, 20), produced=0, consumed=50) for each in range(60)]
+    watching, _ = watched(*looks)
+
+    assert watching.picture(START).lag.consumed == 0
+
+
+def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> None:
+    watching, _ = watched(
+        group(member("a", 0), committed={0: 90}),
+        group(member("a", 0), committed={0: 10}),
+        group(member("a", 0), committed={0: 30}),
+    )
+
+    assert watching.picture(START).lag.consumed == 10
+    assert sentence(
+        LagReported(time=START, lag=watched(group(member("a", 0)))[0].picture(START).lag, stalled=())
+    ) == ("lag not known")
+
+
+def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner() -> None:
+    def look(number: int) -> GroupLag:
+        owner = member("ab"[number // 5 % 2], 0, 1)
+        state = "PreparingRebalance" if number % 5 == 4 else "Stable"
+        committed = {0: 40, 1: number * 10}
+        return group(
+            member(owner.client_id) if state != "Stable" else owner, state=state, committed=committed
+        )
+
+    watching, _ = watched(*map(look, range(21)))
+
+    (stalled,) = watching.picture(START).stalled
+    assert (stalled.partition, stalled.committed, stalled.seconds, stalled.member) == (0, 40, 20, "a")
+    event = LagReported(time=START, lag=watching.picture(START).lag, stalled=(stalled,))
+    assert sentence(event).endswith("; no progress of orders-0 at 40 for 20 s (a)")
+
+
+def test_the_lag_is_told_every_so_often() -> None:
+    watching = WatchedGroup(lag_seconds=5)
+    kinds = [
+        [each.kind for each in watching.look(flow(number, produced=1, consumed=1), START + number)]
+        for number in range(11)
+    ]
+
+    assert [number for number, some in enumerate(kinds) if "lag" in some] == [5, 10]
+
+
+# --- No answer
+
+
+def test_without_an_answer_the_last_picture_stays_until_there_is_one() -> None:
+    watching, _ = watched(group(member("a", 0), committed={0: 5}))
+    missed = watching.miss("broker 1 is away", START + 4)
+    again = watching.miss("broker 1 is away still", START + 5)
+    picture = watching.picture(START + 9)
+
+    assert [sentence(event) for event in missed] == ["no answer: broker 1 is away"]
+    assert again == []
+    assert (picture.silent_since, picture.silence) == (START, "broker 1 is away still")
+    assert [each.name for each in picture.members] == ["a"]
+    (answered,) = watching.look(group(member("a", 0), committed={0: 5}), START + 12)
+    assert sentence(answered) == "brokers answer again, after 12.0 s"
+    for event in (*missed, answered):
+        jsonschema.validate(document("billing", event), SCHEMA)
+    assert watching.picture(START + 12).silent_since is None
+
+
+# --- The frame
+
+
+def drawn(picture: Picture, width: int = 80, height: int | None = None, now: float = START) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=False, highlight=False)
+    console.print(frame(picture, console, now=now, height=height))
+    return out.getvalue().splitlines()
+
+
+def busy(members: int = 3, each: int = 4, **fields: Any) -> Picture:
+    """A group whose last member has just got its partitions from the first."""
+    numbers = [range(number * each, (number + 1) * each) for number in range(members)]
+    last = numbers[-1]
+    before = [member(f"worker-{index}", *some, **fields) for index, some in enumerate(numbers[:-1])]
+    before[0] = member("worker-0", *numbers[0], *last, **fields)
+    after = [member(f"worker-{index}", *some, **fields) for index, some in enumerate(numbers)]
+    committed = dict.fromkeys(range(members * each), 40)
+    watching, _ = watched(group(*before, committed=committed), *[group(*after, committed=committed)] * 17)
+    return watching.picture(START + 17)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_frame_has_everything_and_marks_partitions_without_colours(width: int) -> None:
+    watching, _ = watched(
+        group(member("worker-0", 0, 1, 2, 3), committed=dict.fromkeys(range(4), 40)),
+        group(member("worker-0", 0, 1), member("worker-1", 2, 3), committed=dict.fromkeys(range(4), 40)),
+    )
+
+    lines = drawn(watching.picture(START + 1), width)
+
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("billing  Stable for 1 s  classic, range")
+    assert lines[1].startswith("2 members, 4 partitions; lag 240, 0.0/s produced, 0.0/s consumed")
+    assert lines[3].split() == ["member", "host", "lag", "n", "partitions"]
+    assert [line.split() for line in lines[4:6]] == [
+        ["worker-0", "10.0.0.1", "120", "2", "orders", "0-1"],
+        ["worker-1", "10.0.0.1", "120", "2", "orders", "2-3*"],
+    ]
+    assert lines[6] == "* moved recently"
+    assert lines[8] == "1 rebalance seen, 1 in the last minute"
+    assert "between two looks, Stable" in lines[9]
+    rest = " ".join(" ".join(lines[10:]).split())
+    assert rest == "worker-1 joined; 2 partitions moved; worker-0 lost orders 2-3; worker-1 gained orders 2-3"
+
+
+def test_the_mark_goes_after_some_time() -> None:
+    assert not [line for line in drawn(busy()) if "*" in line]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 24), (80, 12), (40, 24), (80, 50)])
+def test_a_large_group_fits_the_terminal_and_says_what_is_left_out(width: int, height: int) -> None:
+    picture = busy(members=120, each=3)
+
+    lines = drawn(picture, width, height)
+
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    more = re.search(
+        r"and (\d+) more members: ([\d,]+) partitions, lag ([\d,]+)", " ".join(" ".join(lines).split())
+    )
+    assert more is not None
+    rows = [line for line in lines if re.match(r"worker-\d+ ", line)]
+    assert len(rows) + int(more[1]) == 120
+    assert int(more[2]) == 3 * int(more[1])
+    assert "1 rebalance seen" in " ".join(lines)
+
+
+def test_without_a_limit_nothing_is_left_out() -> None:
+    lines = drawn(busy(members=120, each=3), 80)
+
+    assert sum(line.startswith("worker-") for line in lines) >= 120
+    assert not [line for line in lines if "more member" in line]
+
+
+def test_many_partitions_of_a_member_are_cut_between_runs_with_a_number() -> None:
+    numbers = tuple(range(0, 400, 2))
+    watching, _ = watched(group(member("a", *numbers)))
+    picture = watching.picture(START)
+
+    text = " ".join(" ".join(drawn(picture, 80, 24)).split())
+    found = re.search(r"a 10.0.0.1 - 200 orders ([\d ]+) and (\d+) more", text)
+    assert found is not None
+    shown = list(map(int, found[1].split()))
+    assert shown == list(numbers[: len(shown)])
+    assert len(shown) + int(found[2]) == 200
+    assert f"orders {' '.join(map(str, numbers))}" in " ".join(" ".join(drawn(picture, 80)).split())
+
+
+def test_long_names_are_folded_not_cut() -> None:
+    name = "a-very-long-client-id-" * 4
+    watching, _ = watched(group(member(name, 0, rack="eu-west-1a", instance_id="pod-1")))
+
+    for width in (80, 200):
+        lines = drawn(watching.picture(START), width, 24)
+        assert max(map(len, lines)) <= width
+        assert "…" not in " ".join(lines)
+        assert "eu-west-1a" in " ".join(lines)
+        squeezed = "".join(" ".join(lines).split())
+        assert name in squeezed or name[:20] in squeezed
+
+
+def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
+    fields = {"rack": "r1", "instance_id": "pod-1", "epoch": 7, "target": {"orders": (0, 1)}}
+    look = group(member("app", 0, **fields), state="Reconciling", type_=GroupType.CONSUMER, epoch=8)
+    lines = drawn(watched(look)[0].picture(START))
+
+    assert "consumer, range, epoch 8" in lines[0]
+    row = next(index for index, each in enumerate(lines) if each.startswith("member"))
+    assert lines[row].split() == [
+        *("member", "client", "id", "instance", "host", "rack", "epoch", "lag", "n"),
+        "partitions",
+    ]
+    assert lines[row + 1].split() == [
+        "pod-1",
+        "app",
+        "pod-1",
+        "10.0.0.1",
+        "r1",
+        "7…",
+        "-",
+        "1",
+        "orders",
+        "0",
+    ]
+    assert "… has not reached the group's epoch and target assignment" in lines
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        (group(state="Empty", committed={0: 5}), "! The group has no members: nobody consumes."),
+        (group(state="Dead"), "billing  the group does not exist any more for 0 s"),
+        (
+            group(member("a"), state="PreparingRebalance"),
+            "! Rebalancing for 0 s, partitions are those before it",
+        ),
+    ],
+)
+def test_states_that_are_not_stable_say_what_they_mean(look: GroupLag, said: str) -> None:
+    lines = drawn(watched(look)[0].picture(START))
+
+    assert [line for line in lines if line.startswith(said)]
+
+
+def test_the_last_picture_says_since_when_there_is_no_answer() -> None:
+    watching, _ = watched(group(member("a", 0)))
+    watching.miss("cannot query the cluster", START + 1)
+
+    lines = drawn(watching.picture(START + 65), now=START + 65)
+    assert re.search(
+        r"! No answer since \d\d:\d\d:\d\d \(1 min 05 s\): cannot query the cluster", "\n".join(lines)
+    )
+    assert "a  " in "\n".join(lines)
+
+
+def test_partitions_before_a_rebalance_stay_in_the_picture() -> None:
+    watching, _ = watched(group(member("a", 0, 1)), group(member("a"), state="PreparingRebalance"))
+
+    assert [each.assigned for each in watching.picture(START + 1).members] == [{"orders": (0, 1)}]
+
+
+# --- The loop
+
+
+class Recorder(Lines):
+    """Lines and pictures that were shown."""
+
+    def __init__(self) -> None:
+        super().__init__(line)
+        self.sentences: list[str] = []
+        self.pictures: list[Picture] = []
+
+    def report(self, events: Sequence[Event]) -> None:
+        self.sentences += map(sentence, events)
+
+    def show(self, picture: Picture, now: float) -> None:  # noqa: ARG002 - as the protocol has it
+        self.pictures.append(picture)
+
+
+def played(*answers: GroupLag | BaseException, once: bool = False) -> Recorder:
+    """Watch a group whose looks have these results, to the last, which ends it."""
+    left, recorder = list(answers), Recorder()
+
+    def look() -> GroupLag:
+        answer = left.pop(0) if left else SystemExit()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    looks = run.Looks(look, 0.001)
+    looks.start()
+    try:
+        run.watch(looks, WatchedGroup(interval=1), recorder, interval=1, end=None, once=once)
+    except SystemExit:
+        pass
+    finally:
+        looks.stop()
+    return recorder
+
+
+AWAY = CommandError("broker 1 is away", ExitStatus.UNREACHABLE)
+
+
+def test_the_loop_goes_on_when_brokers_are_back() -> None:
+    recorder = played(group(member("a", 0)), AWAY, AWAY, group(member("a", 0)))
+
+    assert recorder.sentences[:2] == [
+        "Stable (classic): 1 member, 1 partition, lag not known",
+        "no answer: broker 1 is away",
+    ]
+    assert recorder.sentences[2].startswith("brokers answer again")
+
+
+def test_once_shows_one_picture() -> None:
+    assert len(played(group(member("a", 0)), group(member("a", 0)), once=True).pictures) == 1
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (AWAY,),
+        (group(member("a", 0)), CommandError("no", ExitStatus.FORBIDDEN)),
+        (group(), ValueError("a defect")),
+    ],
+    ids=["away at first", "forbidden", "defect"],
+)
+def test_other_errors_end_the_loop(answers: tuple[Any, ...]) -> None:
+    with pytest.raises((CommandError, ValueError)):
+        played(*answers)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min"), (90_000 * 3, "3 d 3 h")],
+)
+def test_spans_are_readable(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_the_schema_is_strict_and_knows_every_event() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    kinds = {
+        SCHEMA["$defs"][each["$ref"].rpartition("/")[2]]["properties"]["event"]["const"]
+        for each in SCHEMA["oneOf"]
+    }
+    assert kinds == {each.kind for each in leaves(Event)}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**document("billing", watched(group())[1][0][0]), "more": 1}, SCHEMA)
+
+
+def leaves(kind: type[Event]) -> list[type[Event]]:
+    return [
+        each for some in kind.__subclasses__() for each in (leaves(some) or [some]) if hasattr(each, "kind")
+    ]
+
+
+def test_csv_is_refused(groupwright: Callable[..., Any]) -> None:
+    result = groupwright("watch", "billing", "--output", "csv", "--bootstrap-servers", "127.0.0.1:1")
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(
+        "groupwright watch: events have different fields, which CSV has no rows for"
+    )
+
+
+def test_no_broker_is_said(groupwright: Callable[..., Any]) -> None:
+    for options in ([], ["--wait"], ["--once"]):
+        result = groupwright(
+            "watch", "billing", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1", *options
+        )
+        assert (result.returncode, result.stdout) == (3, "")
+        assert "cannot query the cluster at 127.0.0.1:1" in result.stderr
