@@ -65,8 +65,10 @@ def test_topics_that_do_not_exist() -> None:
         "Members subscribe to ordesr, which does not exist, or may not be seen by this user."
     ]
     assert odd(group(member(topics=("orders", *(f"t{number}" for number in range(7)))))) == [
-        "Members subscribe to t0, t1, t2, t3, t4 and 2 more, which do not exist, or may not be seen by "
-        "this user."
+        (
+            "Members subscribe to t0, t1, t2, t3, t4 and 2 more, which do not exist, or may not be seen by "
+            "this user."
+        )
     ]
 
 

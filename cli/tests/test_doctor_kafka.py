@@ -11,8 +11,8 @@ import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import ResourcePatternType, ResourceType
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from groupwright.cli.doctor import report
 from groupwright.consumer import Consumer
@@ -27,6 +27,12 @@ pytestmark = pytest.mark.kafka
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Member = Consumer | confluent_kafka.Consumer
+
+# confluent-kafka's annotations have no None, which matches any name, user and host.
+EVERY_RIGHT: Any = (
+    *(ResourceType.ANY, None, ResourcePatternType.ANY),
+    *(None, None, AclOperation.ANY, AclPermissionType.ANY),
+)
 
 SCHEMA = Path(report.__file__).parents[1] / "_schemas" / "doctor.schema.json"
 GOOD = (
@@ -225,15 +231,7 @@ def test_what_is_forbidden_is_said(
         limits = groupwright(*command, f"group.id={group}")
         other = groupwright(*command, f"group.id={group}-other")
     finally:
-        every = AclBindingFilter(
-            ResourceType.ANY,
-            None,
-            ResourcePatternType.ANY,
-            None,
-            None,
-            AclOperation.ANY,
-            AclPermissionType.ANY,
-        )
+        every = AclBindingFilter(*EVERY_RIGHT)
         kafka.admin().delete_acls([every])[every].result(PATIENCE)
 
     _, checks = document(limits)
@@ -282,8 +280,9 @@ def test_plain_consumers_cannot_become_cooperative_by_a_rolling_restart_but_all_
     def is_refused() -> bool:
         first.poll(0.02)
         message = restarted.poll(0.02)
-        if message is not None and message.error() is not None:
-            errors.append(message.error().code())
+        error = message.error() if message is not None else None
+        if error is not None:
+            errors.append(error.code())
         return bool(errors)
 
     wait_until(is_refused, "the restarted member is refused")

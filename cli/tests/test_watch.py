@@ -481,7 +481,7 @@ def test_long_names_are_folded_not_cut() -> None:
 
 
 def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
-    fields = {"rack": "r1", "instance_id": "pod-1", "epoch": 7, "target": {"orders": (0, 1)}}
+    fields: dict[str, Any] = {"rack": "r1", "instance_id": "pod-1", "epoch": 7, "target": {"orders": (0, 1)}}
     look = group(member("app", 0, **fields), state="Reconciling", type_=GroupType.CONSUMER, epoch=8)
     lines = drawn(watched(look)[0].picture(START))
 

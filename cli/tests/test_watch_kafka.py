@@ -1,4 +1,4 @@
-"""`groupwright watch` on a real Kafka: all kinds of groups, while members come and go, and the broker stops."""
+"""`groupwright watch` on a real Kafka: groups of all types, members that come and go, a broker that stops."""
 
 import fcntl
 import json
@@ -361,7 +361,8 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             env={**environment, "TERM": "xterm-256color"},
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),  # noqa: PLW1509 - a controlling terminal
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a controlling terminal
         )
         self._slave = slave
         self.output = ""

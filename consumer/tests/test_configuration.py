@@ -74,10 +74,13 @@ def test_several_problems_are_found_at_once() -> None:
 
 @pytest.mark.parametrize("kind", [UNKNOWN, INVALID])
 def test_confluent_kafka_rejects_them_too(kind: ProblemKind) -> None:
-    config = {UNKNOWN: {"sesion.timeout.ms": 6000}, INVALID: {"session.timeout.ms": "ten"}}[kind]
+    wrong: dict[ProblemKind, dict[str, Any]] = {
+        UNKNOWN: {"sesion.timeout.ms": 6000},
+        INVALID: {"session.timeout.ms": "ten"},
+    }
 
     with pytest.raises(KafkaException):
-        Consumer({"group.id": "billing", "log_level": 0, **config})
+        Consumer({"group.id": "billing", "log_level": 0, **wrong[kind]})
 
 
 def test_names_have_aliases() -> None:

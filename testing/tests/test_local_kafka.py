@@ -99,7 +99,7 @@ def test_messages_with_old_timestamps_stay_unless_the_topic_limits_them() -> Non
     """Kafka keeps messages for a week by default, counted from their timestamps."""
 
     def oldest(kafka: LocalKafka, topic: str) -> int:
-        wanted = {TopicPartition(topic, 0): OffsetSpec.earliest()}
+        wanted = {TopicPartition(topic, 0): OffsetSpec.earliest()}  # type: ignore[no-untyped-call]
         (found,) = kafka.admin().list_offsets(wanted).values()
         offset: int = found.result(PATIENCE).offset
         return offset

@@ -57,10 +57,8 @@ def locate(
             rows = [located(group, partitions) for group in groups]
         else:
             rows = _ask(groups, connection_settings(bootstrap_servers, config), timeout)
-        columns = COLUMNS
-        if partitions is not None and output is OutputFormat.TABLE:
-            columns = COLUMNS[:_COMPUTED]
-        print_rows(rows, columns, output)
+        is_short = partitions is not None and output is OutputFormat.TABLE
+        print_rows(rows, COLUMNS[:_COMPUTED] if is_short else COLUMNS, output)
 
 
 def located(group: str, partitions: int) -> dict[str, Any]:

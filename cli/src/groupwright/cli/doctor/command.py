@@ -108,7 +108,8 @@ def _examine(
 
     measured = Measured(longest_processing, restarts_often)
     detail = f"{count(len(given), 'setting')} validated, {count(len(RULES), 'rule')}"
-    checks, of_cluster = [Check("configuration", detail)], []
+    checks = [Check("configuration", detail)]
+    of_cluster: list[Finding] = []
     if offline or not given.get("bootstrap.servers"):
         reason = "--offline is set" if offline else "bootstrap.servers is not set"
         checks += [Check(subject, reason, is_done=False) for subject in _SUBJECTS]
