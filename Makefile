@@ -1,6 +1,7 @@
 # Everything here works from a clean checkout: each target first makes the virtual environment it needs.
 PYTHON ?= python3
 VENV   ?= .venv
+DIST   ?= dist
 BIN    := $(VENV)/bin
 ARGS   ?=
 JOBS   ?= 3
@@ -8,8 +9,11 @@ JOBS   ?= 3
 # The tests start hundreds of interpreters, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The parts that the wheel contains.
+SHIPPED := core assignors consumer instrumentation pipeline testing cli
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest lint types format check docs build bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check lock build sbom bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,16 +31,26 @@ test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k n
 test-fast: $(VENV)/.dev ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not (kafka or spark or slow)" $(ARGS)
 
-test-lowest: $(VENV)/.lowest ## Run the consumer's tests on the lowest versions that it runs with (ARGS as for test)
-	$(VENV)/lowest/bin/python -m pytest -n auto -m "not kafka" consumer/tests $(ARGS)
+test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
+	$(VENV)/lowest/bin/python -m pytest -n auto -m "not (kafka or spark or slow)" $(SHIPPED) $(ARGS)
 	$(VENV)/lowest/bin/python -m pytest $(addprefix consumer/tests/,test_consumer_kafka.py test_oidc.py) -m kafka $(ARGS)
+
+test-wheel: build ## Run the quick tests and the type checkers on the installed wheel (ARGS as for test)
+	$(BIN)/python .ci/wheel-venv $(VENV)/wheel $(DIST)/*.whl
+	cd docs/tests && MYPYPATH= $(abspath $(BIN))/mypy --config-file= --strict --python-executable $(abspath $(VENV))/wheel/bin/python typed_program.py
+	$(BIN)/pyright --pythonpath $(VENV)/wheel/bin/python docs/tests/typed_program.py
+	$(VENV)/wheel/bin/python -m pytest -n auto -m "not (kafka or spark or slow)" $(SHIPPED) $(ARGS)
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## Check types (mypy --strict)
+lint-workflows: ## Check the workflows in .github (needs Go)
+	cd .ci && go tool actionlint ../.github/workflows/*.yml
+
+types: $(VENV)/.dev ## Check types (mypy --strict; pyright for the public API)
 	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python docs/tests/typed_program.py
 
 check: lint types test ## Style, types and tests in one command
 
@@ -54,8 +68,23 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 	$(BIN)/python -m charts.dashboards
 	PYTHONPATH=integration_tests $(BIN)/python -m parity table
 
-build: $(VENV)/.dev ## Build the sdist and the wheel into dist/
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+docs-check: docs ## Fail if a generated page differs from the one in the repository
+	git diff --exit-code
+
+lock: $(VENV)/.dev ## Resolve the newest versions of all dependencies into requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --all-extras --group dev --output-file requirements-dev.txt pyproject.toml
+
+build: $(VENV)/.dev ## Build the sdist, and the wheel from it, into dist/
+	rm -rf $(DIST)
+	$(BIN)/python -m build --outdir $(DIST) .
+
+sbom: build ## Write the bill of materials of the wheel and its dependencies, build/groupwright.cdx.json
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/sbom
+	$(BIN)/uv pip install --quiet --python $(VENV)/sbom/bin/python $(DIST)/*.whl
+	mkdir -p build
+	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
+	  --output-reproducible --output-file build/groupwright.cdx.json $(VENV)/sbom/bin/python
 
 bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-go, kafka-python and aiokafka (ARGS=--quick)
 	$(BIN)/python -m benchmarks.assignors $(ARGS)
@@ -119,11 +148,12 @@ $(BIN)/python:
 	  { echo "Groupwright needs Python 3.11 or later; name one with: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.lowest: pyproject.toml .ci/lowest | $(BIN)/python
-	$(PYTHON) -m venv $(VENV)/lowest
-	$(BIN)/python .ci/lowest > $(VENV)/lowest/constraints.txt
-	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint $(VENV)/lowest/constraints.txt --editable '.[testing,tests]'
+$(VENV)/.lowest: pyproject.toml $(VENV)/.dev
+	$(PYTHON) -m venv --clear $(VENV)/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --python $(VENV)/lowest/bin/python --no-header \
+	  --all-extras --output-file $(VENV)/lowest/requirements.txt pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --requirement $(VENV)/lowest/requirements.txt \
+	  --group tests --editable .
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
@@ -134,6 +164,7 @@ $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline]'
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.demo $(VENV)/.pipeline

@@ -31,7 +31,7 @@ def _installed(name: str) -> bool:
 def test_a_library_sees_the_same_with_both_consumers(kafka: Kafka, name: str, case: str) -> None:
     library = LIBRARIES[name]
     if not _installed(name):
-        tools.lacking(f"{name} is not installed (make test installs it, with the extra dev)")
+        tools.lacking(f"{name} is not installed (make test installs it, with the group dev)")
     original, ours = (
         run(sys.executable, library.module, case, which, kafka.bootstrap_servers)
         for which in (ORIGINAL, OURS)
