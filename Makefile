@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := core assignors consumer instrumentation pipeline testing cli
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check lock build sbom bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check lock build sbom release-check bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ sbom: build ## Write the bill of materials of the wheel and its dependencies, bu
 	mkdir -p build
 	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
 	  --output-reproducible --output-file build/groupwright.cdx.json $(VENV)/sbom/bin/python
+
+release-check: $(VENV)/.dev ## Check that version, changelog and chart agree with TAG=v1.2.3
+	$(BIN)/python .ci/release-check "$(TAG)"
 
 bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-go, kafka-python and aiokafka (ARGS=--quick)
 	$(BIN)/python -m benchmarks.assignors $(ARGS)

@@ -73,7 +73,19 @@ def test_make_help_lists_every_target() -> None:
     assert targets == set(re.findall(r"^  make ([a-z-]+)", listed.stdout, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/file-map.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "docs/design.md",
+        "docs/file-map.md",
+        "docs/releasing.md",
+        "docs/stability.md",
+    ],
+)
 def test_links_between_pages_resolve(page: str) -> None:
     source = ROOT / page
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", source.read_text())
@@ -88,7 +100,8 @@ def test_the_changelog_has_each_section_once() -> None:
 
     for release in releases:
         sections = re.findall(r"^### (.+)$", release, re.MULTILINE)
-        assert sections == [name for name in ("Added", "Changed", "Fixed") if name in sections]
+        order = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+        assert sections == [name for name in order if name in sections]
 
 
 def dry_run(target: str) -> str:

@@ -1,0 +1,119 @@
+"""The forge's workflows call the project's own commands, and run the matrix of supported versions."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from harness.patience import PATIENCE
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = {
+    file.stem: yaml.safe_load(file.read_text(encoding="utf-8"))
+    for file in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CI_RUN = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+NOT_OURS = ("apt-get ", "gh ")
+"""What a job needs before make, or does on the forge itself."""
+
+
+def steps(workflow: str) -> list[dict[str, Any]]:
+    return [step for job in WORKFLOWS[workflow]["jobs"].values() for step in job["steps"]]
+
+
+def commands(workflow: str) -> list[str]:
+    return [step["run"] for step in steps(workflow) if "run" in step]
+
+
+def targets(command: str) -> set[str]:
+    """Return the targets of a call of make, without its variables."""
+    return {word for word in command.split()[1:] if "=" not in word}
+
+
+def supported() -> dict[str, tuple[str, str]]:
+    """Return the lowest and the highest supported version of each row of the table."""
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    return {
+        name.partition(" (")[0]: (low, high)
+        for name, low, high in re.findall(r"^\| ([^|]+) \| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_each_command_is_a_target_of_make(workflow: str) -> None:
+    ours = [command for command in commands(workflow) if not command.startswith(NOT_OURS)]
+
+    assert ours
+    assert {command for command in ours if command != ".ci/run" and not command.startswith("make ")} == set()
+    assert set().union(*(targets(each) for each in ours if each.startswith("make "))) <= TARGETS
+
+
+def test_ci_runs_the_targets_of_the_local_script() -> None:
+    local = set(re.findall(r"^make ([a-z-]+)", CI_RUN, re.MULTILINE))
+    forge = set().union(*(targets(each) for each in commands("ci") if each.startswith("make ")))
+
+    assert {"lint", "lint-workflows", "types", "test"} <= local
+    assert ".ci/run" in commands("ci")
+    assert {"lint", "lint-workflows", "types", "test-fast", "test-lowest", "test-wheel"} <= forge
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_actions_are_pinned_and_jobs_are_bounded(workflow: str) -> None:
+    jobs = WORKFLOWS[workflow]["jobs"].values()
+
+    assert [
+        step["uses"]
+        for step in steps(workflow)
+        if not re.search(r"@[0-9a-f]{40}$", step.get("uses", "@" + "0" * 40))
+    ] == []
+    assert all("timeout-minutes" in job for job in jobs)
+    assert WORKFLOWS[workflow]["permissions"] == {"contents": "read"}
+
+
+def test_the_matrix_is_that_of_the_supported_versions() -> None:
+    jobs, table = WORKFLOWS["ci"]["jobs"], supported()
+    pythons = jobs["python"]["strategy"]["matrix"]["python"]
+    kafkas = jobs["everything"]["strategy"]["matrix"]["kafka"]
+    classifiers = re.findall(r"Python :: (3\.\d+)\b", "\n".join(PROJECT["classifiers"]))
+
+    assert pythons == classifiers
+    assert (pythons[0], pythons[-1]) == table["Python"]
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+    assert (kafkas[-1], kafkas[0]) == table["Kafka"]
+    assert f"KAFKA_VERSION:-{table['Kafka'][1]}" in CI_RUN
+
+
+@pytest.mark.parametrize("name", ["confluent-kafka", "kafka-python"])
+def test_the_table_has_the_bounds_of_the_dependencies(name: str) -> None:
+    low, high = supported()[name]
+    (requirement,) = (each for each in map(Requirement, PROJECT["dependencies"]) if each.name == name)
+    floors = [Version(each.version) for each in requirement.specifier if each.operator == ">="]
+
+    assert floors == [Version(low)]
+    assert f"\n{name}=={high} \\\n" in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+
+
+def test_a_release_is_checked_before_it_is_built() -> None:
+    wrong = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "release-check", "v0.0.0"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert wrong.returncode == 1
+    assert f"The tag is v0.0.0, and pyproject.toml has the version {PROJECT['version']}" in wrong.stderr
+    build = WORKFLOWS["release"]["jobs"]["build"]["steps"]
+    runs = [step["run"] for step in build if "run" in step]
+    assert runs[0].startswith("make release-check TAG=")
+    assert WORKFLOWS["release"]["jobs"]["publish"]["needs"] == "build"
