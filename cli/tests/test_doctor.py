@@ -158,7 +158,7 @@ def test_an_unknown_assignor_is_named() -> None:
     result = doctor(*GOOD, "partition.assignment.strategy=cooperative-sticky,cooperativ-foo")
 
     assert result.exit_code == 1
-    assert "no assignor is named 'cooperativ-foo'" in result.stdout
+    assert "no assignor is named 'cooperativ-foo'" in " ".join(result.stdout.split())
 
 
 def test_csv_has_the_findings_and_the_rest_on_standard_error() -> None:
