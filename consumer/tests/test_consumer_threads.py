@@ -366,7 +366,7 @@ def test_an_exception_leaves_no_thread_behind_that_seems_to_want_the_handle(
         places += 1
         assert not polling.has_waiters
 
-    assert places > 5
+    assert places >= 5
 
 
 def test_the_thread_inside_polls_as_long_as_it_is_inside() -> None:

@@ -42,7 +42,7 @@ def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
         ConfigurationError: A file cannot be read, or a value is invalid. The message names the property, and
             shows no values except paths.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = _client_context()
     # As librdkafka does: brokers close connections without a close_notify alert.
     context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     _set_verification(context, config, verify=verify)
@@ -52,6 +52,13 @@ def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
     if ciphers:
         with _naming_property("ssl.cipher.suites", str(ciphers)):
             context.set_ciphers(str(ciphers))
+    return context
+
+
+def _client_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Debian's Python 3.14 leaves the lowest version to OpenSSL's configuration, which names none.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     return context
 
 
@@ -73,7 +80,7 @@ def https_context(config: Mapping[str, Any]) -> ssl.SSLContext:
     """
     if config.get("https.ca.location") and config.get("https.ca.pem"):
         raise ConfigurationError("https.ca.location and https.ca.pem are both set; leave one of them out")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = _client_context()
     _load_ca(context, config, "https.ca")
     return context
 
