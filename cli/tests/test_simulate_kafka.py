@@ -1,20 +1,19 @@
-"""`groupwright simulate` and `explain` on a real Kafka: what is simulated is then done, and comes out the same."""
+"""`groupwright simulate` and `explain` on a real Kafka: what is simulated then happens."""
 
 import json
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewPartitions
 from typer.testing import CliRunner
 
 from groupwright.cli import simulate as command
@@ -23,6 +22,9 @@ from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    import subprocess
 
 pytestmark = pytest.mark.kafka
 
@@ -125,7 +127,7 @@ def document(text: str, schema: str) -> dict[str, Any]:
 
 
 def simulated(kafka: LocalKafka, *arguments: str) -> tuple[Assigned, dict[str, Any]]:
-    """Return what the group's own assignor would assign in the end, by the members' names, and all results."""
+    """Return what the group's assignor would assign in the end, by the members' names, and its result."""
     found = document(run(kafka, "simulate", *arguments, "-o", "json"), "simulate")
     group_schema = json.loads((SCHEMAS / "group.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(found["group"], group_schema)
@@ -285,8 +287,8 @@ def test_an_empty_group_and_one_of_another_kind(kafka: LocalKafka, group: str, o
     explained = run(kafka, "explain", "--group", group)
 
     assert refused == (
-        f"groupwright simulate: the group '{group}' has no members, so there is nothing to assign; add some with "
-        "--join\n"
+        f"groupwright simulate: the group '{group}' has no members, so there is nothing to assign; add some "
+        "with --join\n"
     )
     assigned = joined["results"][0]["steps"][1]["assigned"].values()
     assert sorted(len(share[orders]) for share in assigned) == [3, 4]

@@ -171,7 +171,7 @@ def test_a_file_that_is_no_json_or_does_not_exist_is_named(tmp_path: Path) -> No
         read_study(tmp_path / "group.json")
     with pytest.raises(CommandError, match="for a group of a cluster, pass --group NAME"):
         read_study(tmp_path / "billing")
-    with pytest.raises(CommandError, match="nowhere/group.json cannot be written: "):
+    with pytest.raises(CommandError, match=r"nowhere/group\.json cannot be written: "):
         write_study(tmp_path / "nowhere" / "group.json", study([]))
 
 
