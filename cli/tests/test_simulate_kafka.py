@@ -295,6 +295,26 @@ def test_an_empty_group_and_one_of_another_kind(kafka: LocalKafka, group: str, o
     assert "The group is Empty: it has no members, so nothing is assigned." in explained
 
 
+def test_a_group_that_rebalances_is_awaited(kafka: LocalKafka, group: str, members: Members) -> None:
+    settings = {"partition_assignment_strategy": "range"}
+    members.join(Consumer, "c-1", **settings)
+    members.settle(7)
+    members.join(Consumer, "c-2", **settings)
+    waiting = members.by_name["c-2"]  # c-1 is not polled, so it does not revoke
+
+    def rebalances() -> bool:
+        waiting.poll(0.02)
+        state = kafka.admin().describe_consumer_groups([group])[group].result(PATIENCE).state
+        return bool(state.name == "PREPARING_REBALANCING")
+
+    wait_until(rebalances, "a rebalance")
+    refused = run(kafka, "simulate", "--group", group, "--timeout", "1", status=6)
+
+    assert f"the group '{group}' is PreparingRebalance, and brokers do not tell the assignment" in refused
+    members.settle(7)
+    assert "c-2 has 3: " in run(kafka, "explain", "--group", group)
+
+
 # --- Names, rights, brokers
 
 

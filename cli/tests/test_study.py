@@ -1,14 +1,16 @@
 """Groups to study: their files, the events that are written, and the steps that they become."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from groupwright.assignors import Group, Topic
+from groupwright.assignors import Group, PartitionsByTopic, StickyAssignor, Topic
 from groupwright.cli import simulate as command
+from groupwright.cli._cluster.model import DescribedGroup, GroupType
 from groupwright.cli._exit import CommandError, ExitStatus
 from groupwright.cli._study.events import (
     AddPartitions,
@@ -21,9 +23,12 @@ from groupwright.cli._study.events import (
     events_of,
 )
 from groupwright.cli._study.files import document_of, read_study, study_of, write_study
+from groupwright.cli._study.live import check_is_of_consumers, with_matches, with_owned
 from groupwright.cli._study.model import find_member
 from groupwright.cli._study.steps import Plan, plan_steps
 from groupwright.cli.describe import member_names
+from harness.described_groups import group
+from harness.described_groups import member as live_member
 from harness.studied_groups import member, study
 
 SCHEMA = json.loads(
@@ -175,6 +180,53 @@ def test_a_file_that_is_no_json_or_does_not_exist_is_named(tmp_path: Path) -> No
         write_study(tmp_path / "nowhere" / "group.json", study([]))
 
 
+# --- Groups of a cluster
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        (group(live_member(), type_=GroupType.SHARE), "'billing' is a share group, whose members have no"),
+        (group(live_member(), type_=GroupType.STREAMS), "'billing' is a streams group, whose members have"),
+        (
+            group(live_member(), protocol_type="connect"),
+            "the members of 'billing' are not consumers but of the kind 'connect', which assign in a way of",
+        ),
+    ],
+)
+def test_groups_that_no_client_assigns_are_refused(described: DescribedGroup, message: str) -> None:
+    with pytest.raises(CommandError) as raised:
+        check_is_of_consumers(described)
+
+    assert str(raised.value).startswith(message)
+    assert raised.value.status is ExitStatus.REFUSED
+    check_is_of_consumers(group(protocol_type=""))  # it only holds offsets
+    check_is_of_consumers(group(live_member(), type_=GroupType.CONSUMER, protocol_type="consumer"))
+
+
+def test_a_pattern_is_resolved_to_the_topics_that_match() -> None:
+    topics = ["orders", "orders-eu", "audit"]
+    of_pattern = live_member(topics=("audit",), topic_regex="orders.*", assigned={"orders": (0,)})
+
+    assert with_matches(of_pattern, topics).topics == ("audit", "orders", "orders-eu")
+    # Go's syntax, which the broker has, and Python has not:
+    assert with_matches(replace(of_pattern, topic_regex=r"\\pN("), topics).topics == ("audit", "orders")
+    assert with_matches(live_member(), topics) == live_member()
+
+
+def test_members_of_sticky_have_what_they_told_their_leader() -> None:
+    assignor = StickyAssignor()
+    assignor.on_assignment(PartitionsByTopic({"orders": [2, 3]}), 4)
+    told = replace(live_member(), user_data=assignor.user_data(frozenset()))
+    sticky = replace(group(told), assignor="sticky")
+
+    assert with_owned(sticky, told).owned == {"orders": (2, 3)}
+    assert with_owned(sticky, replace(told, user_data=b"?")).owned == {}
+    assert with_owned(replace(sticky, assignor="range"), told) == told
+    claimed = replace(told, owned={"orders": (1,)})
+    assert with_owned(sticky, claimed) == claimed
+
+
 # --- Events
 
 
@@ -219,10 +271,10 @@ def test_options_that_are_not_events_are_refused(
 
 def played(plan: Plan) -> tuple[list[str], Group]:
     """Return the labels of a plan, and the group after its steps."""
-    group = plan.study.as_group({})
+    now = plan.study.as_group({})
     for step in plan.steps:
-        group = group if step.change is None else step.change(group)
-    return [step.label for step in plan.steps], group
+        now = now if step.change is None else step.change(now)
+    return [step.label for step in plan.steps], now
 
 
 def plan(*events: Event, as_dynamic: bool = False, members: Any = None, topics: Any = None) -> Plan:
@@ -238,10 +290,10 @@ def plan(*events: Event, as_dynamic: bool = False, members: Any = None, topics: 
 def test_new_members_are_as_most_others_are() -> None:
     found = plan(Join((NewMember(), NewMember())), Join((NewMember("c", rack="r3", topics=("audit",)),)))
 
-    labels, group = played(found)
+    labels, after = played(found)
 
     assert labels == ["new-1 and new-2 join", "c joins"]
-    first, second, third = group.members[3:]
+    first, second, third = after.members[3:]
     assert {found.names[each.id] for each in (first, second, third)} == {"new-1", "new-2", "c"}
     assert first.id.startswith("x-")  # the client id of most
     assert first.id != second.id
@@ -254,10 +306,10 @@ def test_new_members_are_as_most_others_are() -> None:
 def test_a_dynamic_member_restarts_under_a_new_id_and_keeps_its_name() -> None:
     found = plan(Restart("a"), Leave(("a",)))
 
-    labels, group = played(found)
+    labels, after = played(found)
 
     assert labels == ["a restarts: it leaves", "a restarts: it joins", "a leaves"]
-    assert "a-1" not in [each.id for each in group.members]
+    assert "a-1" not in [each.id for each in after.members]
     assert list(found.names.values()).count("a") == 2
 
 

@@ -84,13 +84,13 @@ def kept_and_received(situation: Situation, member: GroupMember) -> Iterator[str
         return
     had, has = set(flat(situation.had(member))), set(flat(member.assigned))
     if kept := had & has:
-        whole = "all" if len(kept) == len(had) else f"{len(kept)} of"
-        yield f"{name} keeps {whole} {counted(len(had), 'partition')} that it had: {listed(kept)}."
+        some = "what" if kept == had else f"{len(kept)} of {counted(len(had), 'partition')} that"
+        yield f"{name} keeps {some} it had: {listed(kept)}."
     elif not had:
         yield f"{name} had no partition before."
     origins = _grouped(has - had, lambda key: origin(situation, before, key))
     for words, keys in origins.items():
-        yield f"It received {listed(keys)}, {words}."
+        yield f"It received {listed(keys)}{words}."
     for words, keys in _grouped(had - has, lambda key: _receiver(situation, key)).items():
         yield f"It gave up {listed(keys)}, {words}."
 
@@ -105,20 +105,20 @@ def _grouped(
 
 
 def origin(situation: Situation, before: Before, key: TopicPartition) -> str:
-    """Return where a partition comes from, in words that follow a comma."""
+    """Return where a partition comes from, in words that follow its name."""
     owner = before.owners.get(key)
     if owner is None:
         if before.study is None:
-            return "which no member claimed when the group last rebalanced"
+            return ", which no member claimed when the group last rebalanced"
         topic = before.study.topics.get(key[0])
         is_new = topic is None or key[1] >= topic.partitions
-        return "which did not exist before" if is_new else "which no member had"
+        return ", which did not exist before" if is_new else ", which no member had"
     name = before.names[owner]
     if owner not in situation.by_identity:
-        return f"which was {name}'s, and {name} has left"
+        return f" from {name}, which has left"
     if key[0] not in situation.by_identity[owner].topics:
-        return f"which was {name}'s, and {name} no longer subscribes to {key[0]}"
-    return f"which was {name}'s"
+        return f" from {name}, which no longer subscribes to {key[0]}"
+    return f" from {name}"
 
 
 def _receiver(situation: Situation, key: TopicPartition) -> str:
@@ -184,7 +184,7 @@ def _racks_of(situation: Situation, member: GroupMember) -> Iterator[str]:
     known = [key for key in flat(member.assigned) if key[0] in topics and topics[key[0]].racks]
     if member.rack and known:
         matches = sum(_in_rack(situation, key, member.rack) for key in known)
-        yield f"{matches} of its {counted(len(known), 'partition')} have a replica in its rack {member.rack}."
+        yield f"Partitions with a replica in its rack {member.rack}: {matches} of {len(known)}."
 
 
 def _in_rack(situation: Situation, key: TopicPartition, rack: str | None) -> bool:

@@ -162,7 +162,7 @@ def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None
     source = None if giver is None else situation.by_identity.get(giver)
     if source is None or key[0] not in source.topics:
         origin = by_balance.origin(situation, before, key)
-        return f"{name} received {shown}, {origin}.{_restarted(situation, before, giver)}"
+        return f"{name} received {shown}{origin}.{_restarted(situation, before, giver)}"
     if assignor in by_order.ASSIGNORS:
         why = by_order.move_reason(situation, before, key, source, owner)
     elif assignor in ASSIGNOR_NAMES or situation.study.type is GroupType.CONSUMER:

@@ -17,7 +17,7 @@ from groupwright.assignors import (
     simulate,
 )
 from groupwright.cli._cluster.model import Partitions
-from groupwright.cli._study.model import StudiedGroup, capacity_data
+from groupwright.cli._study.model import StudiedGroup, capacity_data, has_weights
 from groupwright.cli._study.steps import Plan
 
 START = "the group as it is"
@@ -142,7 +142,7 @@ def _unchanged(label: str, last: SimulatedEvent, capacities: Mapping[str, float]
 
 
 def _load(group: Group, assignment: Assignment, capacities: Mapping[str, float]) -> LoadReport | None:
-    if not group.members or all(topic.weights is None for topic in group.topics.values()):
+    if not has_weights(group.topics, group.members):
         return None
     members = [replace(each, user_data=capacity_data(capacities.get(each.id))) for each in group.members]
     return evaluate_load(Group(members, group.topics), assignment)

@@ -56,7 +56,7 @@ def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: flo
     described = _at_rest(cluster, group, patience)
     every_topic = cluster.topics() if any(member.topic_regex for member in described.members) else {}
     visible = [name for name, topic in every_topic.items() if not topic.is_internal]
-    members = tuple(_with_owned(described, _with_matches(member, visible)) for member in described.members)
+    members = tuple(with_owned(described, with_matches(member, visible)) for member in described.members)
     wanted = {topic for member in members for topic in (*member.topics, *member.assigned)}
     if not members:
         wanted = {topic for topic, _ in cluster.committed([group])[group]}
@@ -85,7 +85,7 @@ def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: flo
 def _at_rest(cluster: Cluster, group: str, patience: float) -> DescribedGroup:
     deadline = time.monotonic() + patience
     described = find_group(cluster, group)
-    _check_type(described)
+    check_is_of_consumers(described)
     while described.type is GroupType.CLASSIC and described.state not in _AT_REST:
         if time.monotonic() > deadline:
             raise CommandError(
@@ -99,7 +99,12 @@ def _at_rest(cluster: Cluster, group: str, patience: float) -> DescribedGroup:
     return described
 
 
-def _check_type(group: DescribedGroup) -> None:
+def check_is_of_consumers(group: DescribedGroup) -> None:
+    """Check that a client's assignor could assign the partitions of a group.
+
+    Raises:
+        CommandError: It is a share or streams group, or its members are not consumers.
+    """
     kinds = {GroupType.SHARE: "a share group", GroupType.STREAMS: "a streams group"}
     if group.type in kinds:
         raise CommandError(
@@ -115,7 +120,7 @@ def _check_type(group: DescribedGroup) -> None:
         )
 
 
-def _with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
+def with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
     """Return a member whose pattern is resolved to the topics that match."""
     if not member.topic_regex:
         return member
@@ -126,7 +131,7 @@ def _with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
     return replace(member, topics=tuple(sorted({*member.topics, *matches, *member.assigned})))
 
 
-def _with_owned(group: DescribedGroup, member: GroupMember) -> GroupMember:
+def with_owned(group: DescribedGroup, member: GroupMember) -> GroupMember:
     """Return a member with the partitions that it had before it joined, as `sticky` told in its user data."""
     if group.type is not GroupType.CLASSIC or group.assignor != StickyAssignor.name or member.owned:
         return member

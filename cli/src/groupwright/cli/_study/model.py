@@ -79,8 +79,8 @@ class StudiedGroup:
 
     @property
     def has_weights(self) -> bool:
-        """Whether the weight of any partition is known."""
-        return any(topic.weights is not None for topic in self.topics.values())
+        """Whether the weight of any partition of a subscribed topic is known."""
+        return has_weights(self.topics, self.members)
 
     @property
     def has_racks(self) -> bool:
@@ -101,6 +101,12 @@ class OpenedGroup:
 
     study: StudiedGroup
     warnings: tuple[str, ...]
+
+
+def has_weights(topics: Mapping[str, Topic], members: Iterable[GroupMember | Member]) -> bool:
+    """Return whether the weight of any partition of a subscribed topic is known."""
+    subscribed = {topic for member in members for topic in member.topics}
+    return any(topics[name].weights is not None for name in subscribed & topics.keys())
 
 
 def capacity_data(capacity: float | None) -> bytes | None:
@@ -170,13 +176,14 @@ def in_ranges(partitions: Partitions) -> str:
 
 def headline(study: StudiedGroup) -> str:
     """Return the group in one line."""
-    partitions = sum(topic.partitions for topic in study.topics.values())
+    topics = {topic for member in study.members for topic in member.topics} & study.topics.keys()
+    partitions = sum(study.topics[topic].partitions for topic in topics)
     parts = [
         study.state,
         study.type.value,
         study.assignor or "no assignor",
         counted(len(study.members), "member"),
-        f"{counted(partitions, 'partition')} of {counted(len(study.topics), 'topic')}",
+        f"{counted(partitions, 'partition')} of {counted(len(topics), 'topic')}",
     ]
     return f"{study.id}: {', '.join(filter(None, parts))}"
 

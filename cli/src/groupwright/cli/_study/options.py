@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from groupwright.cli._study.model import OpenedGroup
 
 GroupFile = Annotated[
-    Path | None, typer.Argument(metavar="[FILE]", help="A group in a file, instead of --group.")
+    Path | None, typer.Argument(metavar="FILE", help="A group in a file, instead of --group.")
 ]
 GroupName = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Name of a group of the cluster.", show_default=False)
