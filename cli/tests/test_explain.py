@@ -22,7 +22,7 @@ from groupwright.cli._explain.words import joined, of_topic, ordinal
 from groupwright.cli._study.files import document_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli.app import app
-from harness.studied_groups import member, study
+from harness.studied_groups import any_study, member, study
 
 if TYPE_CHECKING:
     import subprocess
@@ -593,6 +593,31 @@ def test_words() -> None:
         "a, b and c",
     ]
     assert of_topic("orders", ()) == "no partition of orders"
+
+
+@given(any_study(), st.none() | any_study())
+@settings(max_examples=150, deadline=None)
+def test_any_group_of_a_file_is_explained(now: StudiedGroup, before: StudiedGroup | None) -> None:
+    keys = [("orders", 0), ("orders", 4), ("audit", 0), ("gone", 1)]
+    found = explain(situation_of(now, before), None, keys)
+
+    jsonschema.validate(command.document(found), SCHEMA)
+    assert explained(now, before).summary == found.summary
+    assert all(each.sentence for each in found.partitions)
+
+
+def test_an_assignment_of_partitions_that_do_not_exist_is_said() -> None:
+    shrunk = study([member("a", assigned={"orders": [0, 1, 2]})], {"orders": 2}, "sticky")
+    unseen = study([member("a", assigned={"orders": [0, 1, 2]})], {}, "sticky")
+
+    assert explained(shrunk).summary[-1] == (
+        "Members have partitions of topics that they do not subscribe to, or that do not exist or may not be "
+        "seen, so the balance cannot be computed."
+    )
+    assert sentences(explained(shrunk)) == {"a": ["a has 3; an even share is 2."]}
+    assert sentences(explained(unseen)) == {
+        "a": ["a subscribes to orders; none exists or may be seen, so nothing can be explained."]
+    }
 
 
 # --- The command

@@ -13,6 +13,8 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from groupwright.assignors import (
@@ -26,13 +28,16 @@ from groupwright.assignors import (
 )
 from groupwright.assignors import simulate as simulated
 from groupwright.cli import simulate as command
+from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
+from groupwright.cli._simulate import report
 from groupwright.cli._simulate.play import Candidate, Played, play
 from groupwright.cli._simulate.report import total
 from groupwright.cli._study.events import AddPartitions, Event, Join, Leave, NewMember, Restart
 from groupwright.cli._study.files import document_of
+from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli._study.steps import plan_steps
 from groupwright.cli.app import app
-from harness.studied_groups import member, study
+from harness.studied_groups import any_study, member, study
 
 SCHEMA = json.loads(
     (Path(command.__file__).parent / "_schemas" / "simulate.schema.json").read_text(encoding="utf-8")
@@ -203,6 +208,18 @@ def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
     assert found.error == ""
     assert found.is_own
     assert found.steps[0].assigned["b"] == {"orders": tuple(range(6))}
+
+
+@given(any_study(), st.sampled_from(ASSIGNOR_NAMES), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_any_group_of_a_file_is_simulated(group: StudiedGroup, name: str, as_dynamic: bool) -> None:  # noqa: FBT001 - drawn
+    events = [Join((NewMember(), NewMember(rack="x"))), AddPartitions("orders", 7), Restart("rolling")]
+    found = play(plan_steps(group, events, as_dynamic=as_dynamic), Candidate(name, load_assignor(name)))
+
+    assert found.error == ""
+    for step in found.steps[1:]:
+        assert step.quality.unassigned == 0
+    jsonschema.validate(report.document(group, [found], []), SCHEMA)
 
 
 # --- Outputs

@@ -188,8 +188,10 @@ def _racks_of(situation: Situation, member: GroupMember) -> Iterator[str]:
 
 
 def _in_rack(situation: Situation, key: TopicPartition, rack: str | None) -> bool:
-    racks = situation.study.topics[key[0]].racks
-    return racks is None or rack is None or rack in racks[key[1]]
+    topic = situation.study.topics.get(key[0])
+    if topic is None or topic.racks is None or rack is None or key[1] >= topic.partitions:
+        return True
+    return rack in topic.racks[key[1]]
 
 
 # --- Load -------------------------------------------------------------------------------------------

@@ -93,7 +93,12 @@ def _summary(situation: Situation) -> Iterator[str]:
             f"Members subscribe to {few(study.missing)}, which do not exist or may not be seen: nothing of "
             "them can be explained."
         )
-    if quality is not None and quality.unassigned and study.has_assignment:
+    if quality is None:
+        yield (
+            "Members have partitions of topics that they do not subscribe to, or that do not exist or may "
+            "not be seen, so the balance cannot be computed."
+        )
+    elif quality.unassigned and study.has_assignment:
         yield (
             f"{counted(quality.unassigned, 'partition')} of subscribed topics have no member: a cooperative "
             "rebalance is not complete, the topic has grown, or the assignor left them out."
@@ -163,7 +168,9 @@ def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None
     if source is None or key[0] not in source.topics:
         origin = by_balance.origin(situation, before, key)
         return f"{name} received {shown}{origin}.{_restarted(situation, before, giver)}"
-    if assignor in by_order.ASSIGNORS:
+    if key[0] not in situation.subscribers:
+        why = f"Why is not known, as {key[0]} does not exist, or may not be seen."
+    elif assignor in by_order.ASSIGNORS:
         why = by_order.move_reason(situation, before, key, source, owner)
     elif assignor in ASSIGNOR_NAMES or situation.study.type is GroupType.CONSUMER:
         why = by_balance.move_reason(situation, before, key, source, owner)

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from groupwright.assignors import Assignment, AssignmentQuality, Group, Member, assign, by_name, evaluate
+from groupwright.assignors import (
+    Assignment,
+    AssignmentQuality,
+    Group,
+    GroupwrightError,
+    Member,
+    assign,
+    by_name,
+    evaluate,
+)
 from groupwright.assignors import simulate as play
 from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._cluster.model import GroupMember, Partitions, TopicPartition
@@ -94,7 +103,7 @@ class Situation:
         """Quality of the assignment; None while it is not one of the present topics and subscriptions."""
         try:
             return evaluate(self.group, {member.id: member.assigned for member in self.study.members})
-        except ValueError:
+        except GroupwrightError:
             return None
 
     def expected(self, assignor: str) -> Assignment:
