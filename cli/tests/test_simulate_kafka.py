@@ -240,7 +240,7 @@ def test_static_members_restart_with_and_without_being_static(
     assert (totals["range", False]["rebalances"], totals["range", False]["paused"]) == (0, 0)
     assert totals["range", True]["rebalances"] == 4
     assert totals["load-aware", False]["peak_over_average"] > 1.5  # one partition has most messages
-    assert totals["load-aware", False]["peak_over_bound"] == pytest.approx(1)
+    assert totals["load-aware", False]["peak_over_bound"] <= 1.1  # its tolerance
     explained = document(run(kafka, "explain", "--group", group, "-o", "json"), "explain")
     assert [(each["name"], each["instance_id"]) for each in explained["members"]] == [
         ("pod-1", "pod-1"),
