@@ -213,7 +213,8 @@ def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
 @given(any_study(), st.sampled_from(ASSIGNOR_NAMES), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_any_group_of_a_file_is_simulated(group: StudiedGroup, name: str, as_dynamic: bool) -> None:  # noqa: FBT001 - drawn
-    events: list[Event] = [Join((NewMember(), NewMember(rack="x"))), AddPartitions("orders", 7), Restart("rolling")]
+    join = Join((NewMember(), NewMember(rack="x")))
+    events: list[Event] = [join, AddPartitions("orders", 7), Restart("rolling")]
     found = play(plan_steps(group, events, as_dynamic=as_dynamic), Candidate(name, load_assignor(name)))
 
     assert found.error == ""
