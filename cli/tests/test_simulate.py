@@ -376,6 +376,7 @@ def test_notes_are_honest(file: str, tmp_path: Path) -> None:
         "The group's assignor 'mine' is not among these: pass --assignor module:Class."
     )
     assert notes({"type": "consumer", "assignor": "range"}).startswith("The brokers assign this group, with")
+    assert "Members subscribe to audit, which do not exist" in notes({"topics": {"orders": 10}})
     assert "Coordinators make up the ids of members that join" in notes({}, "--join", "1")
     assert (
         "load-aware"

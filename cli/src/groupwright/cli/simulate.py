@@ -9,7 +9,7 @@ from groupwright.assignors import AssignorError
 from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, print_json, print_rows
+from groupwright.cli._output import Output, OutputFormat, few, print_json, print_rows
 from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened
 from groupwright.cli._study.weighing import Weighing
 
@@ -176,6 +176,11 @@ def _notes(study: "StudiedGroup", plans: "Sequence[Plan]", results: "Sequence[Pl
         notes.append(
             "A static member that returns within its session.timeout.ms causes no rebalance; its partitions "
             "wait meanwhile."
+        )
+    if study.missing:
+        notes.append(
+            f"Members subscribe to {few(study.missing)}, which do not exist or may not be seen: nothing of "
+            "them is assigned."
         )
     if not study.members:
         notes.append(
