@@ -16,6 +16,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 from typer.testing import CliRunner
 
+from groupwright.assignors import LoadAwareAssignor
 from groupwright.cli import simulate as command
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
@@ -36,7 +37,11 @@ SCHEMAS = Path(command.__file__).parent / "_schemas"
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka(security=Security(authorize=True)) as kafka:
+    fast = {
+        "group.consumer.min.heartbeat.interval.ms": 200,
+        "group.consumer.heartbeat.interval.ms": 200,
+    }
+    with LocalKafka(security=Security(authorize=True), config=fast) as kafka:
         yield kafka
 
 
@@ -142,10 +147,10 @@ def simulated(kafka: LocalKafka, *arguments: str) -> tuple[Assigned, dict[str, A
 @pytest.mark.parametrize(
     ("client", "assignor"),
     [
-        (confluent_kafka.Consumer, "range"),
-        (confluent_kafka.Consumer, "roundrobin"),
-        (Consumer, "sticky"),
-        (Consumer, "cooperative-sticky"),
+        pytest.param(confluent_kafka.Consumer, "range", id="librdkafka-range"),
+        pytest.param(confluent_kafka.Consumer, "roundrobin", id="librdkafka-roundrobin"),
+        pytest.param(Consumer, "sticky", id="groupwright-sticky"),
+        pytest.param(Consumer, "cooperative-sticky", id="groupwright-cooperative-sticky"),
     ],
 )
 def test_what_is_simulated_happens(
@@ -221,13 +226,45 @@ def owners(assigned: Assigned) -> dict[tuple[str, int], str]:
 # --- Kinds of groups
 
 
+def produce(kafka: LocalKafka, topic: str, messages: Mapping[int, int]) -> None:
+    """Produce numbers of messages to partitions."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for partition, number in messages.items():
+        for _ in range(number):
+            producer.produce(topic, b"x", partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+def test_weights_are_those_that_a_leader_would_measure(
+    kafka: LocalKafka, group: str, orders: str, members: Members
+) -> None:
+    produce(kafka, orders, {0: 600, 1: 60})
+    assignor = LoadAwareAssignor(capacity=2)
+    members.join(Consumer, "c-1", partition_assignment_strategy=assignor, enable_auto_commit=False)
+    members.settle(7)
+    committed = [TopicPartition(orders, 0, 300), TopicPartition(orders, 1, 60)]
+    members.by_name["c-1"].commit(offsets=committed, asynchronous=False)
+
+    def read(weighing: str) -> dict[str, Any]:
+        found = document(
+            run(kafka, "simulate", "--group", group, "--weights", weighing, "-o", "json"), "simulate"
+        )
+        assert found["results"][-1]["own"]
+        assert found["group"]["members"][0]["capacity"] == 2
+        topic: dict[str, Any] = found["group"]["topics"][orders]
+        return topic
+
+    assert read("throughput")["weights"] == [2.0, 0.2, 0, 0, 0, 0, 0]  # in 300 s
+    assert read("lag")["weights"] == [5.0, 0.0, *[2.5] * 5]  # in 60 s; the others are not known
+    assert read("none")["weights"] is None
+    shown = run(kafka, "explain", "--group", group)
+    assert "c-1 has a load of 2.2 for a capacity of 2, 1.00 times the average, in 7 partitions." in shown
+
+
 def test_static_members_restart_with_and_without_being_static(
     kafka: LocalKafka, group: str, orders: str, members: Members
 ) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    for number in range(700):
-        producer.produce(orders, b"x", partition=number % 7 if number < 100 else 0)
-    assert producer.flush(PATIENCE) == 0
+    produce(kafka, orders, {0: 600, **dict.fromkeys(range(1, 7), 15)})
     for name in ("pod-1", "pod-2"):
         members.join(Consumer, "app", group_instance_id=name, partition_assignment_strategy="range")
         members.by_name[name] = members.by_name.pop("app")
