@@ -15,6 +15,7 @@ from groupwright.assignors import (
     RebalanceProtocol,
     StickyAssignor,
     assign,
+    decode_previous_assignment,
 )
 from groupwright.assignors._wire.owned import OWNS_NOTHING, decode_owned
 from groupwright.assignors._wire.user_data import Owned, decode_generation, encode_owned
@@ -203,3 +204,16 @@ def test_members_of_old_and_new_subscriptions_keep_what_they_own() -> None:
     assignment = owners(StickyAssignor(), old, v0, Member("c3", ["a"]))
     assert 0 in assignment["c1"]["a"]
     assert 1 in assignment["c2"]["a"]
+
+
+@pytest.mark.parametrize("owned", [{}, {"orders": [0, 2], "payments": [1]}])
+def test_the_previous_assignment_is_decoded_from_user_data(owned: dict[str, list[int]]) -> None:
+    told = encode_owned(Owned(PartitionsByTopic(owned), 3))
+
+    assert decode_previous_assignment(told) == owned
+    assert decode_previous_assignment(told[:-4]) == owned  # version 0, without a generation
+
+
+@pytest.mark.parametrize("data", [None, b"", b"?", b"\0\0\0\1"])
+def test_other_user_data_has_no_previous_assignment(data: bytes | None) -> None:
+    assert decode_previous_assignment(data) == {}

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         encode_subscription,
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
+    from groupwright.assignors._wire.owned import decode_previous_assignment
     from groupwright.assignors._wire.processing_times import tells_processing_times, told_processing_times
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
@@ -130,6 +131,7 @@ _MODULES = {
     "MemberAssignment": "_wire.consumer_protocol",
     "Subscription": "_wire.consumer_protocol",
     "decode_assignment": "_wire.consumer_protocol",
+    "decode_previous_assignment": "_wire.owned",
     "decode_subscription": "_wire.consumer_protocol",
     "decode_subscriptions": "_wire.group_codec",
     "encode_assignment": "_wire.consumer_protocol",
@@ -186,6 +188,7 @@ __all__ = [
     "check_load",
     "decode_assignment",
     "decode_members",
+    "decode_previous_assignment",
     "decode_subscription",
     "decode_subscriptions",
     "encode_assignment",

@@ -8,12 +8,14 @@ import typer
 from groupwright.cli.demo.command import demo
 from groupwright.cli.describe import describe
 from groupwright.cli.doctor.command import doctor
+from groupwright.cli.explain import explain
 from groupwright.cli.exporter import exporter
 from groupwright.cli.groups import groups
 from groupwright.cli.lag import lag
 from groupwright.cli.locate import locate
 from groupwright.cli.offsets.command import offsets
 from groupwright.cli.pipeline import app as pipeline
+from groupwright.cli.simulate import simulate
 from groupwright.cli.watch import watch
 
 app = typer.Typer(
@@ -44,10 +46,12 @@ def groupwright(
 app.command()(demo)
 app.command()(describe)
 app.command()(doctor)
+app.command()(explain)
 app.command()(exporter)
 app.command()(groups)
 app.command()(lag)
 app.command()(locate)
 app.command()(offsets)
+app.command()(simulate)
 app.command()(watch)
 app.add_typer(pipeline, name="pipeline")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._cluster.lag import GroupLag
     from groupwright.cli._cluster.model import DescribedGroup, Partitions
+    from groupwright.cli._study.model import StudiedGroup
 
 PARTITION_COLUMNS = (
     Column("topic", "TOPIC"),
@@ -92,7 +93,7 @@ def find_group(cluster: "Cluster", group: str) -> "DescribedGroup":
     return described
 
 
-def member_names(group: "DescribedGroup") -> dict[str, str]:
+def member_names(group: "DescribedGroup | StudiedGroup") -> dict[str, str]:
     """Return a short name for each member id: the instance or client id, with a part of the id if needed."""
     short = {member.id: member.instance_id or member.client_id or member.id for member in group.members}
     taken = list(short.values())

@@ -8,6 +8,7 @@ import numpy as np
 from groupwright.assignors._model.arrays import Int64Array
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire import primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.user_data import Owned
@@ -41,6 +42,14 @@ class OwnedColumns(NamedTuple):
         """Return the claims in the subscriptions of the members with these ids."""
         members = {member.id: member for member in group.members}
         return cls.of([Owned(members[id_].owned, members[id_].generation) for id_ in ids])
+
+
+def decode_previous_assignment(user_data: bytes | None) -> PartitionsByTopic:
+    """Decode the partitions in the user data of a member of `sticky`: those that it owned before it joined.
+
+    As in Java, user data that cannot be decoded holds none.
+    """
+    return decode_owned([user_data]).partitions.split()[0]
 
 
 def decode_owned(data: Sequence[bytes | None]) -> OwnedColumns:

@@ -5,12 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from groupwright.assignors import GroupwrightError, builtin_assignors
+from groupwright.assignors import GroupwrightError
+from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._connection import read_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli.demo.assignor import load_assignor
-
-_ASSIGNORS = sorted(assignor.name for assignor in builtin_assignors())
 
 _CONNECTION = (
     *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
@@ -34,7 +32,8 @@ def demo(
         typer.Option(
             callback=_loadable,
             metavar="NAME|MODULE:CLASS",
-            help=f"The members' assignor: {', '.join(_ASSIGNORS)}, or the import path of your own.",
+            help=f"The members' assignor: {', '.join(sorted(ASSIGNOR_NAMES))}, or the import path of your "
+            "own.",
         ),
     ] = "cooperative-sticky",
     bootstrap_servers: Annotated[

@@ -1,11 +1,11 @@
-"""Assignors of the demo, by name and by import path."""
+"""Assignors of commands, by name and by import path."""
 
 from pathlib import Path
 
 import pytest
 
 from groupwright.assignors import AssignorError, RangeAssignor
-from groupwright.cli.demo.assignor import load_assignor
+from groupwright.cli._assignors import load_assignor
 
 
 def test_a_name_and_a_path_are_loaded() -> None:

@@ -4,28 +4,39 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from groupwright.assignors import Assignor, AssignorError, builtin_assignors, by_name, check_assignor
+from groupwright.assignors import (
+    Assignor,
+    AssignorError,
+    LoadAwareAssignor,
+    builtin_assignors,
+    by_name,
+    check_assignor,
+)
 from groupwright.cli._suggest import did_you_mean
+
+ASSIGNOR_NAMES = (*(assignor.name for assignor in builtin_assignors()), LoadAwareAssignor.name)
+"""Names that `load_assignor` knows."""
 
 
 def load_assignor(name: str) -> Assignor:
     """Return a new instance of an assignor. Modules are also looked for in the working directory.
 
     Args:
-        name: The name of a built-in assignor, or the import path of your own, `package.module:Class`, whose
+        name: One of `ASSIGNOR_NAMES`, or the import path of your own, `package.module:Class`, whose
             class is called without arguments.
 
     Raises:
         AssignorError: The name is unknown, or the class cannot be imported or called, or is no assignor.
     """
     module_name, colon, attribute = name.partition(":")
-    known = sorted(assignor.name for assignor in builtin_assignors())
-    if not colon and name not in known:
-        hint = did_you_mean(name, known) or f"; there are: {', '.join(known)}."
+    if not colon and name not in ASSIGNOR_NAMES:
+        hint = did_you_mean(name, ASSIGNOR_NAMES) or f"; there are: {', '.join(sorted(ASSIGNOR_NAMES))}."
         raise AssignorError(
             f"no assignor is named {name!r}{hint} Name one of your own by its import path, "
             "package.module:Class"
         )
+    if name == LoadAwareAssignor.name:
+        return LoadAwareAssignor()
     if not colon:
         return by_name(name)
     directory = str(Path.cwd())

@@ -1,0 +1,172 @@
+"""A group of a cluster, read for a study."""
+
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from groupwright.assignors import (
+    Group,
+    InvalidInputError,
+    Lag,
+    LoadAwareAssignor,
+    Member,
+    ProcessingTime,
+    StickyAssignor,
+    Throughput,
+    Topic,
+    WeightSource,
+    decode_previous_assignment,
+    evaluate_load,
+    with_weights,
+)
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._output import few
+from groupwright.cli._study.measurements import Measurements
+from groupwright.cli._study.model import OpenedGroup, StudiedGroup
+from groupwright.cli._study.weighing import Weighing
+from groupwright.cli.describe import find_group
+
+_AT_REST = frozenset({"Stable", "Empty", "Dead"})
+_PAUSE = 0.3  # seconds between two looks at a group that rebalances
+
+
+_SOURCES: Mapping[Weighing, type[WeightSource]] = {
+    Weighing.THROUGHPUT: Throughput,
+    Weighing.LAG: Lag,
+    Weighing.PROCESSING_TIME: ProcessingTime,
+}
+
+
+def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: float) -> OpenedGroup:
+    """Return a group of a cluster. A group that rebalances is waited for, as its members are not known.
+
+    Args:
+        cluster: The cluster.
+        group: The group's name.
+        weighing: Where the weights of partitions come from.
+        patience: Seconds to wait for the end of a rebalance.
+
+    Raises:
+        CommandError: The group does not exist, may not be described, is not of consumers, or still
+            rebalances.
+    """
+    described = _at_rest(cluster, group, patience)
+    every_topic = cluster.topics() if any(member.topic_regex for member in described.members) else {}
+    visible = [name for name, topic in every_topic.items() if not topic.is_internal]
+    members = tuple(with_owned(described, with_matches(member, visible)) for member in described.members)
+    wanted = {topic for member in members for topic in (*member.topics, *member.assigned)}
+    if not members:
+        wanted = {topic for topic, _ in cluster.committed([group])[group]}
+    found = cluster.topics(wanted)
+    topics = {
+        name: Topic(topic.partitions, topic.racks if any(topic.racks) else None)
+        for name, topic in found.items()
+    }
+    missing = tuple(sorted(wanted - set(topics)))
+    as_group = Group([Member(each.id, each.topics, user_data=each.user_data) for each in members], topics)
+    weighted, unweighted = _weighed(cluster, group, as_group, weighing)
+    study = StudiedGroup(
+        id=group,
+        type=described.type,
+        state=described.state,
+        assignor=described.assignor or None,
+        members=members,
+        topics=weighted,
+        capacities=_capacities(described, as_group),
+        epoch=described.epoch,
+        missing=missing,
+    )
+    return OpenedGroup(study, (*_missing_topics(missing), *unweighted))
+
+
+def _at_rest(cluster: Cluster, group: str, patience: float) -> DescribedGroup:
+    deadline = time.monotonic() + patience
+    described = find_group(cluster, group)
+    check_is_of_consumers(described)
+    while described.type is GroupType.CLASSIC and described.state not in _AT_REST:
+        if time.monotonic() > deadline:
+            raise CommandError(
+                f"the group {group!r} is {described.state}, and brokers do not tell the assignment of a "
+                f"group that rebalances: it did not end within {patience:g} s; try again, or pass a longer "
+                "--timeout",
+                ExitStatus.REFUSED,
+            )
+        time.sleep(_PAUSE)
+        described = find_group(cluster, group)
+    return described
+
+
+def check_is_of_consumers(group: DescribedGroup) -> None:
+    """Check that a client's assignor could assign the partitions of a group.
+
+    Raises:
+        CommandError: It is a share or streams group, or its members are not consumers.
+    """
+    kinds = {GroupType.SHARE: "a share group", GroupType.STREAMS: "a streams group"}
+    if group.type in kinds:
+        raise CommandError(
+            f"{group.id!r} is {kinds[group.type]}, whose members have no partitions of their own to assign; "
+            "use groupwright describe",
+            ExitStatus.REFUSED,
+        )
+    if group.members and group.protocol_type != "consumer":
+        raise CommandError(
+            f"the members of {group.id!r} are not consumers but of the kind {group.protocol_type!r}, which "
+            "assign in a way of their own; use groupwright describe",
+            ExitStatus.REFUSED,
+        )
+
+
+def with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
+    """Return a member whose pattern is resolved to the topics that match."""
+    if not member.topic_regex:
+        return member
+    try:
+        matches = [name for name in visible if re.fullmatch(member.topic_regex, name)]
+    except re.error:  # the broker's syntax is RE2's, which has more
+        matches = []
+    return replace(member, topics=tuple(sorted({*member.topics, *matches, *member.assigned})))
+
+
+def with_owned(group: DescribedGroup, member: GroupMember) -> GroupMember:
+    """Return a member with the partitions that it had before it joined, as `sticky` told in its user data."""
+    if group.type is not GroupType.CLASSIC or group.assignor != StickyAssignor.name or member.owned:
+        return member
+    owned: Partitions = decode_previous_assignment(member.user_data).as_tuples()
+    return replace(member, owned=owned)
+
+
+def _weighed(
+    cluster: Cluster, group: str, as_group: Group, weighing: Weighing
+) -> tuple[Mapping[str, Topic], list[str]]:
+    """Return the topics with weights, and why they have none."""
+    if weighing is Weighing.NONE or not as_group.topics:
+        return as_group.topics, []
+    source = _SOURCES[weighing]()
+    try:
+        weights = source.weigh(as_group.topics, Measurements(cluster, group, as_group))
+        weighted = with_weights(as_group.topics, weights)
+    except (CommandError, InvalidInputError) as error:
+        return as_group.topics, [f"the weights of partitions are not known: {error}"]
+    if not any(topic.weights is not None and topic.weights.any() for topic in weighted.values()):
+        return as_group.topics, []
+    return weighted, []
+
+
+def _capacities(group: DescribedGroup, as_group: Group) -> dict[str, float]:
+    """Return the capacities that members of `load-aware` told, if they are not 1."""
+    if group.type is not GroupType.CLASSIC or group.assignor != LoadAwareAssignor.name:
+        return {}
+    return {id_: each for id_, each in evaluate_load(as_group, {}).capacities.items() if each != 1}
+
+
+def _missing_topics(missing: Collection[str]) -> Iterator[str]:
+    if missing:
+        do = "does" if len(missing) == 1 else "do"
+        yield (
+            f"members subscribe to {few(missing)}, which {do} not exist, or may not be described by these "
+            "credentials"
+        )

@@ -1,0 +1,68 @@
+"""Options of commands that study a group, and the group that they name."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groupwright.cli._connection import connection_settings
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._study.weighing import Weighing
+
+if TYPE_CHECKING:
+    from groupwright.cli._study.model import OpenedGroup
+
+GroupFile = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="A group in a file, instead of --group.")
+]
+GroupName = Annotated[
+    str | None, typer.Option(metavar="GROUP", help="Name of a group of the cluster.", show_default=False)
+]
+Weights = Annotated[
+    Weighing,
+    typer.Option(
+        help="Weights of a cluster's partitions: messages per second in the last 5 minutes, messages to "
+        "catch up on, the processing times that members of load-aware told, or none."
+    ),
+]
+SaveFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write the group to a new file, for a later study.", show_default=False
+    ),
+]
+
+
+def opened(
+    file: Path | None,
+    group: str | None,
+    bootstrap_servers: str | None,
+    config: Path | None,
+    *,
+    timeout: float,
+    weighing: Weighing,
+    save: Path | None,
+) -> "OpenedGroup":
+    """Return the group that a command's options name, and save it if wanted.
+
+    Raises:
+        CommandError: Neither or both of a file and a group are named, or it cannot be read.
+    """
+    from groupwright.cli._study.files import read_study, write_study  # noqa: PLC0415 - `groupwright --help` needs no numpy
+    from groupwright.cli._study.model import OpenedGroup  # noqa: PLC0415 - as above
+
+    if file is not None and group is None:
+        found = OpenedGroup(read_study(file), ())
+    elif group is None or file is not None:
+        raise CommandError(
+            "pass either --group NAME, for a group of the cluster, or a FILE with a group", ExitStatus.USAGE
+        )
+    else:
+        from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - as above
+        from groupwright.cli._study.live import read_live  # noqa: PLC0415 - as above
+
+        with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
+            found = read_live(cluster, group, weighing, patience=timeout)
+    if save is not None:
+        write_study(save, found.study)
+    return found
