@@ -52,8 +52,8 @@ def _judge_shape(shape: str, outcomes: dict[str, Outcome]) -> Iterator[Finding]:
         yield from _beside_ideal(subject, ours)
         if lag_based is not None and lag_based.rebalances:
             text = (
-                f"{subject} moves {ours.moved} partitions in {len(ours.rebalances)} rebalances, the lag-based "
-                f"assignor {lag_based.moved}, wanted at most a fifth of them"
+                f"{subject} moves {ours.moved} partitions in {len(ours.rebalances)} rebalances, the "
+                f"lag-based assignor {lag_based.moved}, wanted at most a fifth of them"
             )
             yield Finding(text, ours.moved <= MOST_MOVES * lag_based.moved)
 

@@ -62,9 +62,7 @@ def test_what_is_missed_is_told(name: str, subject: str, ours: Run, missed: list
     outcomes = FINE.shapes["hot"]
     found = replace(FINE, shapes={"hot": outcomes | {name: Outcome(run=ours)}})
 
-    texts = [
-        finding.text.removeprefix(f"hot: {subject} ") for finding in judge(found) if not finding.reached
-    ]
+    texts = [finding.text.removeprefix(f"hot: {subject} ") for finding in judge(found) if not finding.reached]
 
     assert [text[: len(start)] for text, start in zip(texts, missed, strict=True)] == missed
 
