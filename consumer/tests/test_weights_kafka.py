@@ -283,6 +283,23 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     assert sorted(seen(came)) == sorted({(number, offset) for number in range(4) for offset in range(5)})
 
 
+def test_in_a_rollout_loads_count_once_the_last_old_member_has_gone(scene: "Scene") -> None:
+    """Old members know `cooperative-sticky` alone, so the group votes for that while there is one."""
+    topic = scene.topic(partitions=4)
+    load_aware = LoadAwareAssignor(weights=Switched(3, 1, 1, 1), tolerance=0.1)
+    old = scene.consumer(partition_assignment_strategy="cooperative-sticky")
+    first, second = (
+        scene.consumer(partition_assignment_strategy=[load_aware, "cooperative-sticky"]) for _ in range(2)
+    )
+    for consumer in (old, first):
+        consumer.subscribe([topic])
+    assert [len(share) for share in shares(scene, [old, first], 4)] == [2, 2]
+
+    old.close()
+    second.subscribe([topic])
+    assert shares(scene, [first, second], 4) == [[0], [1, 2, 3]]
+
+
 class FailsChecks(LoadAwareAssignor):
     """Raises an exception once it is told to."""
 
