@@ -24,7 +24,7 @@ def draw(path: Path, results: Results) -> bool:
     runs = {shape: by_name for shape, by_name in runs.items() if by_name}
     if not runs:
         return False
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
+    figure = Figure(figsize=(14, 8), layout="constrained")
     (drain, throughput), (moves, lag) = figure.subplots(2, 2)
     _bars(drain, runs, lambda run: run.drain.seconds, lambda run: run.drain.ideal_seconds, "{:.1f}")
     drain.set(title="time to drain a backlog: less is better", ylabel="s")
@@ -46,7 +46,7 @@ def draw(path: Path, results: Results) -> bool:
     lag.set(title=f"lag of the group: {shape}", xlabel="s since the traffic began", ylabel="messages")
     lag.set_ylim(bottom=0)
     lag.grid(visible=True, alpha=0.3)
-    drain.legend(fontsize="small")
+    figure.legend(*drain.get_legend_handles_labels(), loc="outside lower center", ncols=len(CONTESTANTS) + 1)
     figure.savefig(path, metadata={"Date": None})
     return True
 
