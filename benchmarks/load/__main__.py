@@ -27,7 +27,7 @@ def main(
     *,
     quick: Annotated[
         bool,
-        typer.Option("--quick/--full", help="One shape for a minute, or all in a quarter of an hour."),
+        typer.Option("--quick/--full", help="One shape in two minutes, or all in 20."),
     ] = False,
     lag_assignor: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from benchmarks.load.plan import COUNTS, LAG_BASED, LOAD_AWARE, MAX_POLL_RECORDS
+from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, LOAD_AWARE, MAX_POLL_RECORDS
 
 from groupwright.testing._java.java_programs import JavaProgram, compile_java
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION
@@ -16,6 +16,8 @@ _PROGRAMS = Path(__file__).parent / "programs"
 _KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{DEFAULT_VERSION}"
 _LAG_BASED_JAR = "com.github.grantneale:kafka-lag-based-assignor:2.0.0"
 _LAG_BASED_CLASS = "com.github.grantneale.kafka.LagBasedPartitionAssignor"
+_STRATEGIES = {COUNTS: "cooperative-sticky", LOAD_AWARE: "load-aware", BY_TIME: "load-aware/time"}
+"""Strategies of Groupwright's members, as their program knows them."""
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC")
 
 
@@ -48,7 +50,12 @@ def prepare(folder: Path, lag_based: Path | None = None) -> list[Contestant]:
         lag_based: The lag-based assignor's jar or its source file. By default, its jar comes from a Maven
             repository.
     """
-    return [groupwright(COUNTS), _lag_based(folder, lag_based), groupwright(LOAD_AWARE)]
+    return [
+        groupwright(COUNTS),
+        _lag_based(folder, lag_based),
+        groupwright(LOAD_AWARE),
+        groupwright(BY_TIME),
+    ]
 
 
 def python(program: str) -> tuple[str, ...]:
@@ -69,15 +76,14 @@ def compile_members(folder: Path, *sources: Path, artifacts: tuple[str, ...] = (
 
 
 def groupwright(name: str) -> Contestant:
-    """Return a contestant with Groupwright's consumer; its name ends in that of its assignor."""
+    """Return a contestant with Groupwright's consumer."""
     interpreter = ".".join(map(str, sys.version_info[:3]))
     version = (
         f"{metadata.version('groupwright')}, confluent-kafka {metadata.version('confluent-kafka')}, "
         f"Python {interpreter}"
     )
-    assignor = name.removeprefix("Groupwright ")
     # The leader rebalances at the enforced moments alone, as in the other contestants' groups.
-    settings = (("assignor", assignor), ("load.check.interval.ms", "0"))
+    settings = (("assignor", _STRATEGIES[name]), ("load.check.interval.ms", "0"))
     return Contestant(name, version, python("members"), settings)
 
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from benchmarks.load.shapes import Shape
 
-COUNTS, LAG_BASED, LOAD_AWARE = CONTESTANTS = (
+COUNTS, LAG_BASED, LOAD_AWARE, BY_TIME = CONTESTANTS = (
     "Groupwright cooperative-sticky",
     "Java lag-based",
     "Groupwright load-aware",
+    "Groupwright load-aware by processing time",
 )
-"""Contestants, in the order of their turns. The first and the last differ in the assignor alone."""
+"""Contestants, in the order of their turns. Those of Groupwright differ in the assignor and its weights."""
 
 PARTITIONS = 48
 MEMBERS = 8
@@ -86,7 +87,8 @@ UNEVEN = 1.75
 """Peak over bound from which counts are said to leave 1.8 of the bound."""
 
 LEAST_TIMES = 1.5
-"""Throughput of `load-aware` over that of `cooperative-sticky`, where counts leave 1.8 of the bound."""
+"""Throughput of `load-aware`, by either source of weights, over that of `cooperative-sticky`, where counts
+leave 1.8 of the bound."""
 
 MOST_OF_IDEAL = 1.1
 """Time of `load-aware` over the ideal time; the ideal throughput over its throughput."""

@@ -6,8 +6,9 @@ from typing import Any
 from benchmarks.load.plan import CONTESTANTS
 from benchmarks.load.results import Results, Run
 
-_COLORS = ("tab:gray", "tab:orange", "tab:blue")
-_BAR = 0.27
+_COLORS = ("tab:gray", "tab:orange", "tab:blue", "tab:green")
+_BAR = 0.2
+_MIDDLE = (len(CONTESTANTS) - 1) / 2
 
 
 def draw(path: Path, results: Results) -> bool:
@@ -23,7 +24,7 @@ def draw(path: Path, results: Results) -> bool:
     runs = {shape: by_name for shape, by_name in runs.items() if by_name}
     if not runs:
         return False
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
+    figure = Figure(figsize=(14, 8), layout="constrained")
     (drain, throughput), (moves, lag) = figure.subplots(2, 2)
     _bars(drain, runs, lambda run: run.drain.seconds, lambda run: run.drain.ideal_seconds, "{:.1f}")
     drain.set(title="time to drain a backlog: less is better", ylabel="s")
@@ -45,7 +46,7 @@ def draw(path: Path, results: Results) -> bool:
     lag.set(title=f"lag of the group: {shape}", xlabel="s since the traffic began", ylabel="messages")
     lag.set_ylim(bottom=0)
     lag.grid(visible=True, alpha=0.3)
-    drain.legend(fontsize="small")
+    figure.legend(*drain.get_legend_handles_labels(), loc="outside lower center", ncols=len(CONTESTANTS) + 1)
     figure.savefig(path, metadata={"Date": None})
     return True
 
@@ -53,7 +54,7 @@ def draw(path: Path, results: Results) -> bool:
 def _bars(axes: Any, runs: dict[str, dict[str, Run]], number: Any, ideal: Any, form: str) -> None:
     for place, (name, color) in enumerate(zip(CONTESTANTS, _COLORS, strict=True)):
         points = [
-            (left + (place - 1) * _BAR, by_name[name])
+            (left + (place - _MIDDLE) * _BAR, by_name[name])
             for left, by_name in enumerate(runs.values())
             if name in by_name
         ]
@@ -69,7 +70,8 @@ def _bars(axes: Any, runs: dict[str, dict[str, Run]], number: Any, ideal: Any, f
             axes.bar_label(bars, labels, label_type="center", color="white", fontsize="small")
     if ideal is not None:
         levels = [ideal(next(iter(by_name.values()))) for by_name in runs.values()]
-        ends = [(left - 1.5 * _BAR, left + 1.5 * _BAR) for left in range(len(runs))]
+        reach = len(CONTESTANTS) / 2 * _BAR
+        ends = [(left - reach, left + reach) for left in range(len(runs))]
         axes.hlines(levels, *zip(*ends, strict=True), color="black", linestyle="--", label="ideal")
     axes.set_xticks(range(len(runs)), list(runs))
     axes.margins(y=0.15)

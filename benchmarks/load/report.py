@@ -41,11 +41,14 @@ The traffic has these shapes. Random numbers have a fixed seed.
 - **{Shape.HOT}**: six random partitions have half of the traffic, and the others share the rest evenly.
 
 **Contestants.** `cooperative-sticky` and `load-aware` run in the same client, Groupwright's consumer, so that
-only the assignor differs. The weights of `load-aware` come from {_SOURCE}. The default
-window, 300 s, is longer than the run. The lag-based assignor is version 2.0.0 of the Java library
-`kafka-lag-based-assignor`. Its members are threads of one JVM. They rebalance eagerly, since it supports no
-other protocol, and have `max.poll.records={MAX_POLL_RECORDS}`, so that a rebalance does not wait for hundreds
-of messages. All members have {_TIMINGS}.
+only the assignor and its weights differ. The weights of `load-aware` come from {_SOURCE}.
+The default window, 300 s, is longer than the run. *By processing time*, these rates are multiplied by the
+seconds per message that the members measure themselves (`ProcessingTime`). All messages take the same time
+here, so this source can at best do as well: what it measures is noisy, and missing at the first join. The
+lag-based assignor is version 2.0.0 of the Java library `kafka-lag-based-assignor`. Its members are threads of
+one JVM. They rebalance eagerly, since it supports no other protocol, and have
+`max.poll.records={MAX_POLL_RECORDS}`, so that a rebalance does not wait for hundreds of messages. All
+members have {_TIMINGS}.
 
 **Bound.** *Peak* is the load of the busiest member over a certified lower bound (`evaluate_load`): no
 assignment has a smaller busiest load. It is computed from the members' partitions and the written messages.

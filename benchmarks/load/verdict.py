@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.consumer.results import Status
 from benchmarks.load.plan import (
+    BY_TIME,
     COUNTS,
     LAG_BASED,
     LEAST_TIMES,
@@ -41,25 +42,27 @@ def _judge_shape(shape: str, outcomes: dict[str, Outcome]) -> Iterator[Finding]:
         if outcome.status is not Status.OK:
             yield Finding(f"{shape}: {name} {outcome.status}: {outcome.note}", reached=False)
     runs = {name: outcome.run for name, outcome in outcomes.items() if outcome.run is not None}
-    ours, counts, lag_based = runs.get(LOAD_AWARE), runs.get(COUNTS), runs.get(LAG_BASED)
-    if ours is None:
-        return
-    if counts is not None:
-        yield from _beside_counts(shape, ours, counts)
-    yield from _beside_ideal(shape, ours)
-    if lag_based is not None and lag_based.rebalances:
-        text = (
-            f"{shape}: {ours.moved} partitions move in {len(ours.rebalances)} rebalances, "
-            f"{lag_based.moved} with the lag-based assignor, wanted at most a fifth of them"
-        )
-        yield Finding(text, ours.moved <= MOST_MOVES * lag_based.moved)
+    counts, lag_based = runs.get(COUNTS), runs.get(LAG_BASED)
+    for name in LOAD_AWARE, BY_TIME:
+        ours, subject = runs.get(name), f"{shape}: {name.removeprefix('Groupwright ')}"
+        if ours is None:
+            continue
+        if counts is not None:
+            yield from _beside_counts(subject, ours, counts)
+        yield from _beside_ideal(subject, ours)
+        if lag_based is not None and lag_based.rebalances:
+            text = (
+                f"{subject} moves {ours.moved} partitions in {len(ours.rebalances)} rebalances, the "
+                f"lag-based assignor {lag_based.moved}, wanted at most a fifth of them"
+            )
+            yield Finding(text, ours.moved <= MOST_MOVES * lag_based.moved)
 
 
-def _beside_counts(shape: str, ours: Run, counts: Run) -> Iterator[Finding]:
+def _beside_counts(subject: str, ours: Run, counts: Run) -> Iterator[Finding]:
     if counts.drain.peak_over_bound >= UNEVEN:
         times = ours.drain.rate / counts.drain.rate
         text = (
-            f"{shape}: drains the backlog {times:.2f} times as fast as cooperative-sticky, where counts "
+            f"{subject} drains the backlog {times:.2f} times as fast as cooperative-sticky, where counts "
             f"leave {counts.drain.peak_over_bound:.2f} of the bound, wanted {LEAST_TIMES:g}"
         )
         yield Finding(text, times >= LEAST_TIMES)
@@ -67,19 +70,19 @@ def _beside_counts(shape: str, ours: Run, counts: Run) -> Iterator[Finding]:
     if theirs.peak_over_bound >= UNEVEN:
         times = mine.sustained / theirs.sustained
         text = (
-            f"{shape}: sustains {times:.2f} times the traffic of cooperative-sticky, where counts leave "
+            f"{subject} sustains {times:.2f} times the traffic of cooperative-sticky, where counts leave "
             f"{theirs.peak_over_bound:.2f} of the bound, wanted {LEAST_TIMES:g}"
         )
         yield Finding(text, times >= LEAST_TIMES)
 
 
-def _beside_ideal(shape: str, ours: Run) -> Iterator[Finding]:
+def _beside_ideal(subject: str, ours: Run) -> Iterator[Finding]:
     slower = ours.drain.seconds / ours.drain.ideal_seconds
-    text = f"{shape}: drains the backlog in {slower:.2f} of the ideal time, wanted {MOST_OF_IDEAL:g}"
+    text = f"{subject} drains the backlog in {slower:.2f} of the ideal time, wanted {MOST_OF_IDEAL:g}"
     yield Finding(text, slower <= MOST_OF_IDEAL)
     worst = max(window.ideal / window.sustained if window.sustained else 999.0 for window in ours.windows)
     text = (
-        f"{shape}: the ideal throughput is {worst:.2f} times the sustained one in the worst of "
-        f"{len(ours.windows)} windows, wanted {MOST_OF_IDEAL:g}"
+        f"{subject} stays within {worst:.2f} of the ideal throughput in the worst of {len(ours.windows)} "
+        f"windows, wanted {MOST_OF_IDEAL:g}"
     )
     yield Finding(text, worst <= MOST_OF_IDEAL)

@@ -13,10 +13,14 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import (
     Group,
     JoinedMember,
+    LoadAwareAssignor,
+    Member,
     PartitionsByTopic,
+    ProcessingTime,
     RangeAssignor,
     Subscription,
     Topic,
+    WeightFunction,
     encode_subscription,
 )
 from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS, GroupLog
@@ -150,6 +154,23 @@ def test_an_assignor_that_exits_fails_like_any_other(rig: Rig) -> None:
     rig.network.call_soon(lambda: rig.network.spawn(lead()))
     assert done.wait(PATIENCE)
     assert [str(error) for error in raised] == ["it raised SystemExit(3)"]
+
+
+def test_rates_are_not_averaged_with_the_first_processing_times(rig: Rig) -> None:
+    """Averaged with messages per second, seconds of work per second would not be seen for hours."""
+    assignor = LoadAwareAssignor(weights=ProcessingTime(rate=WeightFunction(lambda *_: 2.0)))
+    leader = Leader(rig.network, {assignor.name: assignor}, rig.log, smoothing=3600)
+    topics = {"t": Topic(2)}
+    assert leader._weigh(assignor, [Member("c-1", ["t"])], topics, 1) == {"t": Topic(2, weights=[2, 2])}
+
+    assignor.on_assignment(PartitionsByTopic({"t": [0, 1]}), 1)
+    told = []
+    for seconds in ({0: 0.25, 1: 0.5}, {0: 4.0, 1: 0.5}):
+        assignor.processing_times = {"t": seconds}
+        told.append([Member("c-1", ["t"], user_data=assignor.user_data(frozenset({"t"})))])
+    assert leader._weigh(assignor, told[0], topics, 3) == {"t": Topic(2, weights=[0.5, 1])}
+    weights = leader._weigh(assignor, told[1], topics, 5)["t"].weights
+    assert weights == pytest.approx([0.5, 1], rel=0.1), "later times are averaged"
 
 
 def test_a_server_that_refuses_the_connection_is_named_once(

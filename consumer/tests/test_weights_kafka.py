@@ -25,7 +25,7 @@ from groupwright.assignors import (
     WeightFunction,
     WeightSource,
 )
-from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, RebalanceListener
+from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, Rebalance, RebalanceListener
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements
 from groupwright.consumer._network.connections import Network
@@ -251,7 +251,14 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     strategy = LoadAwareAssignor(weights=source)
     settings = {"partition_assignment_strategy": strategy, "load_check_interval_ms": 300}
     consumers = [scene.consumer(**settings) for _ in range(2)]
+    rebalances: list[Rebalance] = []
+
+    class Listener(RebalanceListener):
+        def rebalanced(self, rebalance: Rebalance) -> None:
+            rebalances.append(rebalance)
+
     for consumer in consumers:
+        consumer.add_listener(Listener())
         consumer.subscribe([topic])
     before = shares(scene, consumers, 4)
     scene.produce(topic, 5, partitions=4)
@@ -279,8 +286,30 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     settled, checks = generation(), source.asked + 3
     came += scene.poll_until(lambda: source.asked >= checks, *consumers, what="three checks")
     assert generation() == settled, "it rests once the loads are even"
+    (led,) = (each for each in rebalances if each.reason == "load check")
+    assert led.leadership is not None
+    assert led.leadership.load is not None
+    assert led.leadership.moved == 2
+    assert led.leadership.load.bound == pytest.approx(1, abs=0.01)
     came += scene.poll_until(lambda: len(seen(came)) == 20, *consumers, what="all messages")
     assert sorted(seen(came)) == sorted({(number, offset) for number in range(4) for offset in range(5)})
+
+
+def test_in_a_rollout_loads_count_once_the_last_old_member_has_gone(scene: "Scene") -> None:
+    """Old members know `cooperative-sticky` alone, so the group votes for that while there is one."""
+    topic = scene.topic(partitions=4)
+    load_aware = LoadAwareAssignor(weights=Switched(3, 1, 1, 1), tolerance=0.1)
+    old = scene.consumer(partition_assignment_strategy="cooperative-sticky")
+    first, second = (
+        scene.consumer(partition_assignment_strategy=[load_aware, "cooperative-sticky"]) for _ in range(2)
+    )
+    for consumer in (old, first):
+        consumer.subscribe([topic])
+    assert [len(share) for share in shares(scene, [old, first], 4)] == [2, 2]
+
+    old.close()
+    second.subscribe([topic])
+    assert shares(scene, [first, second], 4) == [[0], [1, 2, 3]]
 
 
 class FailsChecks(LoadAwareAssignor):

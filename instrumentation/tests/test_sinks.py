@@ -17,6 +17,9 @@ from groupwright.instrumentation import (
     EventSink,
     GroupLoad,
     Leadership,
+    LoadCheckEvent,
+    LoadCheckOutcome,
+    LoadCheckResult,
     RebalanceEvent,
     instrument,
     to_callback,
@@ -24,13 +27,14 @@ from groupwright.instrumentation import (
     to_kafka,
     to_logging,
 )
-from groupwright.instrumentation.events import make_event, schema
+from groupwright.instrumentation.events import make_event, make_load_check_event, schema
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 
 Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]
 NewRebalance = Callable[..., Rebalance]
+NewLoadCheck = Callable[..., LoadCheckResult]
 
 
 @pytest.fixture
@@ -143,6 +147,54 @@ def test_each_rebalance_goes_to_each_sink_once(
     assert lines[1]["partitions_after"] == {"orders": [0]}
     for name in ("callback", "file", "logging"):
         assert outcomes(value, name) == {"sent": 2, "dropped": 0, "failed": 0}
+
+
+def test_load_checks_go_to_sinks_of_their_own(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: NewRebalance,
+    new_load_check: NewLoadCheck,
+    tmp_path: Path,
+) -> None:
+    told: list[LoadCheckEvent] = []
+    rebalances, checks = to_file(tmp_path / "rebalances.jsonl"), to_callback(told.append, "checks")
+    listener = instrument(new_consumer(), registry, events=[rebalances], load_checks=[checks])
+    assert outcomes(value, "checks") == {"sent": 0, "dropped": 0, "failed": 0}
+    listener.rebalanced(new_rebalance())
+    listener.load_checked(new_load_check())
+    for sink in (rebalances, checks):
+        sink.close()
+
+    (event,) = (json.loads(each.to_json()) for each in told)
+    assert len(event.pop("id")) == 36
+    assert event == {
+        "version": 1,
+        "group": "billing",
+        "client_id": "c-1",
+        "generation": 7,
+        "outcome": "rebalanced",
+        "ended_at": "2023-11-14T22:18:20.000000Z",
+        "peak": 1.5,
+        "bound": 1.0,
+        "expected": 1.0625,
+        "moves": 3,
+        "partitions": 12,
+    }
+    assert outcomes(value, "checks") == outcomes(value, "file") == {"sent": 1, "dropped": 0, "failed": 0}
+
+
+def test_load_checks_keep_to_their_schema(new_load_check: NewLoadCheck) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    found = schema(LoadCheckEvent)
+    jsonschema.Draft202012Validator.check_schema(found)
+    validator = jsonschema.Draft202012Validator(found)
+    nothing = dict.fromkeys(("peak", "bound", "expected", "moves", "partitions"))
+    failed = new_load_check(LoadCheckOutcome.FAILED, **nothing)
+    for result in (*map(new_load_check, LoadCheckOutcome), failed):
+        event = make_load_check_event(result).to_dict()
+        validator.validate(event)
+        assert list(found["properties"]) == found["required"] == list(event)
 
 
 def test_a_sink_that_hangs_drops_and_holds_up_nobody(

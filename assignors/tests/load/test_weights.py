@@ -85,14 +85,15 @@ def test_work_is_the_processing_time_times_the_rate() -> None:
     assert of_lag == {"orders": pytest.approx([0.04, 0.0, UNKNOWN, UNKNOWN], nan_ok=True)}
 
 
-def test_while_no_member_tells_processing_times_nothing_is_known() -> None:
-    """Rates alone are of another unit: the leader would average them with the first known work."""
+def test_while_no_member_tells_processing_times_the_rate_alone_counts() -> None:
 
     class Untold(Offsets):
         def processing_times(self) -> Mapping[str, Any]:
             return {topic: np.full(rates.size, UNKNOWN) for topic, rates in self.rates.items()}
 
-    assert found(ProcessingTime(), Untold()) == {}
+    weights = found(ProcessingTime(), Untold())
+    assert weights["orders"] == pytest.approx([10, 1, 0, UNKNOWN], nan_ok=True)
+    assert weights["returns"] == [2, 2]
 
 
 def test_members_measure_if_any_part_of_a_source_needs_it() -> None:

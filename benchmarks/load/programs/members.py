@@ -14,7 +14,7 @@ from benchmarks.consumer.programs.harness import now, say, settings, telling_fai
 from benchmarks.load.programs.pacer import Pacer
 from confluent_kafka import TopicPartition
 
-from groupwright.assignors import Assignor, Lag, LoadAwareAssignor, Throughput
+from groupwright.assignors import Assignor, Lag, LoadAwareAssignor, ProcessingTime, Throughput
 from groupwright.consumer import Consumer
 
 _WAIT = 0.05
@@ -90,9 +90,11 @@ class Member:
 
 def _config(given: dict[str, str]) -> dict[str, object]:
     assignor: str | Assignor = given["assignor"]
-    if assignor == LoadAwareAssignor.name:
-        weights = Throughput(window=float(given["window"])) + Lag(horizon=float(given["horizon"]))
-        assignor = LoadAwareAssignor(weights=weights)
+    rates = Throughput(window=float(given["window"])) + Lag(horizon=float(given["horizon"]))
+    if assignor == "load-aware":
+        assignor = LoadAwareAssignor(weights=rates)
+    elif assignor == "load-aware/time":
+        assignor = LoadAwareAssignor(weights=ProcessingTime(rate=rates))
     return {
         "bootstrap.servers": given["servers"],
         "group.id": given["group"],

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from benchmarks.consumer.results import Status
-from benchmarks.load.plan import COUNTS, LAG_BASED, LOAD_AWARE
+from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, LOAD_AWARE
 from benchmarks.load.results import Drain, Outcome, Rebalance, Results, Run, Window
 from benchmarks.load.tables import tables
 from benchmarks.load.verdict import judge
@@ -39,11 +39,11 @@ def test_all_is_reached() -> None:
 
     assert all(finding.reached for finding in findings)
     assert [finding.text.partition(", ")[0] for finding in findings] == [
-        "hot: drains the backlog 1.71 times as fast as cooperative-sticky",
-        "hot: sustains 1.78 times the traffic of cooperative-sticky",
-        "hot: drains the backlog in 1.05 of the ideal time",
-        "hot: the ideal throughput is 1.02 times the sustained one in the worst of 2 windows",
-        "hot: 8 partitions move in 1 rebalances",
+        "hot: load-aware drains the backlog 1.71 times as fast as cooperative-sticky",
+        "hot: load-aware sustains 1.78 times the traffic of cooperative-sticky",
+        "hot: load-aware drains the backlog in 1.05 of the ideal time",
+        "hot: load-aware stays within 1.02 of the ideal throughput in the worst of 2 windows",
+        "hot: load-aware moves 8 partitions in 1 rebalances",
     ]
 
 
@@ -51,15 +51,18 @@ def test_all_is_reached() -> None:
     ("ours", "missed"),
     [
         (measured(12.1, 980, 1.2, 8), ["drains the backlog 1.49", "drains the backlog in 1.21"]),
-        (measured(10.5, 820, 1.2, 8), ["sustains 1.49", "the ideal throughput is 1.22"]),
-        (measured(10.5, 980, 1.0, 9), ["9 partitions move"]),
+        (measured(10.5, 820, 1.2, 8), ["sustains 1.49", "stays within 1.22"]),
+        (measured(10.5, 980, 1.0, 9), ["moves 9 partitions"]),
     ],
 )
-def test_what_is_missed_is_told(ours: Run, missed: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "subject"), [(LOAD_AWARE, "load-aware"), (BY_TIME, "load-aware by processing time")]
+)
+def test_what_is_missed_is_told(name: str, subject: str, ours: Run, missed: list[str]) -> None:
     outcomes = FINE.shapes["hot"]
-    found = replace(FINE, shapes={"hot": outcomes | {LOAD_AWARE: Outcome(run=ours)}})
+    found = replace(FINE, shapes={"hot": outcomes | {name: Outcome(run=ours)}})
 
-    texts = [finding.text.removeprefix("hot: ") for finding in judge(found) if not finding.reached]
+    texts = [finding.text.removeprefix(f"hot: {subject} ") for finding in judge(found) if not finding.reached]
 
     assert [text[: len(start)] for text, start in zip(texts, missed, strict=True)] == missed
 

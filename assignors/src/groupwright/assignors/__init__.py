@@ -43,7 +43,6 @@ from groupwright.assignors.errors import (
 if TYPE_CHECKING:
     from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
     from groupwright.assignors._algorithms.cooperative import withhold_claimed
-    from groupwright.assignors._algorithms.load_check import LoadCheck, check_load
     from groupwright.assignors._algorithms.load_report import LoadReport, evaluate_load
     from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
     from groupwright.assignors._model.arrays import PartitionArray
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
         subscribed_topics,
     )
     from groupwright.assignors.load_aware import LoadAwareAssignor
+    from groupwright.assignors.load_check import LoadCheck, check_load
     from groupwright.assignors.range import RangeAssignor
     from groupwright.assignors.roundrobin import RoundRobinAssignor
     from groupwright.assignors.simulation import SimulatedEvent, SimulatedRebalance, simulate
@@ -98,8 +98,6 @@ _MODULES = {
     "decode_members": "leader",
     "perform_assignment": "leader",
     "subscribed_topics": "leader",
-    "LoadCheck": "_algorithms.load_check",
-    "check_load": "_algorithms.load_check",
     "LoadReport": "_algorithms.load_report",
     "evaluate_load": "_algorithms.load_report",
     "AssignmentQuality": "_algorithms.quality",
@@ -116,6 +114,8 @@ _MODULES = {
     "WeightSource": "_model.weight_source",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
+    "LoadCheck": "load_check",
+    "check_load": "load_check",
     "SimulatedEvent": "simulation",
     "SimulatedRebalance": "simulation",
     "simulate": "simulation",

@@ -23,7 +23,8 @@ class LoadAwareAssignor(Assignor):
     """Balances the load of members, instead of their numbers of partitions, with few moves.
 
     The load of a member is the weight of its partitions (`Topic.weights`) over its capacity. The peak is the
-    largest load over capacity in the group. Its priorities, in this order:
+    largest load over capacity in the group. Members agree on the assignor by the name `load-aware`. Its
+    priorities, in this order:
 
     1. Every partition of a subscribed topic has one owner, which subscribes to the topic.
     2. While the present assignment is within its tolerance, nothing moves. It is, if its peak is at most

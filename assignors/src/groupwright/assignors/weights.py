@@ -72,7 +72,8 @@ class ProcessingTime(WeightSource):
     weigh more than its capacity cannot keep up.
 
     A partition of which no member tells anything, as one that nobody has consumed yet, has the median
-    processing time of its topic. Until any member tells anything, as in a new group, all weights are unknown.
+    processing time of its topic. Until any member tells anything, as in a new group, each message counts as
+    1 s, so partitions weigh what `rate` says.
     Messages that one `consume` returns share the time that they took together.
 
     The rate is that of the messages to be consumed, not of those that were: a member that cannot keep up is

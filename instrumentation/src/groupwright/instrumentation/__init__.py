@@ -8,6 +8,7 @@
 - `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: destinations of the event of each
   rebalance.
 - `RebalanceEvent`: that event; the same content as a `Rebalance`, ready for JSON.
+- `LoadCheckEvent`: the event of each load check; the same content as a `LoadCheckResult`.
 - `Finding`, `Severity`: the results of advice.
 - `ObservableConsumer`, `RebalanceListener`, `Rebalance`, `Leadership`, `GroupLoad`, `LoadCheckResult`,
   `LoadCheckOutcome`, `MembershipSnapshot`: the interface to a consumer.
@@ -31,7 +32,7 @@ from groupwright.instrumentation.advice import Finding, Severity
 from groupwright.instrumentation.collector import Metrics, instrument
 from groupwright.instrumentation.consumer_metrics import Instrumentation
 from groupwright.instrumentation.create import create_instrumented
-from groupwright.instrumentation.events import RebalanceEvent
+from groupwright.instrumentation.events import LoadCheckEvent, RebalanceEvent
 from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
 
 ClientListener = RebalanceListener
@@ -46,6 +47,7 @@ __all__ = [
     "GroupLoad",
     "Instrumentation",
     "Leadership",
+    "LoadCheckEvent",
     "LoadCheckOutcome",
     "LoadCheckResult",
     "MembershipSnapshot",

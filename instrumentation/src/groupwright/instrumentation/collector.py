@@ -32,6 +32,7 @@ def instrument(
     registry: CollectorRegistry = REGISTRY,
     *,
     events: Sequence[EventSink] = (),
+    load_checks: Sequence[EventSink] = (),
     lag_by_partition: bool = False,
     advise: bool = True,
 ) -> Instrumentation:
@@ -45,6 +46,7 @@ def instrument(
         consumer: Groupwright's consumer, or a client that `create_instrumented` created.
         registry: The registry for its metrics.
         events: Sinks that receive an event for each rebalance.
+        load_checks: Sinks that receive an event for each load check of Groupwright's consumer.
         lag_by_partition: Whether to show the lag of each partition too, which adds a series for each
             partition.
         advise: Whether to look for the causes of rebalances, and log warnings.
@@ -56,7 +58,7 @@ def instrument(
         TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
         ValueError: The registry has other metrics by Groupwright's names.
     """
-    options = Options(events, lag_by_partition, advise)
+    options = Options(events, lag_by_partition, advise, load_checks)
     return Metrics.of(registry).add_consumer(consumer, options)
 
 

@@ -53,7 +53,7 @@ from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
-from groupwright.instrumentation.events import RebalanceEvent, make_event
+from groupwright.instrumentation.events import Event, make_event, make_load_check_event
 from groupwright.instrumentation.sinks import EventSink
 
 _TIMER_MARGIN = 0.01
@@ -70,6 +70,8 @@ class Options:
     """Whether to show the lag of each partition."""
     advise: bool = True
     """Whether to look for the causes of rebalances, and log warnings."""
+    load_checks: Sequence[EventSink] = ()
+    """Sinks that receive an event for each load check."""
 
 
 class Instrumentation(RebalanceListener):
@@ -146,7 +148,7 @@ class Instrumentation(RebalanceListener):
         self._families.add(ERRORS, self.client_labels, 0)
         self._families.add(COMMITS, self.client_labels, 0)
         self._start_outcome_counters("")
-        for sink in self._options.events:
+        for sink in (*self._options.events, *self._options.load_checks):
             for outcome in EVENT_OUTCOMES:
                 self._families.add(EVENTS, self.client_labels, 0, sink=sink.name, outcome=outcome)
         if self._options.advise and self._settings:
@@ -258,7 +260,7 @@ class Instrumentation(RebalanceListener):
         self.state = replace(
             self.state, ended_at=ended.ended_at, duration=ended.duration, leadership=ended.leadership
         )
-        self._send_event(event)
+        self._send_event(event, self._options.events)
         if self._options.advise:
             self._log_findings(self._advice.on_rebalance(ended.outcome, time.monotonic()))
 
@@ -269,6 +271,7 @@ class Instrumentation(RebalanceListener):
             self._families.add(LOAD_CHECK_MOVES, self.client_labels, result.moves)
         if result.outcome is not LoadCheckOutcome.FAILED:
             self.state = replace(self.state, load_check=result)
+        self._send_event(make_load_check_event(result), self._options.load_checks)
 
     def _on_commit(self, seconds: float | None, error: str | None) -> None:
         self._families.add(COMMITS, self.client_labels)
@@ -296,8 +299,8 @@ class Instrumentation(RebalanceListener):
         for outcome in LoadCheckOutcome:
             self._families.add(LOAD_CHECKS, self.client_labels, 0, outcome=outcome)
 
-    def _send_event(self, event: RebalanceEvent) -> None:
-        for sink in self._options.events:
+    def _send_event(self, event: Event, sinks: Iterable[EventSink]) -> None:
+        for sink in sinks:
             name = sink.name
             sink.offer(event, lambda outcome, name=name: self._on_event_outcome(name, outcome))  # type: ignore[misc] # mypy cannot infer a lambda with a default
 

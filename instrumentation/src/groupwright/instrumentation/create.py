@@ -29,6 +29,7 @@ def create_instrumented(
     *,
     registry: CollectorRegistry = REGISTRY,
     events: Sequence[EventSink] = (),
+    load_checks: Sequence[EventSink] = (),
     lag_by_partition: bool = False,
     advise: bool = True,
     **arguments: Any,
@@ -48,6 +49,7 @@ def create_instrumented(
         config: The client's whole configuration. It is not changed.
         registry: The registry for its metrics.
         events: Sinks that receive an event for each rebalance.
+        load_checks: Sinks that receive an event for each load check of Groupwright's consumer.
         lag_by_partition: Whether to show the lag of each partition too, which adds a series for each
             partition.
         advise: Whether to look for the causes of rebalances, and log warnings.
@@ -75,7 +77,7 @@ def create_instrumented(
         tracker = CallbackTracker(config, callbacks)
         wrapper = _wrapper_for(client_class, asynchronous=asynchronous)
         consumer = create_wrapped(client_class, wrapper, tracker, configured, **arguments)
-    metrics.add_consumer(consumer, Options(events, lag_by_partition, advise), callbacks)
+    metrics.add_consumer(consumer, Options(events, lag_by_partition, advise, load_checks), callbacks)
     return consumer  # type: ignore[no-any-return] # it is of that class
 
 

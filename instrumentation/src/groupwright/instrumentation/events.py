@@ -1,7 +1,8 @@
-"""The event of one rebalance, as sinks receive it: plain values, ready for JSON.
+"""Events of rebalances and of load checks, as sinks receive them: plain values, ready for JSON.
 
-`rebalance-event.schema.json`, beside this module, is its schema. Consumers of events must ignore keys that
-they do not know: within one `version`, keys may be added, but no key is removed or changes its meaning.
+`rebalance-event.schema.json` and `load-check-event.schema.json`, beside this module, are their schemas.
+Consumers of events must ignore keys that they do not know: within one `version`, keys may be added, but no
+key is removed or changes its meaning.
 """
 
 import json
@@ -12,21 +13,35 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
-from groupwright.core import Rebalance
+from groupwright.core import LoadCheckResult, Rebalance
 
 VERSION = 1
-"""Version of the event's schema."""
+"""Version of the schemas."""
 
 
 @dataclass(frozen=True, slots=True)
-class RebalanceEvent:
-    """One rebalance of one member."""
+class Event:
+    """Common part of all events."""
 
     version: int
     id: str
     """Id of the event; the same if it is delivered twice."""
     group: str
     client_id: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as a dict, ready for JSON."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Return the event as one line of JSON."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceEvent(Event):
+    """One rebalance of one member."""
+
     member_id: str | None
     generation: int | None
     """None if the rebalance led to no generation."""
@@ -50,13 +65,27 @@ class RebalanceEvent:
     """The fields of `Leadership`, if this member led the group."""
     error: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as a dict, ready for JSON."""
-        return asdict(self)
 
-    def to_json(self) -> str:
-        """Return the event as one line of JSON."""
-        return json.dumps(self.to_dict(), separators=(",", ":"))
+@dataclass(frozen=True, slots=True)
+class LoadCheckEvent(Event):
+    """One load check of a group's leader. Loads are relative to the average, and None if the check failed."""
+
+    generation: int
+    """The generation whose assignment was checked."""
+    outcome: str
+    """A `groupwright.core.LoadCheckOutcome`."""
+    ended_at: str
+    """ISO 8601 in UTC, to the microsecond."""
+    peak: float | None
+    """The busiest member's load over capacity."""
+    bound: float | None
+    """A certified lower bound of `peak` and `expected`."""
+    expected: float | None
+    """The peak after a rebalance."""
+    moves: int | None
+    """Partitions that a rebalance would move."""
+    partitions: int | None
+    """Assigned partitions."""
 
 
 def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEvent:
@@ -91,9 +120,16 @@ def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEve
     )
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of events."""
-    text = resources.files(__package__).joinpath("rebalance-event.schema.json").read_text(encoding="utf-8")
+def make_load_check_event(result: LoadCheckResult) -> LoadCheckEvent:
+    """Make the event of a load check."""
+    fields = asdict(result) | {"outcome": str(result.outcome), "ended_at": _time(result.ended_at)}
+    return LoadCheckEvent(version=VERSION, id=str(uuid.uuid4()), **fields)
+
+
+def schema(event: type[Event] = RebalanceEvent) -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of events of a class."""
+    name = "load-check-event" if event is LoadCheckEvent else "rebalance-event"
+    text = resources.files(__package__).joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

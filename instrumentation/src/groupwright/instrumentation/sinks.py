@@ -18,10 +18,13 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Producer
 
-from groupwright.instrumentation.events import RebalanceEvent
+from groupwright.instrumentation.events import Event, LoadCheckEvent, RebalanceEvent
 
 TOPIC = "groupwright.rebalances"
 """Default topic of `to_kafka`."""
+
+Callback = Callable[[RebalanceEvent], object] | Callable[[LoadCheckEvent], object]
+"""A function that is called with the events of one kind: those that its sink is given."""
 
 OnOutcome = Callable[[str], None]
 """Called with the outcome of an event: one of `labels.EVENT_OUTCOMES`."""
@@ -40,7 +43,7 @@ class EventSink:
     def __init__(
         self,
         name: str,
-        write: Callable[[RebalanceEvent], object],
+        write: Callback,
         *,
         capacity: int = 1000,
         release: Callable[[], object] | None = None,
@@ -59,18 +62,18 @@ class EventSink:
         if capacity < 1:
             raise ValueError(f"the capacity of a sink is {capacity}: set it to 1 or more")
         self.name = name
-        self._write = write
+        self._write: Callable[[Any], object] = write
         self._capacity = capacity
         self._release = release
         self._lock = threading.Lock()
-        self._queue: queue.Queue[tuple[RebalanceEvent, OnOutcome] | None] = queue.Queue(capacity)
+        self._queue: queue.Queue[tuple[Event, OnOutcome] | None] = queue.Queue(capacity)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._failed_before = False
         self._pid = os.getpid()
         atexit.register(_close_at_exit, weakref.ref(self))
 
-    def offer(self, event: RebalanceEvent, on_outcome: OnOutcome) -> None:
+    def offer(self, event: Event, on_outcome: OnOutcome) -> None:
         """Queue an event, or drop it if the queue is full or the sink closed. It never blocks.
 
         Args:
@@ -152,7 +155,7 @@ def to_logging(logger: logging.Logger | None = None, level: int = logging.INFO) 
     return EventSink("logging", lambda event: target.log(level, "%s", event.to_json()))
 
 
-def to_callback(callback: Callable[[RebalanceEvent], object], name: str = "callback") -> EventSink:
+def to_callback(callback: Callback, name: str = "callback") -> EventSink:
     """Return a sink that calls a function with each event, on the sink's thread."""
     return EventSink(name, callback)
 
@@ -161,7 +164,7 @@ def to_file(path: str | os.PathLike[str]) -> EventSink:
     """Return a sink that appends each event to a file as one line of JSON. The file may be rotated."""
     target = Path(path)
 
-    def append(event: RebalanceEvent) -> None:
+    def append(event: Event) -> None:
         with target.open("a", encoding="utf-8") as file:
             file.write(event.to_json() + "\n")
 
@@ -181,7 +184,7 @@ def to_kafka(config: Mapping[str, Any], topic: str = TOPIC, delivery_timeout: fl
     milliseconds = max(1, int(delivery_timeout * 1000))
     producer = Producer({"linger.ms": 0, **config, "message.timeout.ms": milliseconds})
 
-    def produce(event: RebalanceEvent) -> None:
+    def produce(event: Event) -> None:
         errors: list[Any] = []
         producer.produce(
             topic,

@@ -1,7 +1,6 @@
 """Partitions of many members in columns, without a Python object per member, topic or partition."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -151,11 +150,9 @@ def partitions_of_keys(topics: Sequence[str], keys: Int64Array) -> PartitionsByT
         topics: The topics that `PartitionColumns.keys` was called with.
         keys: The keys, ascending.
     """
-    bounds = np.searchsorted(keys, np.arange(len(topics) + 1) << 32).tolist()
-    partitions = (keys & 0xFFFFFFFF).astype(np.int32)
-    return PartitionsByTopic(
-        {topic: partitions[start:end] for topic, (start, end) in zip(topics, pairwise(bounds), strict=True)}
-    )
+    indexes, starts = np.unique(keys >> 32, return_index=True)  # few of many topics, often
+    by_topic = np.split((keys & 0xFFFFFFFF).astype(np.int32), starts[1:])
+    return PartitionsByTopic({topics[index]: each for index, each in zip(indexes, by_topic, strict=False)})
 
 
 def difference(partitions: PartitionsByTopic, others: Sequence[PartitionsByTopic]) -> PartitionsByTopic:

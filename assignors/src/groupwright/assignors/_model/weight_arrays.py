@@ -30,15 +30,11 @@ def multiple(weights: Weights, factor: float) -> Weights:
 def work(topics: Mapping[str, Topic], seconds: Mapping[str, FloatArray], messages: Weights) -> Weights:
     """Return the seconds of work per second, from seconds per message and messages per second.
 
-    Unknown seconds are the median of their topic, else that of all topics. If all are unknown, so is the
-    work.
+    Unknown seconds are the median of their topic, else that of all topics, else 1.
     """
     found = [seconds.get(name, np.full(topic.partitions, np.nan)) for name, topic in topics.items()]
-    each = np.concatenate(found) if found else np.zeros(0)
-    if np.isnan(each).all():
-        return {}
     starts = np.cumsum([0, *(of_topic.size for of_topic in found)])
-    each = fill_unknown(each, starts)
+    each = fill_unknown(np.concatenate(found) if found else np.zeros(0), starts)
     return {
         name: np.multiply(each[start : start + topic.partitions], messages[name])
         for (name, topic), start in zip(topics.items(), starts.tolist(), strict=False)

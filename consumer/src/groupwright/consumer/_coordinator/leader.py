@@ -61,6 +61,8 @@ class Leader:
         """The topics with the last weights, smoothed."""
         self._weighed_at = -math.inf
         """Monotonic seconds."""
+        self._weighed_by_time = False
+        """Whether members told processing times then, which decides the unit of the weights."""
         self._has_asked_members = False
         self._unfinished = -1
         """The generation of the last assignment by weights, if that withholds partitions."""
@@ -143,7 +145,8 @@ class Leader:
         """Return the topics with the weights that the assignor's source finds; on the assigning thread.
 
         The weights of the last assignment are used again if it withholds partitions, which this one completes
-        (KIP-429), and if no others can be found.
+        (KIP-429), and if no others can be found. Others are averaged with them, unless the unit has changed,
+        because members tell processing times for the first time.
         """
         source = assignor.weights
         if source is None:
@@ -165,8 +168,11 @@ class Leader:
             message = "%r knows the weights of %d topics of %d, after %.3f s"
             self._log.info(message, source, known, len(topics), time.monotonic() - started)
             if known:
+                by_time = any(map(assigning.tells_processing_times, members))
+                same_unit = by_time is self._weighed_by_time
+                self._weighed_by_time = by_time
                 age = started - self._weighed_at
-                share = 1 - math.exp(-age / self._smoothing) if self._smoothing else 1.0
+                share = 1 - math.exp(-age / self._smoothing) if self._smoothing and same_unit else 1.0
                 self._weighed = assigning.smooth_weights(former, weighed, share)
                 self._weighed_at = started
                 return self._weighed

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from groupwright.assignors._algorithms.check import assign
 from groupwright.assignors._algorithms.load_report import evaluate_load
 from groupwright.assignors._model.assignment import Assignment
-from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors._model.assignor import Assignor, Plan
 from groupwright.assignors._model.group import Group
+from groupwright.assignors.simulation import simulate
 
 _GENERATION = 1  # any, and the same for all
-_ROUNDS = 2  # a move takes one rebalance to revoke the partition, and one to assign it (KIP-429)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +38,15 @@ class LoadCheck:
 
 
 def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> LoadCheck:
-    """Play the rebalance of a cooperative group that owns what it was assigned.
+    """Play the rebalances of a cooperative group that owns what it was assigned, until it settles.
 
     Args:
-        assignor: The assignor, which supports COOPERATIVE.
+        assignor: The assignor, which supports COOPERATIVE. Only its `assign` is called, so it may be in use.
         group: The group, with the topics' present weights.
         assignment: What the members own.
 
     Raises:
-        AssignorError: The assignor's result is not an assignment of the group.
+        AssignorError: The assignor's result is not an assignment of the group, or the group does not settle.
         Exception: An exception of the assignor.
 
     Example:
@@ -58,11 +57,9 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
         busiest member at 1.67 of average, 1 of 4 partitions move, expected 1.00
     """
     before = evaluate_load(group, assignment)
-    planned = assignment
-    for _ in range(_ROUNDS):  # not `simulate`, whose members are told of assignments: this assignor is in use
-        members = [replace(each, owned=planned[each.id], generation=_GENERATION) for each in group.members]
-        planned = assign(assignor, Group(members, group.topics), cooperative=True)
-    after = evaluate_load(group, planned, assignment)
+    owners = [replace(each, owned=assignment[each.id], generation=_GENERATION) for each in group.members]
+    (played,) = simulate(Group(owners, group.topics), lambda _: _InUse(assignor))
+    after = evaluate_load(group, played.assignment, assignment)
     return LoadCheck(
         before.peak_over_average,
         after.peak_over_average,
@@ -70,3 +67,15 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
         sum(share.count for share in assignment.values()),
         before.bound_over_average,
     )
+
+
+class _InUse(Assignor):
+    """An assignor that the simulation must not notify of assignments: it belongs to a member."""
+
+    def __init__(self, assignor: Assignor) -> None:
+        self.name = assignor.name
+        self.protocols = assignor.protocols
+        self._assignor = assignor
+
+    def assign(self, group: Group) -> Assignment | Plan:
+        return self._assignor.assign(group)
