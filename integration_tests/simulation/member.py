@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LONGEST_POLL = 2.0
 """Seconds."""
+_UNKNOWN_SHARE = 0.05
+"""Chance of a commit of an unknown topic after a poll, of a member that makes them."""
 
 
 class CallbackError(Exception):
@@ -52,6 +54,9 @@ class Observer(Protocol):
     def asked(self, member: "RealMember") -> None:
         """The application has asked for an asynchronous commit."""
 
+    def committed_unknown(self, member: "RealMember", error: str | None, duration: int) -> None:
+        """A synchronous commit of a topic that does not exist has ended, after so many microseconds."""
+
     def committed(self, member: "RealMember", offsets: dict[Key, int], error: str | None) -> None:
         """`on_commit` was called, or a synchronous commit has returned."""
 
@@ -84,7 +89,6 @@ class RealMember:
         self._random = scheduler.stream(f"application {plan.name}")
         self._topics = list(plan.topics)
         self._stop: tuple[int, int] | None = None
-        self._signals: list[int] = []
         self._owned: set[Key] = set()
         self._last: dict[Key, int] = {}
         self._paused: set[Key] = set()
@@ -128,11 +132,11 @@ class RealMember:
         self._stop = (duration, readings)
 
     def interrupt(self, readings: int) -> None:
-        """Have a signal handler raise within the next poll, after so many readings of the clock.
+        """Have a signal handler raise within a poll, after so many readings of the clock.
 
         A third of the signals are followed by another one, while the first exception is handled.
         """
-        self._signals = [readings // 3, readings % 5] if readings % 3 == 0 else [readings // 3]
+        self.process.signals = [readings // 3, readings % 5] if readings % 3 == 0 else [readings // 3]
 
     def subscribe_to(self, topics: list[str]) -> None:
         """Have the application subscribe to these topics."""
@@ -243,7 +247,7 @@ class RealMember:
         librdkafka.poll_until = runtime.present().monotonic() + timeout
         librdkafka.idle_until = self._idle_until
         librdkafka.on_late_answer = lambda key, offset: self._observer.moved(self, key, offset)
-        self.process.signals, self._signals = self._signals, []
+        self.process.takes_signals = True
         try:
             if self.plan.batch:
                 messages = consumer.consume(self.plan.batch, timeout)
@@ -254,7 +258,7 @@ class RealMember:
             self._observer.said(self, f"poll raised {type(error).__name__}")
             return
         finally:
-            self.process.signals = []
+            self.process.takes_signals = False
         for message in messages:
             problem = message.error()
             key = (message.topic(), message.partition())
@@ -283,6 +287,8 @@ class RealMember:
         plan, chance = self.plan, self._random.random
         if plan.commits in {Commits.SYNC, Commits.ASYNC} and chance() < 0.3:
             self._commit(consumer, synchronous=plan.commits is Commits.SYNC)
+        if plan.commits_unknown and not self.calm and chance() < _UNKNOWN_SHARE:
+            self._commit_unknown(consumer)
         owned = sorted(self._owned)
         if owned and not self.calm and chance() < plan.seeks:
             self._seek(consumer, self._random.choice(owned))
@@ -300,6 +306,14 @@ class RealMember:
             self._observer.committed(self, {}, error.args[0].name())
         else:
             self._observer.committed(self, _offsets(done), None)
+
+    def _commit_unknown(self, consumer: Any) -> None:
+        began, error = self._scheduler.now, None
+        try:
+            consumer.commit(offsets=[TopicPartition("unknown", 0, 1)], asynchronous=False)
+        except KafkaException as raised:
+            error = raised.args[0].name()
+        self._observer.committed_unknown(self, error, self._scheduler.now - began)
 
     def _seek(self, consumer: Any, key: Key) -> None:
         last = self._last.get(key)

@@ -388,6 +388,12 @@ class _Player:
         if not member.ended:
             self._promises.asked(member)
 
+    def committed_unknown(self, member: AnyMember, error: str | None, duration: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"commit of an unknown topic: {error} after {duration / SECOND:.3f} s")
+            self._promises.committed_unknown(member, error, duration)
+
     def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:
         """See `Observer`."""
         if not member.ended:

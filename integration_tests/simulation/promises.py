@@ -8,6 +8,7 @@
 | None is delivered twice | at each message: it follows the last one, or the group's committed offset |
 | Commits never go backwards, or beyond what was delivered | at each commit that the coordinator accepts |
 | A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted it |
+| A commit of an unknown topic fails soon | when it has ended, without troubles before |
 | What was asked to be committed ends before `close` returns | when it has returned |
 | What was consumed before a clean revocation is committed | at the next assignment, without troubles before |
 | The end of a partition comes where the application is | at each PARTITION_EOF: the last message, or the seek, was just before, and it is not paused |
@@ -323,6 +324,16 @@ class Promises:
                         "a commit is reported as it went",
                         f"{member.name} is told that {offset} of {_name(key)} is committed, which it is not",
                     )
+
+    def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
+        """Check a synchronous commit of a topic that does not exist, which took so many microseconds."""
+        promise = "a commit of an unknown topic fails soon"
+        if error is None:
+            self._broken(promise, f"{member.name} has committed an offset of a topic that does not exist")
+        troubled = max(self._troubled_at.get(name, -1) for name in ("", member.name))
+        longest = 2 * self._recovery
+        if duration > longest and troubled < self._scheduler.now - duration - self._recovery:
+            self._broken(promise, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
 
     def closed(self, member: Member) -> None:
         """Check that nothing is left of a member that has closed."""

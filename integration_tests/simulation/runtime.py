@@ -74,7 +74,7 @@ class World:
                     process.stop_after = None
                     process.stop(process.stop_for)
                     thread.block(0)
-            if process.signals and thread is process.main:
+            if process.signals and process.takes_signals and thread is process.main:
                 process.signals[0] -= 1
                 if process.signals[0] < 0:
                     del process.signals[0]
@@ -120,6 +120,8 @@ class MemberProcess(Process):
         """The thread in which signal handlers run."""
         self.signals: list[int] = []
         """Readings of the clock by the main thread until a signal handler raises, once for each number."""
+        self.takes_signals = False
+        """Whether the main thread is where a signal handler may raise."""
         self.reason = ""
         """Why its member has sent the last JoinGroup."""
         self.on_wake: Callable[[], object] = _nothing

@@ -110,6 +110,7 @@ class MemberPlan:
         seeks_at_start: Whether it seeks each partition to where it starts, soon after `on_assign`.
         assigns: Whether `on_assign` calls `assign` itself.
         commits_in_revoke: Whether `on_revoke` commits synchronously.
+        commits_unknown: Whether it also commits an offset of a topic that does not exist, now and then.
         ends: Whether it receives the ends of partitions (`enable.partition.eof`).
     """
 
@@ -128,6 +129,7 @@ class MemberPlan:
     seeks_at_start: bool = False
     assigns: bool = False
     commits_in_revoke: bool = False
+    commits_unknown: bool = False
     ends: bool = False
 
 
@@ -261,6 +263,7 @@ def _member(
         seeks_at_start=chance.random() < 0.2,
         assigns=chance.random() < 0.2,
         commits_in_revoke=chance.random() < 0.2,
+        commits_unknown=chance.random() < 0.1,
         ends=chance.random() < 0.3,
     )
 
