@@ -476,6 +476,29 @@ def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
     member._events.closing = False
 
 
+def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler raised just before on_assign, and the application closed: on_revoke was called alone."""
+    stage.applier.on_assign, stage.applier.on_revoke = stage.notify("assign"), stage.notify("revoke")
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
+
+    def interrupt(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
+        patched.setattr(assignment_applier, "TopicPartition", interrupt)
+        stage.applier.assign(stage.consumer, event)
+    assert stage.applier.holds_partitions
+    member._inbox.put(event)
+    stage.consumer.close()
+
+    assert stage.called == []
+    assert not stage.applier.holds_partitions
+
+
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

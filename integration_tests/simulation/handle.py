@@ -11,6 +11,9 @@ It follows what the parity suite and experiments have shown of librdkafka 2.16:
 - `incremental_assign` and `incremental_unassign` are refused as a whole.
 - A pause outlives an assignment; it is ignored for a topic that was never assigned.
 - A position is kept after `incremental_unassign`; there is none between an assignment and the first message.
+- With `enable.partition.eof`, a fetch that returns nothing at the end of the log returns that end once, until
+  the next message, seek or assignment.
+- A signal handler that raises within a native call ends it; what it had taken is dropped.
 - A handle that has lost all its brokers fetches nothing, without an error, until it is created again.
 - `seek` fails while the committed offset is being fetched, for what is not assigned, and while a former fetch
   of the partition has not ended, which takes up to seconds on a busy machine.
@@ -59,6 +62,7 @@ class _Fetcher:
     __slots__ = (
         "assigned",
         "buffered",
+        "end",
         "is_active",
         "is_pending",
         "is_waiting",
@@ -81,6 +85,8 @@ class _Fetcher:
         self.topic_id: int | None = None
         self.version = 0
         self.buffered = 0
+        self.end = -1
+        """The end of the log that was returned last; -1 if none was since the start."""
         self.is_waiting = False
         """Whether a fetch is under way."""
 
@@ -98,7 +104,9 @@ class Librdkafka:
         self._group = config["group.id"]
         self._reset = _RESETS.get(str(config.get("auto.offset.reset", "latest")), OFFSET_END)
         self._fetchers: dict[_Key, _Fetcher] = {}
-        self._queue: deque[tuple[_Key, _Fetcher, int, int]] = deque()
+        self._queue: deque[tuple[_Key, _Fetcher, int, int, bool]] = deque()
+        """Partition, its fetcher and version, an offset, and whether that is the end of the log."""
+        self._returns_ends = bool(config.get("enable.partition.eof"))
         self._positions: dict[_Key, int] = {}
         self._known: set[str] = set()
         self._paused: set[_Key] = set()
@@ -164,8 +172,11 @@ class Librdkafka:
     def _take(self, messages: list[Message], most: int) -> None:
         queue = self._queue
         while queue and len(messages) < most:
-            key, fetcher, version, offset = queue.popleft()
-            if fetcher.assigned and fetcher.version == version:
+            key, fetcher, version, offset, is_end = queue.popleft()
+            if is_end and fetcher.assigned and fetcher.version == version:
+                end = KafkaError(KafkaError._PARTITION_EOF)
+                messages.append(Message(topic=key[0], partition=key[1], offset=offset, error=end))
+            elif fetcher.assigned and fetcher.version == version:
                 fetcher.buffered -= 1
                 self._positions[key] = offset + 1
                 value = str(fetcher.topic_id).encode()
@@ -299,7 +310,7 @@ class Librdkafka:
 
     def _restart(self, key: _Key, fetcher: _Fetcher, offset: int) -> None:
         """Fetch from an offset; what was fetched before is outdated."""
-        fetcher.next, fetcher.is_active, fetcher.buffered = offset, True, 0
+        fetcher.next, fetcher.is_active, fetcher.buffered, fetcher.end = offset, True, 0, -1
         fetcher.version += 1
         fetcher.is_waiting = False
         self._fetch(key, fetcher)
@@ -324,13 +335,17 @@ class Librdkafka:
             self._restart(key, fetcher, end if self._reset == OFFSET_END else 0)
         elif fetcher.next == end:
             fetcher.is_waiting = True
+            if self._returns_ends and fetcher.end != end:
+                fetcher.end = end
+                self._queue.append((key, fetcher, version, end, True))
+                self._fetched.notify()
             arrived = lambda: self._more(key, fetcher, version)  # noqa: E731 - short
             topic.fetchers.setdefault(key[1], []).append(arrived)
         else:
             fetcher.topic_id = topic.id
             last = min(end, fetcher.next + _BUFFERED)
             for offset in range(fetcher.next, last):
-                self._queue.append((key, fetcher, version, offset))
+                self._queue.append((key, fetcher, version, offset, False))
             fetcher.buffered += last - fetcher.next
             fetcher.next = last
             self._fetched.notify()

@@ -5,13 +5,13 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
 from simulation import runtime
-from simulation.runtime import MemberProcess, VirtualThread
+from simulation.runtime import MemberProcess, SignalError, VirtualThread
 from simulation.scenario import Commits, MemberPlan, Scenario
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LONGEST_POLL = 2.0
 """Seconds."""
+_UNKNOWN_SHARE = 0.05
+"""Chance of a commit of an unknown topic after a poll, of a member that makes them."""
 
 
 class CallbackError(Exception):
@@ -37,6 +39,9 @@ class Observer(Protocol):
     def delivered(self, member: "RealMember", topic_id: int, key: Key, offset: int) -> None:
         """A message was returned."""
 
+    def reached_end(self, member: "RealMember", key: Key, offset: int, *, paused: bool) -> None:
+        """The end of a partition was returned."""
+
     def sought(self, member: "RealMember", key: Key, offset: int) -> None:
         """The application has sought."""
 
@@ -48,6 +53,9 @@ class Observer(Protocol):
 
     def asked(self, member: "RealMember") -> None:
         """The application has asked for an asynchronous commit."""
+
+    def committed_unknown(self, member: "RealMember", error: str | None, duration: int) -> None:
+        """A synchronous commit of a topic that does not exist has ended, after so many microseconds."""
 
     def committed(self, member: "RealMember", offsets: dict[Key, int], error: str | None) -> None:
         """`on_commit` was called, or a synchronous commit has returned."""
@@ -92,7 +100,8 @@ class RealMember:
 
     def start(self) -> None:
         """Start the process."""
-        VirtualThread(self.process, self._run).start()
+        self.process.main = VirtualThread(self.process, self._run)
+        self.process.main.start()
 
     def kill(self) -> None:
         """Kill the process."""
@@ -121,6 +130,13 @@ class RealMember:
     def stop_after_assignment(self, duration: int, readings: int) -> None:
         """Have the process stopped soon after its next `on_assign`, after so many readings of the clock."""
         self._stop = (duration, readings)
+
+    def interrupt(self, readings: int) -> None:
+        """Have a signal handler raise within a poll, after so many readings of the clock.
+
+        A third of the signals are followed by another one, while the first exception is handled.
+        """
+        self.process.signals = [readings // 3, readings % 5] if readings % 3 == 0 else [readings // 3]
 
     def subscribe_to(self, topics: list[str]) -> None:
         """Have the application subscribe to these topics."""
@@ -213,6 +229,7 @@ class RealMember:
             "enable.auto.commit": self._is_automatic,
             "auto.commit.interval.ms": scenario.auto_commit_interval // 1000,
             "enable.auto.offset.store": plan.commits is not Commits.STORE,
+            "enable.partition.eof": plan.ends,
             "on_commit": self._on_commit,
         }
         if plan.static:
@@ -230,21 +247,27 @@ class RealMember:
         librdkafka.poll_until = runtime.present().monotonic() + timeout
         librdkafka.idle_until = self._idle_until
         librdkafka.on_late_answer = lambda key, offset: self._observer.moved(self, key, offset)
+        self.process.takes_signals = True
         try:
             if self.plan.batch:
                 messages = consumer.consume(self.plan.batch, timeout)
             else:
                 message = consumer.poll(timeout)
                 messages = [] if message is None else [message]
-        except (CallbackError, WakeupError) as error:
+        except (CallbackError, WakeupError, SignalError) as error:
             self._observer.said(self, f"poll raised {type(error).__name__}")
             return
+        finally:
+            self.process.takes_signals = False
         for message in messages:
             problem = message.error()
+            key = (message.topic(), message.partition())
+            if problem is not None and problem.code() == KafkaError._PARTITION_EOF:
+                self._observer.reached_end(self, key, message.offset(), paused=key in self._paused)
+                continue
             if problem is not None:
                 self._observer.said(self, f"poll returned {problem.name()}")
                 continue
-            key = (message.topic(), message.partition())
             self._last[key] = message.offset()
             self._observer.delivered(self, int(message.value()), key, message.offset())
             if self.plan.commits is Commits.STORE and key in self._owned:
@@ -264,6 +287,8 @@ class RealMember:
         plan, chance = self.plan, self._random.random
         if plan.commits in {Commits.SYNC, Commits.ASYNC} and chance() < 0.3:
             self._commit(consumer, synchronous=plan.commits is Commits.SYNC)
+        if plan.commits_unknown and not self.calm and chance() < _UNKNOWN_SHARE:
+            self._commit_unknown(consumer)
         owned = sorted(self._owned)
         if owned and not self.calm and chance() < plan.seeks:
             self._seek(consumer, self._random.choice(owned))
@@ -281,6 +306,14 @@ class RealMember:
             self._observer.committed(self, {}, error.args[0].name())
         else:
             self._observer.committed(self, _offsets(done), None)
+
+    def _commit_unknown(self, consumer: Any) -> None:
+        began, error = self._scheduler.now, None
+        try:
+            consumer.commit(offsets=[TopicPartition("unknown", 0, 1)], asynchronous=False)
+        except KafkaException as raised:
+            error = raised.args[0].name()
+        self._observer.committed_unknown(self, error, self._scheduler.now - began)
 
     def _seek(self, consumer: Any, key: Key) -> None:
         last = self._last.get(key)
@@ -341,10 +374,12 @@ class RealMember:
                 self._observer.sought(self, key, offset)
 
     def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        self._work_in_callback()
-        if self.plan.commits_in_revoke:
-            self._commit(consumer, synchronous=True)
-        self._revoked(partitions, lost=False)
+        try:
+            self._work_in_callback()
+            if self.plan.commits_in_revoke:
+                self._commit(consumer, synchronous=True)
+        finally:
+            self._revoked(partitions, lost=False)
 
     def _on_lost(self, _consumer: Any, partitions: list[TopicPartition]) -> None:
         self._work_in_callback()

@@ -292,6 +292,8 @@ class _Player:
             case Kind.SUBSCRIBE:
                 names = sorted(self._cluster.topics)
                 member.subscribe_to(names[: 1 + trouble.detail % len(names)])
+            case Kind.SIGNAL:
+                member.interrupt(trouble.detail)
             case Kind.WAKE:
                 if member.consumer is not None:
                     member.consumer.wakeup()
@@ -357,6 +359,12 @@ class _Player:
             self._story.tell(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
             self._promises.delivered(member, key, offset, session_until=member.session_until)
 
+    def reached_end(self, member: AnyMember, key: Key, offset: int, *, paused: bool) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
+            self._promises.reached_end(member, key, offset, paused=paused)
+
     def sought(self, member: AnyMember, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
@@ -379,6 +387,12 @@ class _Player:
         """See `Observer`."""
         if not member.ended:
             self._promises.asked(member)
+
+    def committed_unknown(self, member: AnyMember, error: str | None, duration: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"commit of an unknown topic: {error} after {duration / SECOND:.3f} s")
+            self._promises.committed_unknown(member, error, duration)
 
     def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:
         """See `Observer`."""

@@ -8,8 +8,10 @@
 | None is delivered twice | at each message: it follows the last one, or the group's committed offset |
 | Commits never go backwards, or beyond what was delivered | at each commit that the coordinator accepts |
 | A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted it |
+| A commit of an unknown topic fails soon | when it has ended, without troubles before |
 | What was asked to be committed ends before `close` returns | when it has returned |
 | What was consumed before a clean revocation is committed | at the next assignment, without troubles before |
+| The end of a partition comes where the application is | at each PARTITION_EOF: the last message, or the seek, was just before, and it is not paused |
 | Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` got; `close` leaves nothing |
 | The group comes to rest | in the end: Stable, every partition has one owner, all is consumed, no rebalance |
 | No storms | in the end: no more generations than the troubles can have caused |
@@ -27,6 +29,8 @@ from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
 from simulation.scenario import Commits
 
 GROUP = "group"
+
+_END = "the end of a partition comes where the application is"
 
 GENERATIONS_A_TROUBLE = 8
 """Most generations that one trouble may cause: several members rejoin, some of them twice."""
@@ -51,7 +55,8 @@ class Window:
     since: int
     position: int | None = None
     """The offset after the last message, or that of a seek."""
-    sought: bool = False
+    consumed: int | None = None
+    """The offset after the last message, which is committed at a clean revocation even after a seek."""
     moved_to: int | None = None
     """The offset to which librdkafka's late ListOffsets response moves it; see `Promises.moved`."""
 
@@ -208,7 +213,7 @@ class Promises:
             return
         when, position, before = left
         troubled = max(self._troubled_at.get(name, -1) for name in ("", before, member))
-        if troubled < when - self._recovery and partition.committed < position:
+        if troubled < when - self._recovery and partition.committed != position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
                 f"{before} has consumed {_name(key)} up to {position}, but committed {partition.committed}",
@@ -224,8 +229,8 @@ class Promises:
                     "callbacks are paired", f"{_name(key)} is revoked of {member.name}, which has it not"
                 )
             is_clean = not lost and commits is Commits.AUTO and not self._is_excused(member)
-            if is_clean and not window.sought and window.position is not None:
-                partition.left_at = (self._scheduler.now, window.position, member.name)
+            if is_clean and window.consumed is not None:
+                partition.left_at = (self._scheduler.now, window.consumed, member.name)
 
     def delivered(self, member: Member, key: Key, offset: int, *, session_until: int | None) -> None:
         """Check a message; `session_until` is when the session ends as far as the member knows."""
@@ -244,11 +249,23 @@ class Promises:
             )
         if key[0] not in self._renewed:
             self._check_order(member.name, key, offset, partition, window)
-        window.position = offset + 1
+        window.position = window.consumed = offset + 1
         partition.delivered.add(offset)
         while partition.complete in partition.delivered:
             partition.delivered.discard(partition.complete)
             partition.complete += 1
+
+    def reached_end(self, member: Member, key: Key, offset: int, *, paused: bool) -> None:
+        """Check that a partition's end is returned where the application is."""
+        partition = self._partitions[key]
+        window = partition.owners.get(member.name)
+        if window is None or paused:
+            state = "is not its own" if window is None else "is paused"
+            self._broken(_END, f"{member.name} gets the end of {_name(key)}, which {state}")
+        if window.position not in {None, offset} and window.moved_to is None and key[0] not in self._renewed:
+            self._broken(
+                _END, f"{member.name} gets the end {offset} of {_name(key)}, and is at {window.position}"
+            )
 
     def _check_order(self, member: str, key: Key, offset: int, partition: _Partition, window: Window) -> None:
         if window.position is not None:
@@ -278,7 +295,7 @@ class Promises:
         if offset < partition.committed or (window is not None and offset < (window.position or 0)):
             self._backwards.add(key)
         if window is not None:
-            window.position, window.sought = offset, True
+            window.position = offset
 
     def moved(self, member: Member, key: Key, offset: int) -> None:
         """Excuse a move by librdkafka.
@@ -307,6 +324,16 @@ class Promises:
                         "a commit is reported as it went",
                         f"{member.name} is told that {offset} of {_name(key)} is committed, which it is not",
                     )
+
+    def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
+        """Check a synchronous commit of a topic that does not exist, which took so many microseconds."""
+        promise = "a commit of an unknown topic fails soon"
+        if error is None:
+            self._broken(promise, f"{member.name} has committed an offset of a topic that does not exist")
+        troubled = max(self._troubled_at.get(name, -1) for name in ("", member.name))
+        longest = 2 * self._recovery
+        if duration > longest and troubled < self._scheduler.now - duration - self._recovery:
+            self._broken(promise, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
 
     def closed(self, member: Member) -> None:
         """Check that nothing is left of a member that has closed."""

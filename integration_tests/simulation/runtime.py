@@ -45,6 +45,10 @@ class ProcessKilledError(BaseException):
     """Unwinds the threads of a process that was killed. What they do meanwhile has no effect."""
 
 
+class SignalError(BaseException):
+    """Raised by the application's signal handler, as KeyboardInterrupt is."""
+
+
 class World:
     """The simulation that runs now: its scheduler, and the process of the present thread."""
 
@@ -55,7 +59,10 @@ class World:
         self.threads = _HUB
 
     def monotonic(self) -> float:
-        """Return virtual time in seconds; the process may be stopped at any reading of its clock."""
+        """Return virtual time in seconds.
+
+        At any reading of its clock, a process may be stopped, and a signal handler may raise in its main thread.
+        """
         thread = getcurrent()
         if isinstance(thread, VirtualThread):
             process = thread.process
@@ -67,6 +74,11 @@ class World:
                     process.stop_after = None
                     process.stop(process.stop_for)
                     thread.block(0)
+            if process.signals and process.takes_signals and thread is process.main:
+                process.signals[0] -= 1
+                if process.signals[0] < 0:
+                    del process.signals[0]
+                    raise SignalError
         return BEGINNING + self.scheduler.now / SECOND
 
 
@@ -95,7 +107,7 @@ def present() -> World:
 
 
 class MemberProcess(Process):
-    """A process whose threads can be killed, and stopped at any reading of the clock."""
+    """A process that can be killed, and stopped or interrupted by a signal at any reading of the clock."""
 
     def __init__(self, name: str, scheduler: Scheduler) -> None:
         """Start it without threads."""
@@ -104,6 +116,12 @@ class MemberProcess(Process):
         self.stop_after: int | None = None
         """Readings of the clock after which the process is stopped, for `stop_for` microseconds."""
         self.stop_for = 0
+        self.main: VirtualThread | None = None
+        """The thread in which signal handlers run."""
+        self.signals: list[int] = []
+        """Readings of the clock by the main thread until a signal handler raises, once for each number."""
+        self.takes_signals = False
+        """Whether the main thread is where a signal handler may raise."""
         self.reason = ""
         """Why its member has sent the last JoinGroup."""
         self.on_wake: Callable[[], object] = _nothing

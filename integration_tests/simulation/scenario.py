@@ -42,6 +42,7 @@ class Kind(Enum):
     UNSUBSCRIBE = "unsubscribes and subscribes again"
     SUBSCRIBE = "changes its subscription"
     WAKE = "is woken up"
+    SIGNAL = "is interrupted by a signal"
     LOSE_BROKERS = "has a handle without brokers"
     MOVE = "the coordinator moves"
     STOP_BROKER = "a broker shuts down"
@@ -65,6 +66,7 @@ _OF_MEMBERS = {
     Kind.UNSUBSCRIBE: 2,
     Kind.SUBSCRIBE: 2,
     Kind.WAKE: 1,
+    Kind.SIGNAL: 4,
     Kind.LOSE_BROKERS: 1,
     Kind.EXPEL: 1,
 }
@@ -76,6 +78,7 @@ _GENTLE = {
     Kind.UNSUBSCRIBE: 2,
     Kind.GROW: 1,
     Kind.WAKE: 1,
+    Kind.SIGNAL: 4,
 }
 """Kinds that make the group rebalance at once."""
 _OTHERS = {
@@ -107,6 +110,8 @@ class MemberPlan:
         seeks_at_start: Whether it seeks each partition to where it starts, soon after `on_assign`.
         assigns: Whether `on_assign` calls `assign` itself.
         commits_in_revoke: Whether `on_revoke` commits synchronously.
+        commits_unknown: Whether it also commits an offset of a topic that does not exist, now and then.
+        ends: Whether it receives the ends of partitions (`enable.partition.eof`).
     """
 
     name: str
@@ -124,6 +129,8 @@ class MemberPlan:
     seeks_at_start: bool = False
     assigns: bool = False
     commits_in_revoke: bool = False
+    commits_unknown: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +263,8 @@ def _member(
         seeks_at_start=chance.random() < 0.2,
         assigns=chance.random() < 0.2,
         commits_in_revoke=chance.random() < 0.2,
+        commits_unknown=chance.random() < 0.1,
+        ends=chance.random() < 0.3,
     )
 
 
@@ -267,7 +276,7 @@ def _trouble(chance: random.Random, kind: Kind, at: int, session: int, plan: Mem
             duration = chance.choice((short, short, long))
         case Kind.RESTART | Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.UNSUBSCRIBE:
             duration = short
-    detail = chance.randint(0, 60) if kind is Kind.STOP else chance.randint(0, 2)
+    detail = chance.randint(0, 60) if kind in {Kind.STOP, Kind.SIGNAL} else chance.randint(0, 2)
     return Trouble(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
 
 

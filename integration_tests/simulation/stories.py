@@ -68,11 +68,34 @@ def _commits_after_a_seek() -> list[Scenario]:
     return [Scenario(seed, members=(plan,), troubles=moves) for seed in range(3)]
 
 
+def _closed_before_on_assign() -> list[Scenario]:
+    """A signal handler raises just before `on_assign` is called, and the application closes its consumer."""
+    plan = MemberPlan("m1", processing=0)
+    joins = Trouble(9 * SECOND, Kind.JOIN, plan=MemberPlan("m2", processing=0))
+    closes = Trouble(9 * SECOND + 45 * MS, Kind.CLOSE)
+    return [
+        Scenario(
+            seed,
+            members=(plan,),
+            produce_interval=5 * SECOND,
+            troubles=(
+                Trouble(5 * SECOND, Kind.CLOSE),
+                joins,
+                Trouble(9 * SECOND + MS, Kind.SIGNAL, detail=detail),
+                closes,
+            ),
+        )
+        for seed in range(2)
+        for detail in range(31, 121, 3)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
     "deleted-before-the-assignment": _deleted_before_the_assignment,
     "seek-soon-after-a-reassignment": _a_seek_soon_after_a_reassignment,
     "commits-after-a-seek": _commits_after_a_seek,
+    "closed-before-on-assign": _closed_before_on_assign,
 }
 """Scenarios by name; each list plays in seconds."""

@@ -155,6 +155,16 @@ class AssignmentApplier:
             who = event.identity
             self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
 
+    def withdraw(self, event: Assign) -> None:
+        """Forget an assignment if a signal handler's exception has prevented its on_assign.
+
+        The consumer closes, so no poll will call it, and on_revoke must not be called for it either.
+        """
+        if event.ticket != self._called:
+            gained = keys(event.gained)
+            self._owned.difference_update(gained)
+            self._offsets.dropped(gained)
+
     def prepare(self, handle: Handle, event: Assign) -> bool:
         """Start the look-up of offsets for `assign`; return whether `assign` may be called. Never blocks.
 

@@ -193,6 +193,7 @@ class EventServer:
                 self._revoke(handle, event)
                 return None
             case Assign() if self.closing:
+                self._applier.withdraw(event)
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
                 self.identity = event.identity

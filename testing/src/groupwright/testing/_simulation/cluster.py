@@ -5,6 +5,7 @@ requests of a connection one at a time, so a parked JoinGroup delays all that fo
 are independent, so their requests overtake each other.
 """
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -419,9 +420,29 @@ class Cluster:
             self._reply([msg.Reply(number, failed(request, ErrorCode.NOT_COORDINATOR))])
         elif self._loading:
             self._reply([msg.Reply(number, failed(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))])
+        elif isinstance(request, msg.OffsetCommitRequest) and (unknown := self._unknown(request)):
+            self._commit_known(number, request, unknown)
         else:
             self._reply(self.coordinator.handle(number, request, self._now_ms))
             self._coordinator_acted()
+
+    def _unknown(self, request: msg.OffsetCommitRequest) -> list[TopicPartition]:
+        """Return the partitions of topics that do not exist, which the coordinator is not asked about."""
+        return [key for key, _ in request.offsets if key[0] not in self.topics]
+
+    def _commit_known(
+        self, number: int, request: msg.OffsetCommitRequest, unknown: list[TopicPartition]
+    ) -> None:
+        """Commit the offsets of existing topics, and answer for the others as KafkaApis does."""
+        answers = [(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for key in unknown]
+        offsets = tuple((key, offset) for key, offset in request.offsets if key not in unknown)
+        if offsets:
+            known = dataclasses.replace(request, offsets=offsets)
+            (reply,) = self.coordinator.handle(number, known, self._now_ms)
+            assert isinstance(reply.response, msg.OffsetCommitResponse)  # noqa: S101 - for the type
+            answers += reply.response.partitions
+        self._reply([msg.Reply(number, msg.OffsetCommitResponse(tuple(answers)))])
+        self._coordinator_acted()
 
     def _reply(self, replies: list[msg.Reply]) -> None:
         for reply in replies:
