@@ -391,7 +391,8 @@ class _Player:
     def committed_unknown(self, member: AnyMember, error: str | None, duration: int) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, f"commit of an unknown topic: {error} after {duration / SECOND:.3f} s")
+            took = f"{duration / SECOND:.3f} s"
+            self._story.tell(member.name, f"commit of an unknown topic: {error} after {took}")
             self._promises.committed_unknown(member, error, duration)
 
     def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:

@@ -11,7 +11,7 @@
 | A commit of an unknown topic fails soon | when it has ended, without troubles before |
 | What was asked to be committed ends before `close` returns | when it has returned |
 | What was consumed before a clean revocation is committed | at the next assignment, without troubles before |
-| The end of a partition comes where the application is | at each PARTITION_EOF: the last message, or the seek, was just before, and it is not paused |
+| The end of a partition comes where the application is | at each PARTITION_EOF: the application is there |
 | Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` got; `close` leaves nothing |
 | The group comes to rest | in the end: Stable, every partition has one owner, all is consumed, no rebalance |
 | No storms | in the end: no more generations than the troubles can have caused |

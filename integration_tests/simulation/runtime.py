@@ -61,7 +61,8 @@ class World:
     def monotonic(self) -> float:
         """Return virtual time in seconds.
 
-        At any reading of its clock, a process may be stopped, and a signal handler may raise in its main thread.
+        At any reading of its clock, a process may be stopped, or a signal handler may raise in its main
+        thread.
         """
         thread = getcurrent()
         if isinstance(thread, VirtualThread):
