@@ -25,7 +25,6 @@ from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import Membership, SubscriptionEncoder
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     JoinGroupResponse,
     MemberIdentity,
@@ -38,6 +37,7 @@ from groupwright.consumer._protocol.model import (
 )
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
+from groupwright.consumer._protocol.transitions import State
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 from harness.waiting import wait_until

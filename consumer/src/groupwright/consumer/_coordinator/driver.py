@@ -26,7 +26,6 @@ from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, Commit
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     ErrorCode,
@@ -37,6 +36,7 @@ from groupwright.consumer._protocol.model import (
     error_name,
 )
 from groupwright.consumer._protocol.timers import PollClock
+from groupwright.consumer._protocol.transitions import State
 from groupwright.consumer.errors import GroupError
 from groupwright.core import LoadCheckOutcome
 

@@ -23,16 +23,7 @@ from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership_state import (
-    PARKED,
-    ROUND,
-    Cause,
-    Incoming,
-    Lifecycle,
-    MembershipState,
-    State,
-    Step,
-)
+from groupwright.consumer._protocol.membership_state import Incoming, MembershipState
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     UNREADABLE,
@@ -54,6 +45,7 @@ from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadersh
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
+from groupwright.consumer._protocol.transitions import PARKED, ROUND, Cause, Lifecycle, State, Step
 
 ROUND_TIMEOUT = 3.0
 """Longest time in seconds for which a member that leaves waits for the end of its round. The other members
