@@ -706,9 +706,10 @@ def test_a_rebalance_is_reported_when_it_has_ended(stage: Stage, *, lost: bool) 
 def test_a_failed_rebalance_is_reported(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
-    stage.applier._clock = lambda: 12.5
-    stage.applier.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
-    stage.applier.failed(None, "the assignor 'mine' failed: why")
+    reporter = stage.applier._reporter
+    reporter._clock = lambda: 12.5
+    reporter.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
+    reporter.failed(None, "the assignor 'mine' failed: why")
 
     (rebalance,) = listener.rebalances
     assert rebalance.outcome is Outcome.FAILED

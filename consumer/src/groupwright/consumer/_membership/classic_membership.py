@@ -30,6 +30,7 @@ from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.processing_meter import ProcessingMeter
+from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
@@ -113,18 +114,17 @@ class ClassicMembership:
             load_check_max_moves=config.load_check_max_moves,
         )
         read_committed = config.native.get("isolation.level") != "read_uncommitted"
+        kind = Kind.COOPERATIVE if config.cooperative else Kind.EAGER
+        self._reporter = RebalanceReporter(network.group_id, network.client_id, kind, log)
+        self.listeners = self._reporter.listeners
         self._applier = AssignmentApplier(
-            network.group_id,
-            network.client_id,
             config.offset_reset,
             self._offsets,
             prefetch,
             OffsetLookup(self._network, log, read_committed=read_committed),
             self._failures,
-            log,
-            kind=Kind.COOPERATIVE if config.cooperative else Kind.EAGER,
+            self._reporter,
         )
-        self.listeners = self._applier.listeners
         self._committer = Committer(
             config,
             self._offsets,
@@ -142,6 +142,7 @@ class ClassicMembership:
             self._inbox,
             self._applier,
             self._committer,
+            self._reporter,
             self._recovery,
             self._failures,
             lambda: self.native_config,
