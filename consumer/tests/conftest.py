@@ -156,7 +156,7 @@ class Player:
         return found[0]
 
     def asks(self, kind: type[act.Action]) -> bool:
-        """Whether a request of this kind waits for its answer."""
+        """Return whether a request of this kind waits for its answer."""
         return any(isinstance(action, kind) for action in self.asked)
 
     # --- The clock
@@ -520,7 +520,7 @@ _CHECKED_AFTER = frozenset({"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD
 
 
 class HandlerError(BaseException):
-    """What a signal handler raises."""
+    """Raised by a signal handler."""
 
 
 def _same_handler(code: CodeType, before: int, now: int) -> bool:

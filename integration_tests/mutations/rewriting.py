@@ -20,7 +20,7 @@ class PatternError(Exception):
 
 @dataclass(slots=True)
 class _Found:
-    """What the placeholders of a pattern stand for."""
+    """The code that the placeholders of a pattern stand for."""
 
     expressions: dict[str, ast.expr] = field(default_factory=dict)
     rests: list[list[ast.AST]] = field(default_factory=list)

@@ -128,7 +128,7 @@ class Driver:
     def call_and_wait(
         self, method: Callable[..., list[act.Action]], *args: object, timeout: float = _CALL_TIMEOUT
     ) -> None:
-        """As `call`, but return once the resulting events are in the inbox, or after `timeout` seconds."""
+        """Call an input, and wait up to `timeout` seconds until its events are in the inbox."""
         done = threading.Event()
         self.call(method, *args)
         self._network.call_soon(done.set)

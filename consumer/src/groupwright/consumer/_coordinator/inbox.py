@@ -68,7 +68,7 @@ class Inbox:
         self._wakeup = Wakeup()
 
     def __bool__(self) -> bool:
-        """Whether any event is queued; takes no lock, since every poll reads it."""
+        """Return whether any event is queued; takes no lock, since every poll reads it."""
         return bool(self.events)
 
     def put(self, event: InboxEvent) -> None:

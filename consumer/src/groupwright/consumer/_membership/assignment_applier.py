@@ -225,7 +225,7 @@ class AssignmentApplier:
         return topics
 
     def may_restart(self, key: TopicPartitionKey) -> bool:
-        """Whether a partition may be assigned again at another offset: it is the group's.
+        """Return whether a partition may be assigned again at another offset: it is the group's.
 
         With ``auto.offset.reset=error``, librdkafka returns an error for a partition that has no start, and
         refuses to seek.
@@ -233,7 +233,7 @@ class AssignmentApplier:
         return key in self._owned and self._reset in _LOGICAL
 
     def awaits_assignment(self, key: TopicPartitionKey) -> bool:
-        """Whether on_assign was called for this partition, and an exception has ended the poll then.
+        """Return whether on_assign was called for this partition, and an exception then ended the poll.
 
         The next poll completes the assignment.
         """

@@ -28,7 +28,7 @@ class InterceptorChain:
         self._logged: set[tuple[int, str]] = set()
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Return whether there is any interceptor."""
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:

@@ -121,12 +121,12 @@ class Membership:
 
     @property
     def fenced(self) -> int:
-        """How often another member took this one's ``group.instance.id``."""
+        """Number of times that another member took this one's ``group.instance.id``."""
         return self.facts.fenced
 
     @property
     def poll_timeouts(self) -> int:
-        """How often the application exceeded ``max.poll.interval.ms``."""
+        """Number of times that the application exceeded ``max.poll.interval.ms``."""
         return self.facts.poll_timeouts
 
     @property
@@ -165,7 +165,7 @@ class Membership:
         return self.facts.commit_identity()
 
     def awaits(self, attempt: int) -> bool:
-        """Whether a reply to this attempt would have an effect."""
+        """Return whether a reply to this attempt would have an effect."""
         return attempt == self.facts.attempt and not self.facts.closed
 
     # --- Inputs: the application --------------------------------------------------------------------

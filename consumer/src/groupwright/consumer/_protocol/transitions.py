@@ -66,7 +66,7 @@ class Step(Enum):
 
 
 class Lifecycle(Enum):
-    """What the application wants of the membership."""
+    """The application's wish: to be a member, to leave, or to close."""
 
     ACTIVE = "active"
     """To be a member, if it has a subscription."""
