@@ -16,7 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._membership.access import AccessGuard, WakingInbox
+from groupwright.consumer._coordinator.inbox import Inbox
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback, guard_native_callbacks
 from groupwright.consumer._membership.committer import Committer
@@ -99,7 +100,7 @@ class ClassicMembership:
             log,
             delay=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _CONNECT_SECONDS,
         )
-        self._inbox = WakingInbox(guard)
+        self._inbox = Inbox(guard.wake)
         self._driver = Driver(
             membership,
             self._network,
@@ -170,8 +171,9 @@ class ClassicMembership:
 
     # --- Running ------------------------------------------------------------------------------------
 
-    def start(self) -> Callable[[], None]:
+    def start(self, handle: Handle) -> Callable[[], None]:
         """Start the network thread; return the finalizer of a consumer that is not closed."""
+        self._committer.busy.set_handle(handle)
         self._driver.start()
         if self._config.auto_commit:
             self._driver.repeat(self._committer.busy.check)

@@ -95,7 +95,6 @@ class EventServer:
         Return an error that poll returns instead.
         """
         self._committer.thread = get_ident()
-        self._committer.busy.set_handle(handle)
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)

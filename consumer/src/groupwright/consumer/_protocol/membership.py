@@ -7,9 +7,9 @@ leads to.
 
 An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
 partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
-missing and adds the new ones. After a revocation it joins again at once, so that other members are assigned
-the revoked
-partitions: a rebalance may take two rounds, and is complete when a round revokes nothing.
+missing and adds the new ones. After a revocation it joins again at once, so that other members are
+assigned the revoked partitions: a rebalance may take two rounds, and is complete when a round revokes
+nothing.
 
 Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator
 and ConsumerCoordinator.
