@@ -736,7 +736,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
     assert stage.consumer._member.take_error() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
-    assert "raised; the consumer goes on" in record.message
+    assert "raised; the consumer continues" in record.message
 
 
 def test_exceptions_of_librdkafkas_own_callbacks_are_kept() -> None:

@@ -34,7 +34,7 @@ MENDED = (
         "close_beside_a_synchronous_commit_that_is_not_answered",
     ),
     Mutation(
-        "what was consumed before a seek is not committed",
+        "messages consumed before a seek are not committed",
         f"{CONSUMER}/_membership/offset_tracker.py::OffsetTracker.seek",
         "(_1, _._consumed(...).get(_))",
         "(_1, None)",
@@ -52,7 +52,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "what was read by hand is not committed when the group assigns",
+        "messages of partitions assigned by hand are not committed when the group assigns",
         f"{CONSUMER}/_membership/event_server.py::EventServer._may_take",
         "self._commit_replaced(...)",
         "",
@@ -61,7 +61,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "what a member read by hand is not committed when it closes",
+        "messages of partitions assigned by hand are not committed by close()",
         f"{CONSUMER}/_membership/event_server.py::EventServer._revoke",
         "_1 if _ else None",
         "_1",
@@ -70,7 +70,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "an eager revocation leaves what was assigned by hand",
+        "an eager revocation leaves partitions that were assigned by hand",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.revoke",
         "_1.intersection(_2) if _ else _1",
         "_1.intersection(_2)",
@@ -87,7 +87,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "a commit of nothing fails in other words than librdkafka's",
+        "a commit of nothing fails with another message than librdkafka's",
         f"{CONSUMER}/_membership/committer.py::Committer._commit_and_wait",
         "_words(_, _1)",
         "_1",
@@ -112,7 +112,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "close raises where a thread for an automatic commit is just being started",
+        "close() raises while a thread for an automatic commit is being started",
         f"{CONSUMER}/_membership/auto_commit.py::BusyCommits.end",
         "with self._lock: ...",
         "",
@@ -155,7 +155,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "what is committed already is left out of the last commit",
+        "offsets that are committed already are left out of the last commit",
         f"{CONSUMER}/_membership/offset_tracker.py::OffsetTracker.pending",
         "_1 or _is_new(_2, _3)",
         "(_1 and _2 != _3) or _is_new(_2, _3)",
@@ -196,7 +196,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "a commit of something that is no list is no TypeError",
+        "a commit of something other than a list raises no TypeError",
         f"{CONSUMER}/_membership/offset_tracker.py::check_partitions",
         "if not isinstance(_, list): ...",
         "if False: ...",
@@ -213,7 +213,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "a partition's end is told after a seek, a pause or an unassignment",
+        "a partition's end is reported after a seek, a pause or an unassignment",
         f"{CONSUMER}/_membership/prefetch.py::_key",
         "_1 is None or _2 is None",
         "_1 is None or _2 is None or message.error() is not None",
@@ -256,7 +256,7 @@ MENDED = (
         f"{_TESTS}/test_interrupted_kafka.py::test_a_second_exception_loses_no_message_and_changes_no_order[poll-1]",
     ),
     Mutation(
-        "a process that was stopped beyond its session hands out its batch",
+        "a process that was stopped beyond its session returns its batch",
         f"{CONSUMER}/consumer.py::Consumer._put_back_if_expired",
         "_._.session_expired",
         "False",
@@ -282,7 +282,7 @@ MENDED = (
         "a_topic_that_one_of_two_members_may_not_see",
     ),
     Mutation(
-        "a member that subscribes alone to a topic does not get it when it is made",
+        "a member that alone subscribes to a topic is not assigned it when it is created",
         f"{CONSUMER}/_protocol/membership.py::Membership._update_topics",
         "_1 != _2.subscription",
         "subscription.patterns and _1 != _2.subscription",
@@ -316,7 +316,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "the application does not hear of a topic that does not exist",
+        "a topic that does not exist is not reported to the application",
         f"{CONSUMER}/_protocol/membership.py::Membership._update_topics",
         "_._.append(act.DeliverEvent(TopicUnavailable(...)))",
         "",
@@ -334,7 +334,7 @@ MENDED = (
         "a_session_timeout_that_the_broker_refuses_is_an_error_message",
     ),
     Mutation(
-        "after an outage a connection is tried again only after seconds",
+        "after an outage a connection is retried only after seconds",
         f"{CONSUMER}/_network/transport.py::Connections.__init__",
         'min(_1.get("reconnect_backoff_max_ms", _2), _2)',
         '_1.get("reconnect_backoff_max_ms", _2)',
@@ -368,7 +368,7 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
-        "a refused look-up of the coordinator is told at every poll",
+        "a refused look-up of the coordinator is reported at every poll",
         f"{CONSUMER}/_protocol/membership.py::Membership.coordinator_missing",
         "_1, _.refused_lookup = _, _",
         "_1 = False",
@@ -376,7 +376,7 @@ MENDED = (
         "::test_a_refused_look_up_is_told_once_until_the_coordinator_is_found",
     ),
     Mutation(
-        "assignment() shows the offsets that librdkafka was given instead of those that were chosen",
+        "assignment() returns librdkafka's offsets instead of the application's",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.assignment",
         "_._.get(_, _1)",
         "_1",

@@ -26,21 +26,21 @@ MUTATIONS = (
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[range]",
     ),
     Mutation(
-        "what was lost is told as revoked",
+        "on_revoke is called for lost partitions in place of on_lost",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.revoke",
         "(self.on_lost or self.on_revoke) if _1 else _2",
         "self.on_revoke if _1 else _2",
         "integration_tests/triggers/test_members.py::test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back[cooperative-sticky]",
     ),
     Mutation(
-        "what was lost is counted as revoked",
+        "lost partitions are counted as revoked",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.revoke",
         '"partitions_lost" if _ else "partitions_revoked"',
         '"partitions_revoked"',
         "integration_tests/metrics/test_truth.py::test_what_was_lost_is_counted_as_lost_and_by_whose_fault[range]",
     ),
     Mutation(
-        "the subscription does not say what is owned",
+        "the subscription does not contain the owned partitions",
         f"{CONSUMER}/_protocol/consumer_protocol.py",
         "",
         "_encoder = subscription_encoder\n"
@@ -50,14 +50,14 @@ MUTATIONS = (
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(
-        "a partition that must be given up first is assigned at once",
+        "a partition is assigned before its owner has revoked it",
         f"{ASSIGNORS}/_algorithms/claims.py::Claims.withhold",
         "return np.where(_, _, _1)",
         "return _1",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[cooperative-sticky]",
     ),
     Mutation(
-        "after giving something up a cooperative member does not join again",
+        "a cooperative member does not rejoin after a revocation",
         f"{CONSUMER}/_protocol/membership.py",
         "",
         "_Incoming = Incoming\nIncoming = lambda partitions, another_round=False: _Incoming(partitions)\n",
@@ -78,7 +78,7 @@ MUTATIONS = (
         "integration_tests/triggers/test_members.py::test_what_a_member_had_that_leaves_is_given_to_the_others[range]",
     ),
     Mutation(
-        "JoinGroup does not say the group.instance.id",
+        "JoinGroup has no group.instance.id",
         f"{CONSUMER}/_network/connections.py::Network.join",
         "_(group_instance_id=_)",
         "_()",
@@ -92,7 +92,7 @@ MUTATIONS = (
         "integration_tests/triggers/test_members.py::test_a_static_member_that_is_back_within_its_session_is_not_noticed[range]",
     ),
     Mutation(
-        "a member whose place was taken joins again, and takes it back",
+        "a fenced member joins again",
         f"{CONSUMER}/_protocol/error_policy.py",
         "ErrorAction.FENCED",
         "ErrorAction.NEW_MEMBER",
@@ -114,7 +114,7 @@ MUTATIONS = (
         "integration_tests/offsets/test_reset.py::test_an_empty_group_goes_on_where_it_is_told_to[back]",
     ),
     Mutation(
-        "offsets that a transaction may still change are taken",
+        "offsets that a transaction may still change are used",
         f"{CONSUMER}/_network/connections.py::Network.fetch_offsets",
         "_(require_stable=True)",
         "_(require_stable=False)",
@@ -172,7 +172,7 @@ MUTATIONS = (
         "consumer/tests/test_assignment_applier.py::test_the_session_limits_the_fast_path_from_the_first_message_on",
     ),
     Mutation(
-        "a topic that was deleted before the assignment makes the group rebalance for ever",
+        "a topic that was deleted before the assignment makes the group rebalance forever",
         f"{CONSUMER}/_protocol/topic_monitor.py::TopicMonitor.on_leader",
         "_1 not in _ or _1 in _",
         "_1",

@@ -243,7 +243,7 @@ class Driver:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
         except Exception:  # noqa: BLE001 - user code; the membership continues
             self._log.exception(
-                "on_assignment of the assignor %r raised; going on without it", action.protocol
+                "on_assignment of the assignor %r raised; continuing without it", action.protocol
             )
 
     def _fail(self, error: Exception) -> None:
