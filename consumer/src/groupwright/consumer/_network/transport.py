@@ -418,8 +418,8 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
                 raise certificate_error(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise ConnectionClosedError(
-                    f"the broker {address} closed the connection during the TLS handshake; if this repeats, its "
-                    "port probably does not use TLS: compare security.protocol with the broker's listeners"
+                    f"the broker {address} closed the connection during the TLS handshake; if this repeats, "
+                    "its port probably does not use TLS: compare security.protocol with the broker's listeners"
                 ) from error
             except ssl.SSLError as error:
                 raise alert_error(
