@@ -419,7 +419,7 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise ConnectionClosedError(
                     f"the broker {address} closed the connection during the TLS handshake; if this repeats, "
-                    "its port probably does not use TLS: compare security.protocol with the broker's listeners"
+                    "its port probably does not use TLS: compare security.protocol with its listeners"
                 ) from error
             except ssl.SSLError as error:
                 raise alert_error(
