@@ -114,6 +114,18 @@ def test_a_partition_may_be_paused_as_it_is_gained(scene: "Scene") -> None:
     assert scene.take(consumer, 2) == [0, 1]
 
 
+def test_the_next_poll_after_unsubscribe_calls_on_revoke_even_with_a_timeout_of_0(scene: "Scene") -> None:
+    topic, revoked = scene.topic(), list[int]()
+    consumer = scene.consumer()
+    for _ in range(3):
+        consumer.subscribe([topic], on_revoke=lambda _, partitions: revoked.append(len(partitions)))
+        scene.own(consumer, 1)
+        consumer.unsubscribe()
+        consumer.poll(0)
+
+    assert revoked == [1, 1, 1]
+
+
 def test_a_pause_outlives_the_assignment(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()

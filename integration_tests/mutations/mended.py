@@ -172,12 +172,12 @@ MENDED = (
         "a_commit_before_the_first_join",
     ),
     Mutation(
-        "messages are delivered between unsubscribe and on_revoke",
+        "poll(0) after unsubscribe does not call on_revoke",
         f"{CONSUMER}/_membership/classic_membership.py::ClassicMembership._change",
         "_1.call_and_wait(_2, *_3)",
         "_1.call(_2, *_3)",
-        f"{_BOTH}[nothing_is_delivered_between_unsubscribe_and_on_revoke]",
-        "nothing_is_delivered_between_unsubscribe_and_on_revoke",
+        f"{_TESTS}/test_consumer_kafka.py"
+        "::test_the_next_poll_after_unsubscribe_calls_on_revoke_even_with_a_timeout_of_0",
     ),
     Mutation(
         "an exception of a signal handler loses the message that a native poll brought",
