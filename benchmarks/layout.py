@@ -1,15 +1,22 @@
 """Tables, as a terminal and as a page show them, and the files in which results are kept."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rich.console import Console
 from rich.table import Table as RichTable
 
 Results = TypeVar("Results", bound=Any)
 """A dataclass of one benchmark's results."""
+
+MARKS = {True: "✓", False: "✗", None: "?"}
+"""For reached, missed and unknown targets."""
+
+_TEXTS = frozenset({"reached", "what"})
+"""Columns of text, which are aligned to the left, as the first one is."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +34,36 @@ class Table:
     rows: list[list[str]]
 
 
-def printed(table: Table, texts: Collection[str] = ()) -> RichTable:
-    """Return the table for a terminal; `texts` are columns that are to the left too."""
+@dataclass(frozen=True)
+class Finding:
+    """A target of a benchmark.
+
+    Attributes:
+        text: The target, and the measured number.
+        reached: Whether it is reached; None if that is unknown.
+    """
+
+    text: str
+    reached: bool | None
+
+    def __str__(self) -> str:
+        """Return the text with a mark."""
+        return f"{MARKS[self.reached]} {self.text}"
+
+
+def show(console: Console, tables: Iterable[Table], summary: Iterable[str]) -> None:
+    """Print tables and the lines of a summary."""
+    for table in tables:
+        console.print(printed(table))
+    for line in summary:
+        console.print(line, highlight=False)
+
+
+def printed(table: Table) -> RichTable:
+    """Return the table for a terminal."""
     shown = RichTable(title=table.title)
     for number, column in enumerate(table.columns):
-        is_text = number == 0 or column in texts
+        is_text = number == 0 or column in _TEXTS
         shown.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=number == 0)
     for row in table.rows:
         shown.add_row(*row)

@@ -6,7 +6,7 @@ Run by ``make docs``; a test checks that the page is up to date.
 import sys
 from pathlib import Path
 
-from groupwright.consumer._protocol.membership_state import diagram
+from groupwright.consumer._protocol.transitions import diagram
 
 PAGE = Path(__file__).parent / "membership-states.md"
 

@@ -1,4 +1,4 @@
-"""What makes an assignor, and which ones there are."""
+"""The requirements of an assignor, and the assignors with names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What holds for every group."""
+"""Properties of every group."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What the documentation shows must run."""
+"""The examples in the documentation run."""
 
 import doctest
 import importlib

@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 from benchmarks.assignors.cases import CONTESTANTS, GROUPWRIGHT, Case, full_matrix, quick_matrix
 from benchmarks.assignors.contestants import ROOT, prepare
-from benchmarks.assignors.report import keep, show
+from benchmarks.assignors.report import keep, tables
 from benchmarks.assignors.results import Results
 from benchmarks.assignors.runner import FULL, QUICK, Effort, run_case
+from benchmarks.assignors.tables import summary
+from benchmarks.layout import show
 from benchmarks.machine import describe
 from rich.console import Console
 from rich.progress import (
@@ -69,7 +71,7 @@ def main(
         effort = replace(effort, limit=limit)
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     results = _measure(cases, effort, names, console)
-    show(console, results)
+    show(console, tables(results), summary(results.rows))
     is_whole = not quick and len(cases) == len(matrix) == len(results.rows) and not against
     for path in keep(output or (_KEPT if is_whole else _PASSING), results):
         console.print(f"Kept {path}", highlight=False)

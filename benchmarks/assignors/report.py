@@ -13,8 +13,7 @@ from benchmarks.assignors.tables import (
     speed_table,
     summary,
 )
-from benchmarks.layout import Table, keep_results, markdown, printed
-from rich.console import Console
+from benchmarks.layout import Table, keep_results, markdown
 
 _ABOUT = """\
 Each contestant does the leader's work between JoinGroup and SyncGroup: from the bytes of all members'
@@ -49,20 +48,13 @@ round.
 """
 
 
-def show(console: Console, results: Results) -> None:
-    """Print the tables."""
-    for table in _tables(results):
-        console.print(printed(table, texts=["reached"]))
-    for line in summary(results.rows):
-        console.print(line, highlight=False)
-
-
 def keep(folder: Path, results: Results) -> list[Path]:
     """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
     return keep_results(folder, "assignors", results, draw, _page)
 
 
-def _tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[Table]:
+    """Return all tables."""
     makers = (speed_table, quality_table, load_table, racks_table, memory_table)
     return [table for table in (maker(results.rows) for maker in makers) if table.rows]
 
@@ -77,7 +69,7 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield from (f"- {line}" for line in summary(results.rows))
     if plot is not None:
         yield f"\n![Time against partitions, both on logarithmic scales]({plot})"
-    for table in _tables(results):
+    for table in tables(results):
         yield f"\n## {table.title}\n"
         if table.title.startswith("Balance and moves"):
             yield _ABOUT_QUALITY

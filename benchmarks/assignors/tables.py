@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from benchmarks.assignors.cases import CONTESTANTS, FRANZ_GO, GROUPWRIGHT, JAVA, MEMORY_PARTITIONS
 from benchmarks.assignors.results import Outcome, Quality, Row, Status
-from benchmarks.assignors.verdict import Finding, judge, ratio
-from benchmarks.layout import Table
+from benchmarks.assignors.verdict import judge, ratio
+from benchmarks.layout import MARKS, Finding, Table
 
-_MARKS = {True: "✓", False: "✗", None: "?"}
 _NOTHING = "-"
 
 
@@ -110,7 +109,7 @@ def summary(rows: list[Row]) -> list[str]:
 def _verdict(findings: list[Finding]) -> str:
     """Return ✓, or the missed targets."""
     trouble = [finding for finding in findings if not finding.reached]
-    return "; ".join(f"{_MARKS[finding.reached]} {finding.text}" for finding in trouble) or _MARKS[True]
+    return "; ".join(map(str, trouble)) or MARKS[True]
 
 
 def _time(outcome: Outcome | None) -> str:

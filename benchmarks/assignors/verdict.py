@@ -13,22 +13,10 @@ from benchmarks.assignors.cases import (
     time_limit,
 )
 from benchmarks.assignors.results import Outcome, Quality, Row, Status
+from benchmarks.layout import Finding
 
 _TOO_SHORT = 0.005
 """Seconds below which who is faster matters to nobody."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was to be reached.
-
-    Attributes:
-        text: What, and what was measured.
-        reached: Whether it is; None if that cannot be told.
-    """
-
-    text: str
-    reached: bool | None
 
 
 @dataclass(frozen=True)

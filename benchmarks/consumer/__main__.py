@@ -12,9 +12,11 @@ import typer
 from benchmarks.consumer.contestants import ROOT, prepare
 from benchmarks.consumer.plan import FULL, QUICK, Effort
 from benchmarks.consumer.processes import TroubleError
-from benchmarks.consumer.report import keep, show
+from benchmarks.consumer.report import keep
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.runner import Bench
+from benchmarks.consumer.tables import summary, tables
+from benchmarks.layout import show
 from benchmarks.machine import describe
 from confluent_kafka import KafkaException
 from rich.console import Console
@@ -50,7 +52,7 @@ def main(
         return
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     results, is_complete = _measure(cells, effort, console)
-    show(console, results)
+    show(console, tables(results), summary(results))
     is_whole = is_complete and not quick and cells == effort.cells
     for path in keep(output or (_KEPT if is_whole else _PASSING), results):
         console.print(f"Kept {path}", highlight=False)

@@ -16,8 +16,7 @@ from benchmarks.consumer.plan import (
 from benchmarks.consumer.plot import draw
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.tables import summary, tables
-from benchmarks.layout import keep_results, markdown, printed
-from rich.console import Console
+from benchmarks.layout import keep_results, markdown
 
 _LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, seconds in LOAD_INTERVALS.items())
 _TIMINGS = ", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())
@@ -57,14 +56,6 @@ runs from the event's arrival from the network thread to the start of the callba
 **Idle.** A member with partitions waits in `poll(1)` and gets no messages. The CPU time is that of its
 process, including native threads.
 """
-
-
-def show(console: Console, results: Results) -> None:
-    """Print the tables."""
-    for table in tables(results):
-        console.print(printed(table))
-    for line in summary(results):
-        console.print(line, highlight=False)
 
 
 def keep(folder: Path, results: Results) -> list[Path]:

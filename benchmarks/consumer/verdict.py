@@ -1,7 +1,6 @@
 """Judges what was measured by what Groupwright set out to reach."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.consumer.plan import (
@@ -22,19 +21,7 @@ from benchmarks.consumer.plan import (
     join_cell,
 )
 from benchmarks.consumer.results import AnyOutcome, FetchRun, Outcome, Outcomes, Results, Status
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was to be reached.
-
-    Attributes:
-        text: What, and what was measured.
-        reached: Whether it is.
-    """
-
-    text: str
-    reached: bool
+from benchmarks.layout import Finding
 
 
 def judge(results: Results) -> list[Finding]:

@@ -9,11 +9,13 @@ from typing import Annotated
 
 import typer
 from benchmarks.consumer.contestants import ROOT
+from benchmarks.layout import show
 from benchmarks.load.contestants import prepare
 from benchmarks.load.plan import FULL, QUICK, Effort
-from benchmarks.load.report import keep, show
+from benchmarks.load.report import keep
 from benchmarks.load.results import Results
 from benchmarks.load.runner import run
+from benchmarks.load.tables import summary, tables
 from benchmarks.machine import describe
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -43,7 +45,7 @@ def main(
     """Measure balance by load: the drain of a backlog, the sustained throughput, and moves."""
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH_WITHOUT_TERMINAL)
     results, is_complete = _measure(QUICK if quick else FULL, lag_assignor, console)
-    show(console, results)
+    show(console, tables(results), summary(results))
     for path in keep(output or (_KEPT if is_complete and not quick else _PASSING), results):
         console.print(f"Kept {path}", highlight=False)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.layout import keep_results, markdown, printed
+from benchmarks.layout import keep_results, markdown
 from benchmarks.load.plan import (
     CAPACITY,
     LAG_HORIZON,
@@ -19,7 +19,6 @@ from benchmarks.load.plot import draw
 from benchmarks.load.results import Results
 from benchmarks.load.shapes import Shape
 from benchmarks.load.tables import summary, tables
-from rich.console import Console
 
 _TIMINGS = ", ".join(f"`{name}={value}`" for name, value in MEMBER_TIMINGS.items())
 
@@ -70,14 +69,6 @@ finds a drift by itself, is off, so that all groups rebalance equally often. *Mo
 owner afterwards. *Revoked* partitions are not consumed during a rebalance: with the eager protocol, all.
 *Twice* is the number of messages that were consumed again.
 """
-
-
-def show(console: Console, results: Results) -> None:
-    """Print the tables."""
-    for table in tables(results):
-        console.print(printed(table))
-    for line in summary(results):
-        console.print(line, highlight=False)
 
 
 def keep(folder: Path, results: Results) -> list[Path]:

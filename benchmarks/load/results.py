@@ -26,7 +26,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Rebalance:
-    """What an enforced rebalance did.
+    """The result of an enforced rebalance.
 
     Attributes:
         moved: Partitions that have another owner.

@@ -174,7 +174,7 @@ class _Scene:
 
 
 class _Group:
-    """What the members say."""
+    """Reports of the members."""
 
     def __init__(self, running: Programs) -> None:
         self.ownership = Ownership(PARTITIONS)

@@ -8,7 +8,6 @@ from benchmarks.layout import Table
 from benchmarks.load.results import Outcome, Results, Run
 from benchmarks.load.verdict import judge
 
-_MARKS = {True: "✓", False: "✗"}
 _NOTHING = "-"
 _TROUBLES = {Status.LACKING: "lacking", Status.TIMEOUT: "timed out", Status.FAILED: "failed"}
 
@@ -48,7 +47,7 @@ def tables(results: Results) -> list[Table]:
 
 def summary(results: Results) -> list[str]:
     """Return what was to be reached, each with a mark."""
-    return [f"{_MARKS[finding.reached]} {finding.text}" for finding in judge(results)]
+    return list(map(str, judge(results)))
 
 
 def _table(results: Results, title: str, columns: list[str], row: Callable[[Run], list[str]]) -> Table:

@@ -1,9 +1,9 @@
 """Judges what was measured by what `load-aware` set out to reach."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from benchmarks.consumer.results import Status
+from benchmarks.layout import Finding
 from benchmarks.load.plan import (
     BY_TIME,
     COUNTS,
@@ -15,19 +15,6 @@ from benchmarks.load.plan import (
     UNEVEN,
 )
 from benchmarks.load.results import Outcome, Results, Run
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was to be reached.
-
-    Attributes:
-        text: What, and what was measured.
-        reached: Whether it is.
-    """
-
-    text: str
-    reached: bool
 
 
 def judge(results: Results) -> list[Finding]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from benchmarks.layout import show
 from benchmarks.machine import describe
 from benchmarks.pipeline.cells import CELLS, FULL, QUICK, run
-from benchmarks.pipeline.report import keep, show
+from benchmarks.pipeline.report import keep, summary, table
 from benchmarks.pipeline.results import Results
 from rich.console import Console
 
@@ -45,7 +46,7 @@ def main(
         machine=describe(),
     )
     is_complete = _measure(cells, results, console, quick=quick)
-    show(console, results)
+    show(console, [table(results)], summary(results))
     is_whole = is_complete and not quick and len(cells) == len(CELLS)
     for path in keep(output or (_KEPT if is_whole else _PASSING), results):
         console.print(f"Kept {path}", highlight=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.layout import Table, keep_results, markdown, printed
+from benchmarks.layout import Table, keep_results, markdown
 from benchmarks.pipeline.cells import (
     CORE,
     FORMATTER,
@@ -17,7 +17,6 @@ from benchmarks.pipeline.cells import (
     WHAT_IF,
 )
 from benchmarks.pipeline.results import Results, Run
-from rich.console import Console
 
 LEAST_RATE = 500_000
 """Committed offsets a second on one core, from Parquet to a sink that forgets them."""
@@ -46,13 +45,6 @@ names of groups and topics. The best round counts.
   `cooperative-sticky`. A record is one generation replayed by one assignor. A group has 2 to 16 members and 6
   to 192 partitions. In each generation a member joins, leaves or is replaced.
 """
-
-
-def show(console: Console, results: Results) -> None:
-    """Print the table and the summary."""
-    console.print(printed(_table(results), texts=["what"]))
-    for line in summary(results):
-        console.print(line, highlight=False)
 
 
 def keep(folder: Path, results: Results) -> list[Path]:
@@ -112,7 +104,8 @@ def _held(run: Run) -> float:
     return (run.python_mib or 0) + (run.jvm_mib or 0)
 
 
-def _table(results: Results) -> Table:
+def table(results: Results) -> Table:
+    """Return the table of all runs."""
     columns = ["cell", "what", "records", "cores", "s", "CPU s", "records/s", "Python MiB", "JVM MiB"]
     return Table("The pipeline", columns, [_row(run) for run in results.runs])
 
@@ -135,5 +128,5 @@ def _page(results: Results, _plot: str | None) -> Iterator[str]:
     yield "## Summary\n"
     yield from (f"- {line}" for line in summary(results))
     yield ""
-    yield from markdown(_table(results))
+    yield from markdown(table(results))
     yield ""

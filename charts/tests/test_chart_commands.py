@@ -1,4 +1,4 @@
-"""What workloads are told on their command lines exists in the commands that they call."""
+"""Options on the workloads' command lines exist in the commands that they call."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the pictures of the dashboards rest on, apart from a real Prometheus."""
+"""The parts of the dashboards' pictures that need no real Prometheus."""
 
 import math
 import re

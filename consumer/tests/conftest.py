@@ -25,7 +25,6 @@ from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import Membership, SubscriptionEncoder
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     JoinGroupResponse,
     MemberIdentity,
@@ -38,6 +37,7 @@ from groupwright.consumer._protocol.model import (
 )
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
+from groupwright.consumer._protocol.transitions import State
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
@@ -156,7 +156,7 @@ class Player:
         return found[0]
 
     def asks(self, kind: type[act.Action]) -> bool:
-        """Whether a request of this kind waits for its answer."""
+        """Return whether a request of this kind waits for its answer."""
         return any(isinstance(action, kind) for action in self.asked)
 
     # --- The clock
@@ -520,7 +520,7 @@ _CHECKED_AFTER = frozenset({"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD
 
 
 class HandlerError(BaseException):
-    """What a signal handler raises."""
+    """Raised by a signal handler."""
 
 
 def _same_handler(code: CodeType, before: int, now: int) -> bool:

@@ -729,9 +729,10 @@ def test_a_rebalance_is_reported_when_it_has_ended(stage: Stage, *, lost: bool) 
 def test_a_failed_rebalance_is_reported(stage: Stage) -> None:
     listener = Listener()
     stage.consumer.add_listener(listener)
-    stage.applier._clock = lambda: 12.5
-    stage.applier.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
-    stage.applier.failed(None, "the assignor 'mine' failed: why")
+    reporter = stage.applier._reporter
+    reporter._clock = lambda: 12.5
+    reporter.failed(Timeline("the consumer subscribed", 10.0), "the assignor 'mine' failed: why")
+    reporter.failed(None, "the assignor 'mine' failed: why")
 
     (rebalance,) = listener.rebalances
     assert rebalance.outcome is Outcome.FAILED
@@ -758,7 +759,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
     assert stage.consumer._member.take_error() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
-    assert "raised; the consumer goes on" in record.message
+    assert "raised; the consumer continues" in record.message
 
 
 def test_exceptions_of_librdkafkas_own_callbacks_are_kept() -> None:

@@ -1,16 +1,12 @@
 """Statistics of the leader's assignment."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from groupwright.assignors import Assignment, Group, Member, RangeAssignor, Topic, assign
-from groupwright.consumer._coordinator.assignment_stats import (
-    PreviousAssignment,
-    change_of_members,
-    evaluate_assignment,
-)
+from groupwright.consumer._coordinator.assignment_stats import evaluate_assignment
+from groupwright.consumer._coordinator.leader import change_of_members
 from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadership, Timeline, Trigger
 from groupwright.core import GroupLoad
 
@@ -20,10 +16,6 @@ def group(members: Mapping[str, Mapping[str, tuple[int, ...]]], partitions: int 
         [Member(id=name, topics=("t",), owned=owned, generation=1) for name, owned in members.items()],
         {"t": partitions},
     )
-
-
-def made(plan: Mapping[str, Any]) -> PreviousAssignment:
-    return PreviousAssignment(1, frozenset(plan), Assignment(plan))
 
 
 def test_moves_are_counted_against_the_claims_of_the_members() -> None:
@@ -38,7 +30,7 @@ def test_moves_are_counted_against_the_claims_of_the_members() -> None:
 def test_without_claims_the_previous_assignment_names_the_owners() -> None:
     """Eager members revoke everything before they join."""
     joined = group({"a": {}, "b": {}})
-    previous = made({"a": {"t": [0, 1, 2, 3]}})
+    previous = Assignment({"a": {"t": [0, 1, 2, 3]}})
 
     found = evaluate_assignment(joined, assign(RangeAssignor(), joined), previous)
 
@@ -79,7 +71,7 @@ def test_the_loads_are_those_of_the_members_by_weight() -> None:
 def test_no_assignment_can_be_below_the_bound_of_the_loads() -> None:
     """One partition weighs more than all others. Without claims, the last assignment names the owners."""
     joined = Group(group({"a": {}, "b": {}}).members, {"t": Topic(4, weights=[9, 1, 1, 1])})
-    previous = made({"a": {"t": [1, 2, 3]}, "b": {"t": [0]}})
+    previous = Assignment({"a": {"t": [1, 2, 3]}, "b": {"t": [0]}})
 
     found = evaluate_assignment(joined, Assignment({"a": {"t": [2, 3]}, "b": {"t": [0, 1]}}), previous)
 
@@ -117,7 +109,7 @@ def test_a_group_that_is_too_large_is_not_evaluated() -> None:
 def test_the_leader_says_who_came_and_went(
     before: tuple[str, ...] | None, now: tuple[str, ...], said: str | None
 ) -> None:
-    plan = None if before is None else made({name: {} for name in before})
+    plan = None if before is None else Assignment({name: {} for name in before})
 
     assert change_of_members(plan, now) == said
 

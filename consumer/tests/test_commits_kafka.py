@@ -1,4 +1,4 @@
-"""What a real coordinator stores, from whom, and when."""
+"""Commits that a real coordinator stores: from which member, and when."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What can be seen of a consumer without a broker."""
+"""A consumer without a broker."""
 
 import contextlib
 import gc

@@ -114,6 +114,17 @@ def test_a_partition_may_be_paused_as_it_is_gained(scene: "Scene") -> None:
     assert scene.take(consumer, 2) == [0, 1]
 
 
+def test_the_next_poll_after_unsubscribe_calls_on_revoke_even_with_a_timeout_of_0(scene: "Scene") -> None:
+    topic, revoked = scene.topic(), list[int]()
+    consumer = scene.consumer()
+    for count in range(1, 4):
+        consumer.subscribe([topic], on_revoke=lambda _, them: revoked.extend(p.partition for p in them))
+        scene.own(consumer, 1)
+        consumer.unsubscribe()
+        consumer.poll(0)
+        assert revoked == [0] * count
+
+
 def test_a_pause_outlives_the_assignment(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()

@@ -11,7 +11,7 @@ from confluent_kafka import Message, TopicPartition
 
 from groupwright.assignors import Assignor, Group, Plan, RebalanceProtocol, withhold_claimed
 from groupwright.consumer import AssignorFailedError, Consumer, Rebalance
-from groupwright.consumer._protocol.membership_state import State
+from groupwright.consumer._protocol.transitions import State
 from groupwright.core import RebalanceListener
 from harness.patience import PATIENCE
 

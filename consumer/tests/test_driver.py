@@ -31,7 +31,6 @@ from groupwright.consumer._network.connections import Network, NetworkConfig, Re
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     JoinGroupPayload,
@@ -47,6 +46,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.rebalance import Leadership
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
+from groupwright.consumer._protocol.transitions import State
 from harness.patience import PATIENCE
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a member that does not lead its group leaves out: numpy, which takes 13 MB."""
+"""A member that does not lead its group imports no numpy, which takes 13 MB."""
 
 import subprocess
 import sys

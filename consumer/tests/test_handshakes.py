@@ -30,7 +30,7 @@ NOT_ACCEPTED = "it does not accept this client's certificate"
 
 @dataclass(frozen=True)
 class Case:
-    """What both sides have, and what the client says in the end."""
+    """The settings of both sides, and the client's error."""
 
     words: str
     trusted: bool = True

@@ -1,4 +1,4 @@
-"""What importing the package brings, and what waits until it is used."""
+"""Modules imported with the package, and modules imported on first use."""
 
 import os
 import subprocess

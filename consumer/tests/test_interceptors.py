@@ -1,4 +1,4 @@
-"""What sees every message and every commit, and never stops the consumer."""
+"""Interceptors see every message and every commit, and never stop the consumer."""
 
 import logging
 from typing import Any

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
 
 
 class _HandlerError(BaseException):
-    """What the handler raises."""
+    """Raised by the handler."""
 
 
 _MESSAGES = 1000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from groupwright.consumer._membership.librdkafka_stats import complete
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import TopicPartitionKey
+from groupwright.consumer._protocol.transitions import State
 
 NONE = -1001
 NOTHING: Mapping[TopicPartitionKey, int] = {}

@@ -10,8 +10,8 @@ from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, Partitions
+from groupwright.consumer._protocol.transitions import State
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -12,7 +12,6 @@ from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
-from groupwright.consumer._protocol.membership_state import Step
 from groupwright.consumer._protocol.model import (
     ErrorCode,
     JoinGroupResponse,
@@ -21,6 +20,7 @@ from groupwright.consumer._protocol.model import (
     TopicPartitionKey,
     keys,
 )
+from groupwright.consumer._protocol.transitions import Step
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

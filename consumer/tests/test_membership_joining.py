@@ -9,8 +9,8 @@ from groupwright.assignors import JoinedMember
 from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, MetadataResponse, Offset
+from groupwright.consumer._protocol.transitions import State
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

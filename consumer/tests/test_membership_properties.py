@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 from groupwright.assignors import Topic
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Event, PollExceeded, Revoke
-from groupwright.consumer._protocol.membership_state import State, Step
 from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse, keys
 from groupwright.consumer._protocol.subscription import parse_subscription
+from groupwright.consumer._protocol.transitions import State, Step
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -9,21 +9,19 @@ import pytest
 
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Revoke
-from groupwright.consumer._protocol.membership_state import (
+from groupwright.consumer._protocol.membership_state import Incoming, InvariantError, MembershipState
+from groupwright.consumer._protocol.model import JoinGroupResponse, MemberIdentity
+from groupwright.consumer._protocol.subscription import parse_subscription
+from groupwright.consumer._protocol.transitions import (
     TRANSITIONS,
     Cause,
     IllegalTransitionError,
-    Incoming,
-    InvariantError,
     Lifecycle,
-    MembershipState,
     Node,
     State,
     Step,
     diagram,
 )
-from groupwright.consumer._protocol.model import JoinGroupResponse, MemberIdentity
-from groupwright.consumer._protocol.subscription import parse_subscription
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

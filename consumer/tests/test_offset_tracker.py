@@ -1,4 +1,4 @@
-"""Which offsets there are to commit."""
+"""Offsets that are to be committed."""
 
 import operator
 

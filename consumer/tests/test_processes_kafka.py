@@ -1,4 +1,4 @@
-"""How a process that consumes may end, and what its group sees of that."""
+"""Ends of a process that consumes, and their effect on its group."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What went between a member and its coordinator, counted."""
+"""Counts of the requests between a member and its coordinator."""
 
 from kafka.protocol.consumer import (
     HeartbeatRequest,

@@ -291,7 +291,7 @@ def test_tls_to_a_plain_port_says_what_it_looks_like(
 
     assert poll_once(config, seconds=2) is None
     assert (
-        "closed the connection in the TLS handshake; if it goes on so, TLS is not what it speaks"
+        "closed the connection during the TLS handshake; if this repeats, its port probably does not use TLS"
         in caplog.text
     )
 

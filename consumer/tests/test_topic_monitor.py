@@ -1,4 +1,4 @@
-"""When topics are looked at, and which changes are believed."""
+"""The times at which metadata is fetched, and the changes that cause a rebalance."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Which partition a group's records are in, and whether `__consumer_offsets` has grown around them."""
+"""The partition of a group's records, also after `__consumer_offsets` has grown."""
 
 import pytest
 

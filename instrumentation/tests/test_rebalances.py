@@ -1,4 +1,4 @@
-"""What a rebalance adds to the counters, histograms and gauges: exact values."""
+"""Exact values that a rebalance adds to counters, histograms and gauges."""
 
 from collections.abc import Callable
 

@@ -9,7 +9,7 @@ PARTITIONS = 2
 
 
 class MemberId(Enum):
-    """Which member id a request carries."""
+    """The member id in a request."""
 
     OWN = "its id"
     NONE = "no id"
@@ -19,7 +19,7 @@ class MemberId(Enum):
 
 
 class Generation(Enum):
-    """Which generation a request carries."""
+    """The generation in a request."""
 
     OWN = "its generation"
     NONE = "generation -1"
@@ -28,7 +28,7 @@ class Generation(Enum):
 
 
 class Plan(Enum):
-    """Which members the leader's assignments name."""
+    """The members in the leader's assignments."""
 
     ALL = "all members"
     SOME = "some members"
@@ -36,7 +36,7 @@ class Plan(Enum):
 
 
 class Names(Enum):
-    """Which protocol type and name a SyncGroup carries."""
+    """The protocol type and name in a SyncGroup."""
 
     OWN = "the chosen protocol"
     OTHER = "another protocol"

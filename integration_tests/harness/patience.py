@@ -1,4 +1,4 @@
-"""How long a test waits for what must come."""
+"""The longest time for which a test waits for a condition."""
 
 import os
 

@@ -56,7 +56,7 @@ class Wire:
         return self.answer()
 
     def answered(self) -> bool:
-        """Whether a response is ready to be read."""
+        """Return whether a response is ready to be read."""
         return bool(self._answers or select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
@@ -228,7 +228,7 @@ class WireMember:
         return _name(self._wire.answer().error_code)
 
     def waits(self) -> bool:
-        """Whether a request has no response yet."""
+        """Return whether a request has no response yet."""
         return not self._wire.answered()
 
     # --- Being a member

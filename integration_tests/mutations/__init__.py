@@ -1,1 +1,1 @@
-"""The product broken on purpose, one line at a time: for each break there is a test that fails."""
+"""Defects put into the product on purpose; for each one there is a test that fails."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mutations.rewriting import PatternError, rewrite
+
 CORE = "core/src/groupwright/core"
 ASSIGNORS = "assignors/src/groupwright/assignors"
 CONSUMER = "consumer/src/groupwright/consumer"
@@ -9,14 +11,15 @@ CONSUMER = "consumer/src/groupwright/consumer"
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A change of one file that breaks the product."""
+    """A change of one function that breaks the product."""
 
     name: str
     """The resulting defect, in words."""
-    file: str
-    """Path of the file, relative to the repository's root."""
+    place: str
+    """The file, relative to the repository's root, and the function or class: ``path::Class.method``."""
     old: str
-    """Text to replace, which occurs once; if empty, `new` is appended and patches an attribute by name."""
+    """A pattern of code that occurs once there (`rewriting`); if empty, `new` is appended to the module, and
+    patches an attribute by its name."""
     new: str
     """The replacement."""
     caught_by: str
@@ -27,3 +30,21 @@ class Mutation:
     """Whether random programs can show it."""
     in_simulation: bool = False
     """Whether simulations find it within ten minutes."""
+
+    @property
+    def file(self) -> str:
+        """Path of the file, relative to the repository's root."""
+        return self.place.partition("::")[0]
+
+    def applied_to(self, source: str) -> str:
+        """Return the mutated source of the file.
+
+        Raises:
+            PatternError: The code to replace does not occur exactly once.
+        """
+        if not self.old:
+            return source + self.new
+        try:
+            return rewrite(source, self.place.partition("::")[2], self.old, self.new)
+        except PatternError as error:
+            raise PatternError(f"{self.name!r} in {self.place}: {error}; correct it in mutations/") from error

@@ -86,7 +86,7 @@ class Copy:
         """Apply a mutation, and restore the copy at the end."""
         path = self.directory / mutation.file
         whole = path.read_text(encoding="utf-8")
-        path.write_text(broken(whole, mutation), encoding="utf-8")
+        path.write_text(mutation.applied_to(whole), encoding="utf-8")
         try:
             yield
         finally:
@@ -108,20 +108,3 @@ class Copy:
             timeout=_LIMIT_SECONDS,
             check=False,
         )
-
-
-def broken(text: str, mutation: Mutation) -> str:
-    """Return the mutated text of a file.
-
-    Raises:
-        RunnerError: The text to replace does not occur exactly once.
-    """
-    if not mutation.old:
-        return text + mutation.new
-    count = text.count(mutation.old)
-    if count != 1:
-        raise RunnerError(
-            f"{mutation.name!r} replaces {mutation.old!r}, which occurs {count} times in {mutation.file}: "
-            "correct it in mutations/"
-        )
-    return text.replace(mutation.old, mutation.new)

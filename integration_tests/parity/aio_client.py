@@ -11,7 +11,7 @@ from parity.client import PATIENCE, Client
 
 
 class AIOClient(Client):
-    """As `Client`, with coroutines for methods and callbacks."""
+    """A `Client` with coroutines for methods and callbacks."""
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:

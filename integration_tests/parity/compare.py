@@ -1,4 +1,4 @@
-"""How two traces of one scenario differ, and which row of the table explains it."""
+"""Differences between two traces of one scenario, and the rows of the table that explain them."""
 
 import difflib
 import re
@@ -86,7 +86,7 @@ def is_slow(difference: Difference) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     scenario: str
     unexplained: tuple[Difference, ...]

@@ -24,7 +24,7 @@ _UNKNOWN_SHARE = 0.05
 
 
 class CallbackError(Exception):
-    """What a callback of the application raises."""
+    """Raised by a callback of the application."""
 
 
 class Observer(Protocol):
@@ -168,7 +168,7 @@ class RealMember:
 
     @property
     def session_until(self) -> int | None:
-        """When its session ends as far as the member knows, in microseconds; None if it has none."""
+        """End of its session as the member knows it, in microseconds; None if it has none."""
         ends = self.consumer._member._membership.session_until
         return None if ends == math.inf else int((ends - runtime.BEGINNING) * SECOND)
 

@@ -28,7 +28,7 @@ _REST = 30 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a simulation came to.
+    """The result of a simulation.
 
     Attributes:
         scenario: The scenario.

@@ -1,4 +1,4 @@
-"""What every simulation is held to, checked when it happens.
+"""The promises of every simulation, each checked when it could be broken.
 
 | promise | checked |
 |---|---|
@@ -62,7 +62,7 @@ class Window:
 
 
 class Member(Protocol):
-    """What is needed of a member."""
+    """The part of a member that the checks need."""
 
     name: str
     ended: bool
@@ -73,7 +73,7 @@ class Member(Protocol):
 
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition of one topic id."""
+    """The record of a partition of one topic id."""
 
     delivered: set[int] = field(default_factory=set)
     complete: int = 0
@@ -196,7 +196,7 @@ class Promises:
             partition.owners[member.name] = Window(member, self._scheduler.now)
 
     def _is_excused(self, member: Member) -> bool:
-        """Whether the group went on without a member, which may not know it yet.
+        """Return whether the group has removed a member, which may not know it yet.
 
         A static member that misses a generation stays in the group, but its partitions may be assigned to
         others in it (KIP-345).

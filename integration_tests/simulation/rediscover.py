@@ -25,7 +25,7 @@ _GRACE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How soon simulations found a defect."""
+    """The time in which simulations found a defect."""
 
     mutation: Mutation
     seed: int | None

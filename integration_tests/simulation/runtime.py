@@ -223,7 +223,7 @@ class VirtualThread(greenlet):
             me.block(math.inf if timeout is None else timeout)
 
     def is_alive(self) -> bool:
-        """Whether the thread has been started and has not ended."""
+        """Return whether the thread has been started and has not ended."""
         return not self.ended
 
     def _work(self) -> None:

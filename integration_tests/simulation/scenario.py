@@ -1,4 +1,4 @@
-"""What a simulation plays: a cluster, members with their applications, and troubles, all by a seed."""
+"""Scenarios of simulations: a cluster, members with their applications, and troubles, all by a seed."""
 
 import random
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 class Commits(Enum):
-    """How an application commits."""
+    """The way in which an application commits."""
 
     AUTO = "automatically"
     SYNC = "synchronously"
@@ -19,7 +19,7 @@ class Commits(Enum):
 
 
 class Client(Enum):
-    """Which client a member is."""
+    """The client that a member is."""
 
     GROUPWRIGHT = "Groupwright"
     JAVA = "Java"
@@ -173,7 +173,7 @@ class Scenario:
 
     @property
     def calm_at(self) -> int:
-        """When the last trouble has ended."""
+        """Time at which the last trouble has ended."""
         return max((trouble.at + trouble.duration for trouble in self.troubles), default=0)
 
 

@@ -51,6 +51,25 @@ def test_what_once_broke_a_promise_does_so_no_more(story: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_rebalance_passes_through_few_files_of_the_consumer() -> None:
+    """A reader follows these paths. They begin with a decoded response, and leave other parts out."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simulation.paths"],
+        cwd=ROOT / "integration_tests",
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_SECONDS,
+        check=True,
+    )
+    counts = {
+        name: int(count) for name, count in re.findall(r"^(\w+): (\d+) files$", done.stdout, re.MULTILINE)
+    }
+
+    assert counts.keys() == {"leader", "revocation"}
+    assert 0 < counts["leader"] <= 12, done.stdout
+    assert 0 < counts["revocation"] <= 14, done.stdout
+
+
 def test_a_wrong_argument_is_refused() -> None:
     done = simulate("--seed", "many")
 

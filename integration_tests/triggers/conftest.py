@@ -24,7 +24,7 @@ def strategy(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cooperative(strategy: str) -> bool:
-    """Whether the rebalance protocol is cooperative."""
+    """Return whether the rebalance protocol is cooperative."""
     return strategy == "cooperative-sticky"
 
 

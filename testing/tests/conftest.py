@@ -1,4 +1,4 @@
-"""What the tests of processes share."""
+"""Helpers of the tests of processes."""
 
 import tempfile
 import time
@@ -28,7 +28,7 @@ def eventually() -> Callable[[Callable[[], bool]], bool]:
 
 @pytest.fixture
 def alive() -> Callable[[int | None], bool]:
-    """Whether the process with an id exists and has not ended."""
+    """Return whether the process with an id exists and has not ended."""
 
     def check(pid: int | None) -> bool:
         assert pid is not None

@@ -1,4 +1,4 @@
-"""What a failed broker's log is cut down to."""
+"""Summaries of a failed broker's log."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""When a group has settled, told of members that are played; and what may not be asked of a group."""
+"""The conditions of a settled group, for members that are played; and requests that are refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the pytest plugin gives to a user's tests."""
+"""Fixtures and options of the pytest plugin in a user's tests."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What members of `sticky` and `cooperative-sticky` say they own, in Kafka's bytes, and what leaders read."""
+"""User data of `sticky` and `cooperative-sticky`: owned partitions in Kafka's bytes, written and read."""
 
 import random
 from collections.abc import Callable

@@ -125,7 +125,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             self._member.stop()
             raise
         # The finalizer does not refer to this object, so that one dropped without close() can be collected.
-        self._finalizer = weakref.finalize(self, self._member.start())
+        self._finalizer = weakref.finalize(self, self._member.start(self))
 
     # --- Subscribing --------------------------------------------------------------------------------
 

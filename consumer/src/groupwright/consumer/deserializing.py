@@ -19,7 +19,7 @@ elif getattr(confluent_kafka.DeserializingConsumer, "__parameters__", ()):
 else:  # before confluent-kafka 2.16, and where ddtrace has replaced it, the class takes no type arguments
 
     class _Deserializing(confluent_kafka.DeserializingConsumer, Generic[K, V]):
-        """That class, with type arguments."""
+        """The base class, with type arguments."""
 
 
 class DeserializingConsumer(Consumer, _Deserializing[K, V]):

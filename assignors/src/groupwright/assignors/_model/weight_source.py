@@ -17,7 +17,7 @@ ByPartition = Mapping[str, "npt.NDArray[np.float64]"]
 
 
 class GroupMeasurements(Protocol):
-    """What a leader can find out about the partitions that it assigns.
+    """Measurements that a leader can make of the partitions that it assigns.
 
     The methods for offsets ask brokers, and may take a second. A broker that does not answer in time leaves
     its partitions unknown.

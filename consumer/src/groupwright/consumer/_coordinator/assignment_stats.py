@@ -1,13 +1,10 @@
-"""Assignment statistics of the group's leader: partitions moved, imbalance, loads, members joined and left.
+"""Assignment statistics of the group's leader: partitions moved, imbalance, loads.
 
 Eager members claim no partitions when they join. The previous owners are then those of this leader's own
 assignment in the previous generation; if there was none, no partition counts as moved.
 
 Only a member that leads imports this module, since it imports numpy.
 """
-
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 from groupwright.assignors import Assignment, Group, evaluate, evaluate_load
 from groupwright.consumer._protocol.rebalance import Leadership
@@ -18,23 +15,8 @@ _MAX_SIZE = 500_000
 as long again with weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousAssignment:
-    """An assignment that this member made as the leader.
-
-    Attributes:
-        generation: The generation that it was made for.
-        members: The ids of the group's members.
-        assignment: The assignment.
-    """
-
-    generation: int
-    members: frozenset[str]
-    assignment: Assignment
-
-
 def evaluate_assignment(
-    group: Group, assignment: Assignment, previous: PreviousAssignment | None
+    group: Group, assignment: Assignment, previous: Assignment | None
 ) -> Leadership | None:
     """Return the quality of an assignment, or None if the group is too large to evaluate.
 
@@ -48,7 +30,7 @@ def evaluate_assignment(
     if len(group.members) * len(group.topics) + partitions > _MAX_SIZE:
         return None
     has_claims = any(member.owned for member in group.members)
-    before = None if has_claims or previous is None else previous.assignment
+    before = None if has_claims else previous
     quality = evaluate(group, assignment, before, is_checked=True)
     return Leadership(
         members=len(group.members),
@@ -71,16 +53,3 @@ def _load(group: Group, assignment: Assignment, before: Assignment | None) -> Gr
         bound=report.bound_over_average,
         moved_load=report.moved_weight,
     )
-
-
-def change_of_members(previous: PreviousAssignment | None, members: Iterable[str]) -> str | None:
-    """Describe which members joined and left since the previous generation; None if unknown or none."""
-    if previous is None:
-        return None
-    old, new = previous.members, frozenset(members)
-    parts = [f"{_count(ids)} {verb}" for verb, ids in (("joined", new - old), ("left", old - new)) if ids]
-    return " and ".join(parts) or None
-
-
-def _count(ids: frozenset[str]) -> str:
-    return "a member" if len(ids) == 1 else f"{len(ids)} members"

@@ -26,7 +26,6 @@ from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, Commit
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
     ErrorCode,
@@ -37,6 +36,7 @@ from groupwright.consumer._protocol.model import (
     error_name,
 )
 from groupwright.consumer._protocol.timers import PollClock
+from groupwright.consumer._protocol.transitions import State
 from groupwright.consumer.errors import GroupError
 from groupwright.core import LoadCheckOutcome
 
@@ -128,7 +128,7 @@ class Driver:
     def call_and_wait(
         self, method: Callable[..., list[act.Action]], *args: object, timeout: float = _CALL_TIMEOUT
     ) -> None:
-        """As `call`, but return once the resulting events are in the inbox, or after `timeout` seconds."""
+        """Call an input, and wait up to `timeout` seconds until its events are in the inbox."""
         done = threading.Event()
         self.call(method, *args)
         self._network.call_soon(done.set)
@@ -243,7 +243,7 @@ class Driver:
             self._assignors[action.protocol].on_assignment(assignment, action.generation)
         except Exception:  # noqa: BLE001 - user code; the membership continues
             self._log.exception(
-                "on_assignment of the assignor %r raised; going on without it", action.protocol
+                "on_assignment of the assignor %r raised; continuing without it", action.protocol
             )
 
     def _fail(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What a leader finds out to weigh the partitions of its group: offsets on brokers, and what members told."""
+"""Measurements for the weights of a group's partitions: offsets on brokers, and members' processing times."""
 
 import math
 import threading

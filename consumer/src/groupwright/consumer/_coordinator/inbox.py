@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,24 +59,27 @@ class Inbox:
     event was removed, the membership would wait for its reply forever.
     """
 
-    def __init__(self) -> None:
-        """Make an empty inbox."""
+    def __init__(self, wake: Callable[[], object] | None = None) -> None:
+        """Create an empty inbox; `wake` makes the next poll take an event, and is called for each."""
         self.events: deque[InboxEvent] = deque()
         """Queued events, oldest first; the first one may be being applied. Other classes may read without the
         lock whether it is empty."""
         self._taken: InboxEvent | None = None
         self._lock = threading.RLock()  # a signal handler may poll
         self._wakeup = Wakeup()
+        self._wake = wake
 
     def __bool__(self) -> bool:
-        """Whether any event is queued; takes no lock, since every poll reads it."""
+        """Return whether any event is queued; takes no lock, since every poll reads it."""
         return bool(self.events)
 
     def put(self, event: InboxEvent) -> None:
-        """Append an event, and wake the thread in `wait`."""
+        """Append an event, and wake the polling thread."""
         with self._lock:
             self.events.append(event)
         self._wakeup.notify()
+        if self._wake is not None:
+            self._wake()
 
     def take(self) -> InboxEvent | None:
         """Return the oldest event or None; the same one until `done`. It can no longer be withdrawn."""

@@ -4,11 +4,12 @@ Decoding and assigning run on a thread of their own, so that heartbeats continue
 takes. That thread also imports numpy, which a member that never leads does not need.
 """
 
+import functools
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupwright import assignors as assigning
@@ -21,7 +22,6 @@ from groupwright.consumer._protocol.rebalance import Leadership
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignment, Group, LoadCheck, Member, Topic
-    from groupwright.consumer._coordinator.assignment_stats import PreviousAssignment
 
 _Result = TypeVar("_Result")
 
@@ -54,7 +54,8 @@ class Leader:
         self._assignors = assignors
         self._log = log
         self._cooperative = cooperative
-        self._previous: PreviousAssignment | None = None
+        self._previous: tuple[int, Assignment] | None = None
+        """The generation and the assignment that this member made last."""
         self._unevaluated: tuple[int, Callable[[], Leadership | None]] | None = None
         self._smoothing = smoothing
         self._weighed: Mapping[str, Topic] = {}
@@ -185,14 +186,18 @@ class Leader:
 
     def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
         """Remember the assignment for `evaluate` and the next generation; return the change of members."""
-        from groupwright.consumer._coordinator import assignment_stats as stats  # noqa: PLC0415 - imports numpy
+        last, self._previous = self._previous, (generation, assignment)
+        previous = last[1] if last is not None and last[0] == generation - 1 else None
 
-        previous = self._previous
-        if previous is not None and previous.generation != generation - 1:
-            previous = None
-        self._unevaluated = generation, lambda: stats.evaluate_assignment(group, assignment, previous)
-        self._previous = stats.PreviousAssignment(generation, frozenset(assignment), assignment)
-        return stats.change_of_members(previous, assignment)
+        def evaluate() -> Leadership | None:
+            from groupwright.consumer._coordinator.assignment_stats import (  # noqa: PLC0415 - imports numpy
+                evaluate_assignment,
+            )
+
+            return evaluate_assignment(group, assignment, previous)
+
+        self._unevaluated = generation, evaluate
+        return change_of_members(previous, assignment)
 
     async def evaluate(self, generation: int) -> Leadership | None:
         """Evaluate the assignment of this generation: how many partitions it moves, and how balanced it is.
@@ -288,10 +293,29 @@ class Leader:
 
 
 def _decode(joined: Sequence[JoinedMember]) -> "tuple[list[Member], frozenset[str]]":
-    """Return the members, and all topics that they subscribe to. The first call imports numpy."""
-    with not_while_forking():
-        from groupwright.consumer._coordinator import assignment_stats  # noqa: F401, PLC0415 - imports numpy
-
-        decode = assigning.decode_members
-    members = decode(joined)
+    """Return the members, and all topics that they subscribe to."""
+    _import_numpy()
+    members = assigning.decode_members(joined)
     return members, assigning.subscribed_topics(members)
+
+
+@functools.cache
+def _import_numpy() -> None:
+    """Import all modules that need numpy while no other thread forks."""
+    with not_while_forking():
+        from groupwright.consumer._coordinator import assignment_stats  # noqa: F401, PLC0415 - see above
+
+        _ = assigning.decode_members
+
+
+def change_of_members(previous: Iterable[str] | None, members: Iterable[str]) -> str | None:
+    """Describe which members joined and left since the previous generation; None if unknown or none."""
+    if previous is None:
+        return None
+    old, new = frozenset(previous), frozenset(members)
+    parts = [f"{_count(ids)} {verb}" for verb, ids in (("joined", new - old), ("left", old - new)) if ids]
+    return " and ".join(parts) or None
+
+
+def _count(ids: frozenset[str]) -> str:
+    return "a member" if len(ids) == 1 else f"{len(ids)} members"

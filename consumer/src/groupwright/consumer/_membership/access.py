@@ -30,7 +30,6 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from groupwright.consumer._coordinator.inbox import Inbox, InboxEvent
 from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
@@ -368,20 +367,6 @@ def _name(ident: int) -> str:
         if thread.ident == ident:
             return f"{thread.name} ({ident})"
     return str(ident)
-
-
-class WakingInbox(Inbox):
-    """An inbox that wakes the guard for each event, so that the fast path of `poll` need not read it."""
-
-    def __init__(self, guard: AccessGuard) -> None:
-        """Create an empty inbox that wakes `guard` with each event."""
-        super().__init__()
-        self._guard = guard
-
-    def put(self, event: InboxEvent) -> None:
-        """Append an event, and have the next poll take it."""
-        super().put(event)
-        self._guard.wake()
 
 
 _Arguments = ParamSpec("_Arguments")

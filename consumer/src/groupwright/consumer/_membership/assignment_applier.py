@@ -1,4 +1,4 @@
-"""Assignment applier: applies assignments and revocations to the handle, and calls callbacks and listeners.
+"""Assignment applier: applies assignments and revocations to the handle, and calls callbacks.
 
 It calls `incremental_assign` and `incremental_unassign` only, because `assign` would fetch the retained
 partitions again. It passes explicit offsets, because librdkafka would otherwise send OffsetFetch itself.
@@ -7,11 +7,9 @@ An exception of a callback does not end the rebalance. It is recorded in `Failur
 once, after the rebalance; the callback is not called again.
 """
 
-import dataclasses
 import functools
-import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 import confluent_kafka
 from confluent_kafka import (
@@ -23,24 +21,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from groupwright.consumer._coordinator.inbox import LoadChecked
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
+from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
-from groupwright.consumer._protocol.rebalance import (
-    Clock,
-    Kind,
-    Listeners,
-    Outcome,
-    Phase,
-    Rebalance,
-    Timeline,
-)
-from groupwright.core import LoadCheckResult
+from groupwright.consumer._protocol.rebalance import Clock, Phase
 
 _RESETS = {
     "smallest": OFFSET_BEGINNING,
@@ -59,51 +48,41 @@ class AssignmentApplier:
 
     def __init__(
         self,
-        group_id: str,
-        client_id: str,
         offset_reset: str,
         offsets: OffsetTracker,
         prefetch: PrefetchBuffer,
         lookup: OffsetLookup,
         failures: Failures,
-        log: logging.LoggerAdapter[logging.Logger],
+        reporter: RebalanceReporter,
         clock: Clock = time.monotonic,
-        *,
-        kind: Kind = Kind.EAGER,
     ) -> None:
-        """Create it without callbacks and listeners.
+        """Create it without callbacks.
 
         Args:
-            group_id: The group, for listeners.
-            client_id: The client, for listeners.
             offset_reset: ``auto.offset.reset``.
             offsets: Offsets to commit; receives the start offsets.
             prefetch: Prefetched messages; those of revoked partitions are dropped.
             lookup: Finds the offsets of "beginning" and "end".
             failures: Receives exceptions of callbacks and of the handle.
-            log: Receives each rebalance, at INFO.
+            reporter: Reports rebalances to listeners.
             clock: Monotonic seconds.
-            kind: Whether the member rebalances eagerly or cooperatively, for listeners.
         """
         self.on_assign: RebalanceCallback | None = None
         self.on_revoke: RebalanceCallback | None = None
         self.on_lost: RebalanceCallback | None = None
-        self.listeners = Listeners(log)
         self.cooperative: bool | None = None
         """Whether the last assignment was cooperative (KIP-429), which decides the calls that may change it;
         None before the first."""
 
-        self._group_id = group_id
-        self._client_id = client_id
         # With "error", librdkafka itself fetches the committed offset, finds none, and returns an error.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
         self._offsets = offsets
         self._prefetch = prefetch
         self._lookup = lookup
         self._failures = failures
-        self._log = log
+        self._reporter = reporter
+        self._listeners = reporter.listeners
         self._clock = clock
-        self._kind = kind
         self._starts: Offsets = {}
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
@@ -147,13 +126,11 @@ class AssignmentApplier:
             else:
                 self._call_native(functools.partial(self.assign_in_callback, kept=kept), handle, wanted)
         self._done = event.ticket
-        self.listeners.notify("partitions_assigned", event.gained, self._callback_seconds)
+        self._listeners.notify("partitions_assigned", event.gained, self._callback_seconds)
         timeline, now = event.timeline, self._clock()
         if timeline is not None:
             timeline.end(Phase.ASSIGN, now)
-            outcome = Outcome.LOST if timeline.lost else Outcome.COMPLETED
-            who = event.identity
-            self._report(timeline, outcome, who.member_id, who.generation, who.protocol, event.owned, now)
+            self._reporter.completed(timeline, event, now)
 
     def withdraw(self, event: Assign) -> None:
         """Forget an assignment if a signal handler's exception has prevented its on_assign.
@@ -241,24 +218,11 @@ class AssignmentApplier:
         self._prefetch.drop(dropped)
         self.forget(dropped)
         self._done = event.ticket
-        self.listeners.notify(
+        self._listeners.notify(
             "partitions_lost" if event.lost else "partitions_revoked",
             event.partitions,
             self._callback_seconds,
         )
-
-    def failed(self, timeline: Timeline | None, error: str) -> None:
-        """Report the rebalance that an error has ended, if one was under way."""
-        if timeline is not None:
-            self._report(timeline, Outcome.FAILED, "", -1, None, {}, self._clock(), error)
-
-    def load_checked(self, event: LoadChecked) -> None:
-        """Report the result of a load check."""
-        numbers = {} if event.found is None else dataclasses.asdict(event.found)
-        result = LoadCheckResult(
-            self._group_id, self._client_id, event.generation, event.outcome, event.ended_at, **numbers
-        )
-        self.listeners.notify("load_checked", result)
 
     # --- In a callback of the application -----------------------------------------------------------
 
@@ -271,7 +235,7 @@ class AssignmentApplier:
         return topics
 
     def may_restart(self, key: TopicPartitionKey) -> bool:
-        """Whether a partition may be assigned again at another offset: it is the group's.
+        """Return whether a partition may be assigned again at another offset: it is the group's.
 
         With ``auto.offset.reset=error``, librdkafka returns an error for a partition that has no start, and
         refuses to seek.
@@ -279,7 +243,7 @@ class AssignmentApplier:
         return key in self._owned and self._reset in _LOGICAL
 
     def awaits_assignment(self, key: TopicPartitionKey) -> bool:
-        """Whether on_assign was called for this partition, and an exception has ended the poll then.
+        """Return whether on_assign was called for this partition, and an exception then ended the poll.
 
         The next poll completes the assignment.
         """
@@ -436,48 +400,6 @@ class AssignmentApplier:
             method(handle, partitions)
         except confluent_kafka.KafkaException as error:
             self._failures.record(error)
-
-    def _report(
-        self,
-        timeline: Timeline,
-        outcome: Outcome,
-        member_id: str,
-        generation: int,
-        protocol: str | None,
-        partitions: Partitions,
-        now: float,
-        error: str | None = None,
-    ) -> None:
-        phases: Mapping[Phase, float] = dict(timeline.phases)
-        rebalance = Rebalance(
-            group=self._group_id,
-            client_id=self._client_id,
-            member_id=member_id,
-            generation=generation,
-            protocol=protocol,
-            outcome=outcome,
-            reason=timeline.reason,
-            duration=now - timeline.started,
-            phases=phases,
-            partitions=partitions,
-            ended_at=time.time(),
-            error=error,
-            kind=self._kind,
-            partitions_before=timeline.before,
-            leadership=timeline.leadership,
-            trigger=timeline.trigger,
-        )
-        self._log.info(
-            "rebalance %s in %.3f s: generation %d, %d partitions (%s)",
-            outcome,
-            now - timeline.started,
-            generation,
-            len(keys(partitions)),
-            timeline.reason,
-        )
-        if timeline.leadership is not None and timeline.leadership.load is not None:
-            self._log.info("load: %s", timeline.leadership.load)
-        self.listeners.notify("rebalanced", rebalance)
 
 
 def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

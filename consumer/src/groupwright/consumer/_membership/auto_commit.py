@@ -65,9 +65,8 @@ class BusyCommits:
         self._lock = threading.Lock()
 
     def set_handle(self, handle: Handle) -> None:
-        """Set the consumer's handle once; for the polling thread."""
-        if self._handle is None:
-            self._handle = weakref.ref(handle)
+        """Set the consumer's handle, before the network thread starts."""
+        self._handle = weakref.ref(handle)
 
     def check(self, now: float) -> float:
         """Start a thread for a commit that is overdue; return when to call this again.

@@ -16,7 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._membership.access import AccessGuard, WakingInbox
+from groupwright.consumer._coordinator.inbox import Inbox
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback, guard_native_callbacks
 from groupwright.consumer._membership.committer import Committer
@@ -30,6 +31,7 @@ from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.processing_meter import ProcessingMeter
+from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
@@ -98,7 +100,7 @@ class ClassicMembership:
             log,
             delay=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _CONNECT_SECONDS,
         )
-        self._inbox = WakingInbox(guard)
+        self._inbox = Inbox(guard.wake)
         self._driver = Driver(
             membership,
             self._network,
@@ -113,18 +115,17 @@ class ClassicMembership:
             load_check_max_moves=config.load_check_max_moves,
         )
         read_committed = config.native.get("isolation.level") != "read_uncommitted"
+        kind = Kind.COOPERATIVE if config.cooperative else Kind.EAGER
+        self._reporter = RebalanceReporter(network.group_id, network.client_id, kind, log)
+        self.listeners = self._reporter.listeners
         self._applier = AssignmentApplier(
-            network.group_id,
-            network.client_id,
             config.offset_reset,
             self._offsets,
             prefetch,
             OffsetLookup(self._network, log, read_committed=read_committed),
             self._failures,
-            log,
-            kind=Kind.COOPERATIVE if config.cooperative else Kind.EAGER,
+            self._reporter,
         )
-        self.listeners = self._applier.listeners
         self._committer = Committer(
             config,
             self._offsets,
@@ -142,6 +143,7 @@ class ClassicMembership:
             self._inbox,
             self._applier,
             self._committer,
+            self._reporter,
             self._recovery,
             self._failures,
             lambda: self.native_config,
@@ -169,8 +171,9 @@ class ClassicMembership:
 
     # --- Running ------------------------------------------------------------------------------------
 
-    def start(self) -> Callable[[], None]:
+    def start(self, handle: Handle) -> Callable[[], None]:
         """Start the network thread; return the finalizer of a consumer that is not closed."""
+        self._committer.busy.set_handle(handle)
         self._driver.start()
         if self._config.auto_commit:
             self._driver.repeat(self._committer.busy.check)

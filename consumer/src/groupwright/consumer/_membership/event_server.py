@@ -18,6 +18,7 @@ from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT, Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, keys
@@ -36,6 +37,7 @@ class EventServer:
         inbox: Inbox,
         applier: AssignmentApplier,
         committer: Committer,
+        reporter: RebalanceReporter,
         recovery: HandleRecovery,
         failures: Failures,
         native_config: Callable[[], dict[str, Any]],
@@ -49,6 +51,7 @@ class EventServer:
             inbox: Events from the network thread.
             applier: Applies assignments and revocations, and calls the rebalance callbacks.
             committer: Commits before a revocation, and when an automatic commit is due.
+            reporter: Reports failed rebalances and load checks to listeners.
             recovery: Recreates a handle that has lost all its brokers.
             failures: Exceptions of callbacks, which `serve` raises.
             native_config: Returns the configuration of the handle.
@@ -63,6 +66,7 @@ class EventServer:
         self._inbox = inbox
         self._applier = applier
         self._committer = committer
+        self._reporter = reporter
         self._recovery = recovery
         self._failures = failures
         self._native_config = native_config
@@ -91,7 +95,6 @@ class EventServer:
         Return an error that poll returns instead.
         """
         self._committer.thread = get_ident()
-        self._committer.busy.set_handle(handle)
         if self._resume:
             self._resume = False
             self._driver.call(self._membership.resume)
@@ -215,21 +218,21 @@ class EventServer:
                 self._inbox.done(event)
                 self._fail(event)
             case LoadChecked():
-                self._applier.load_checked(event)
+                self._reporter.load_checked(event)
             case Closed():
                 self._left = True
         self._inbox.done(event)
         return None
 
     def _report(self, event: Reported) -> Message | None:
-        self._applier.failed(event.timeline, event.error.str())
+        self._reporter.failed(event.timeline, event.error.str())
         if self.closing:
             return None
         self._resume = True
         return None if event.repeated else _error(event.error)
 
     def _fail(self, event: Failed) -> None:
-        self._applier.failed(event.timeline, str(event.error))
+        self._reporter.failed(event.timeline, str(event.error))
         if not self.closing:
             self._resume = True
             raise event.error

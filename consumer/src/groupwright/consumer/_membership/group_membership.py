@@ -80,7 +80,7 @@ class GroupMembership(Protocol):
     def fast_path_until(self) -> float:
         """Monotonic time in seconds until which `serve` has nothing to do, unless `due`."""
 
-    def start(self) -> Callable[[], None]:
+    def start(self, handle: Handle) -> Callable[[], None]:
         """Start, after the handle was created; return the finalizer of a consumer that is not closed.
 
         The finalizer must not refer to the consumer, not even indirectly.

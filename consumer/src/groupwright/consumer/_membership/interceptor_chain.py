@@ -28,7 +28,7 @@ class InterceptorChain:
         self._logged: set[tuple[int, str]] = set()
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Return whether there is any interceptor."""
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
@@ -67,5 +67,5 @@ class InterceptorChain:
     def _failed(self, index: int, method: str, error: Exception) -> None:
         level = logging.DEBUG if (index, method) in self._logged else logging.ERROR
         self._logged.add((index, method))
-        message = "%s of the interceptor %r raised; that call goes on without it"
+        message = "%s of the interceptor %r raised; the call continues without it"
         self._log.log(level, message, method, self._chain[index], exc_info=error)

@@ -57,7 +57,7 @@ class LibrdkafkaMembership:
 
     # --- Running ------------------------------------------------------------------------------------
 
-    def start(self) -> Callable[[], None]:
+    def start(self, _handle: Handle) -> Callable[[], None]:
         """Start nothing: librdkafka's threads run, and end with its handle."""
         return _nothing
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from groupwright.consumer._protocol.membership_state import State
 from groupwright.consumer._protocol.model import TopicPartitionKey
+from groupwright.consumer._protocol.transitions import State
 
 _JOIN_STATES = {
     State.UNJOINED: "init",

@@ -88,11 +88,11 @@ class OffsetTracker:
         return self._sought.get(key)
 
     def was_assigned(self, topic: str) -> bool:
-        """Whether any partition of this topic is assigned, or has been."""
+        """Return whether any partition of this topic is assigned, or has been."""
         return topic in self._topics
 
     def knows(self, topic: str) -> bool:
-        """Whether librdkafka has an entry for this topic: it was assigned, or asked for a position."""
+        """Return whether librdkafka knows this topic: it was assigned, or its position was read."""
         return topic in self._topics or topic in self._read
 
     def on_position_read(self, topics: Iterable[str]) -> None:
@@ -100,7 +100,7 @@ class OffsetTracker:
         self._read.update(topics)
 
     def owns(self, key: TopicPartitionKey) -> bool:
-        """Whether a partition is assigned."""
+        """Return whether a partition is assigned."""
         return key in self._assigned
 
     def committed(self, offsets: Offsets) -> None:

@@ -14,10 +14,11 @@ from confluent_kafka import KafkaError
 
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._config.version import VERSION
+from groupwright.consumer._network.connection_errors import ConnectionClosedError, RefusedError
 from groupwright.consumer._network.event_loop import Loop
 from groupwright.consumer._network.kafka_python import MetadataRequest, kafka_errors
 from groupwright.consumer._network.request_stats import RequestStats
-from groupwright.consumer._network.transport import ConnectionClosedError, Connections, RefusedError
+from groupwright.consumer._network.transport import Connections
 from groupwright.consumer._protocol.model import DisconnectedError
 
 _NOT_RETRIABLE = (

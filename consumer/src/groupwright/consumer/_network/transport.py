@@ -31,6 +31,14 @@ from groupwright.consumer._config.kerberos import (
     fetch_ticket,
 )
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
+from groupwright.consumer._network.connection_errors import (
+    ConnectionClosedError,
+    RefusedError,
+    alert_error,
+    certificate_error,
+    openssl_reason,
+    text_of,
+)
 from groupwright.consumer._network.kafka_python import (
     AbstractTokenProvider,
     Future,
@@ -48,33 +56,6 @@ from groupwright.consumer._network.kafka_python import (
 _LONGEST_BACKOFF_MS = 250
 _LOGIN_RETRY_INTERVAL = 0.1  # seconds between two checks for a ticket or a token
 _TLS_ALERT = b"\x15\x03"  # no Kafka response begins so: as a length it would mean 350 MB
-_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
-_EXPIRED = frozenset({9, 10})
-_NAME_MISMATCH = frozenset({62, 64})
-
-
-class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
-    """The broker rejects the connection, and a retry will not help.
-
-    TLS, credentials or Kerberos are misconfigured.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        """Create it with the error `code` that librdkafka has for this failure."""
-        super().__init__(message)
-        self.code = code
-
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0])
-
-
-class ConnectionClosedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
-    """The broker closed the connection."""
-
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0])
 
 
 class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
@@ -403,9 +384,9 @@ class _DrainBeforeClose:
 def _precise_error(error: Exception) -> Exception:
     """Return the error of a failed read, made more precise if the cause is known."""
     cause = error.args[0] if error.args else None
-    if isinstance(cause, ssl.SSLError) and "ALERT" in _openssl_reason(cause):
+    if isinstance(cause, ssl.SSLError) and "ALERT" in openssl_reason(cause):
         # In TLS 1.3, the server rejects a client's certificate after the handshake only.
-        return _tls_alert_error(f"the broker ended the TLS connection: {_text_of(cause)}", cause)
+        return alert_error(f"the broker ended the TLS connection: {text_of(cause)}", cause)
     if isinstance(cause, (ConnectionError, ssl.SSLEOFError)) or cause == "socket disconnected":
         return ConnectionClosedError("the broker closed the connection")
     return error
@@ -434,61 +415,15 @@ class _TlsTransport(_DrainBeforeClose, KafkaSSLTransport):  # type: ignore[misc]
             except ssl.SSLWantWriteError:
                 await self._net.wait_write(self._sock, timeout_at=deadline)
             except ssl.SSLCertVerificationError as error:
-                raise _certificate_error(address, error) from error
+                raise certificate_error(address, error) from error
             except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
                 raise ConnectionClosedError(
-                    f"the broker {address} closed the connection in the TLS handshake; if it goes on so, TLS "
-                    "is not what it speaks on this port: compare security.protocol with its listeners"
+                    f"the broker {address} closed the connection during the TLS handshake; if this repeats, "
+                    "its port probably does not use TLS: compare security.protocol with its listeners"
                 ) from error
             except ssl.SSLError as error:
-                raise _tls_alert_error(
-                    f"the TLS handshake with the broker {address} failed: {_text_of(error)}", error
+                raise alert_error(
+                    f"the TLS handshake with the broker {address} failed: {text_of(error)}", error
                 ) from error
             else:
                 return
-
-
-def _openssl_reason(error: ssl.SSLError) -> str:
-    return getattr(error, "reason", None) or ""  # an error that Python's own code raises has none
-
-
-def _text_of(error: ssl.SSLError) -> str:
-    return (_openssl_reason(error) or str(error)).replace("_", " ").lower()
-
-
-def _certificate_error(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
-    """Return the error for a broker's certificate that was not verified, with advice."""
-    match error.verify_code:
-        case code if code in _NAME_MISMATCH:
-            advice = (
-                "its addresses in bootstrap.servers and advertised.listeners must be names in the "
-                "certificate, unless ssl.endpoint.identification.algorithm is none"
-            )
-        case code if code in _EXPIRED:
-            advice = "renew it on the broker, and compare the clocks of both machines"
-        case code if code in _UNTRUSTED:
-            advice = "set ssl.ca.location (or ssl.ca.pem) to the authority that signed it"
-        case _:
-            advice = "see ssl.ca.location and ssl.crl.location"
-    reason = error.verify_message.rstrip(".")
-    message = f"the certificate of the broker {address} is not accepted: {reason}; {advice}"
-    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
-
-
-def _tls_alert_error(message: str, error: ssl.SSLError) -> RefusedError:
-    """Return the error for a TLS connection that the broker closed with an alert, with advice."""
-    reason = _openssl_reason(error)
-    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
-        message += (
-            "; it wants a certificate of this client that it can use: set ssl.certificate.location and "
-            "ssl.key.location"
-        )
-    elif "CERTIFICATE_EXPIRED" in reason:
-        message += "; the certificate in ssl.certificate.location has expired: renew it"
-    # A Java broker sends CERTIFICATE_UNKNOWN for an expired certificate and for an unknown authority.
-    elif "CERTIFICATE_" in reason or "UNKNOWN_CA" in reason:
-        message += (
-            "; it does not accept this client's certificate: has the one in ssl.certificate.location "
-            "expired, or is it of an authority that the broker does not trust?"
-        )
-    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

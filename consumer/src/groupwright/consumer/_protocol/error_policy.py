@@ -21,7 +21,7 @@ class Api(Enum):
 
 
 class ErrorAction(Enum):
-    """What a membership does about an error code. Of several codes, the last action in this order applies."""
+    """The membership's reaction to an error code. Of several codes, the last action in this order applies."""
 
     NONE = auto()
     """Nothing: the membership does not change."""

@@ -1,9 +1,8 @@
 """Events that the membership delivers to the polling thread.
 
 Rebalance callbacks run inside `poll`, as in confluent-kafka, and the polling thread owns librdkafka's handle.
-So
-the membership uses neither: it returns events, the network thread puts them into an `Inbox`, and `Consumer`
-takes them between two native polls.
+So the membership uses neither: it returns events, the network thread puts them into an `Inbox`, and
+`Consumer` takes them between two native polls.
 """
 
 from dataclasses import dataclass, field

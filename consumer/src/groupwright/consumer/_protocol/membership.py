@@ -7,9 +7,9 @@ leads to.
 
 An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
 partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
-missing and adds the new ones. After a revocation it joins again at once, so that other members are assigned
-the revoked
-partitions: a rebalance may take two rounds, and is complete when a round revokes nothing.
+missing and adds the new ones. After a revocation it joins again at once, so that other members are
+assigned the revoked partitions: a rebalance may take two rounds, and is complete when a round revokes
+nothing.
 
 Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator
 and ConsumerCoordinator.
@@ -23,16 +23,7 @@ from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership_state import (
-    PARKED,
-    ROUND,
-    Cause,
-    Incoming,
-    Lifecycle,
-    MembershipState,
-    State,
-    Step,
-)
+from groupwright.consumer._protocol.membership_state import Incoming, MembershipState
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     UNREADABLE,
@@ -54,6 +45,7 @@ from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadersh
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
+from groupwright.consumer._protocol.transitions import PARKED, ROUND, Cause, Lifecycle, State, Step
 
 ROUND_TIMEOUT = 3.0
 """Longest time in seconds for which a member that leaves waits for the end of its round. The other members
@@ -129,12 +121,12 @@ class Membership:
 
     @property
     def fenced(self) -> int:
-        """How often another member took this one's ``group.instance.id``."""
+        """Number of times that another member took this one's ``group.instance.id``."""
         return self.facts.fenced
 
     @property
     def poll_timeouts(self) -> int:
-        """How often the application exceeded ``max.poll.interval.ms``."""
+        """Number of times that the application exceeded ``max.poll.interval.ms``."""
         return self.facts.poll_timeouts
 
     @property
@@ -173,7 +165,7 @@ class Membership:
         return self.facts.commit_identity()
 
     def awaits(self, attempt: int) -> bool:
-        """Whether a reply to this attempt would have an effect."""
+        """Return whether a reply to this attempt would have an effect."""
         return attempt == self.facts.attempt and not self.facts.closed
 
     # --- Inputs: the application --------------------------------------------------------------------

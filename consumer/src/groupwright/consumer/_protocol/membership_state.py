@@ -1,40 +1,15 @@
-"""The state of one membership: its data, its transitions and its invariants.
+"""The state of one membership: its data and its invariants.
 
-`MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Three small state
-machines run side by side in it:
+`MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Its three state
+machines change only by `MembershipState.move`, along the table in `transitions`. If the current value of a
+machine has no row for the cause, `move` raises `IllegalTransitionError` and moves none of them.
 
-- `State` is the member's part in the group protocol, with the names of Kafka's
-  `AbstractCoordinator.MemberState`.
-- `Step` is the work under way: a request, the assignor, or an event that the application must apply. There is
-  at most one. Each has an attempt number; a response with an old number is ignored.
-- `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
-
-They change only by `MembershipState.move`, which takes a `Cause` and looks it up in `TRANSITIONS`. A
-cause may move several machines: `SEND_JOIN_GROUP` moves both the state and the step. If the current value
-of a machine has no row for the cause, `move` raises `IllegalTransitionError` and moves none of them.
-`docs/membership-states.md` shows the three diagrams, which `diagram` generates from the table.
-
-Everything else in `MembershipState` is data that these machines do not determine, such as the partitions
-owned. `STEPS_IN_STATE` and `check_invariants` say which combinations are legal. The tests check them after
-every input.
-
-Transitions that need an explanation:
-
-- A rebalance that the coordinator or the application asks for does not change the state. A member stays
-  STABLE, and sends heartbeats and commits, until the application has revoked its partitions and JoinGroup is
-  sent.
-- A generation that is lost (the session expired, or the coordinator does not know the member) leads to
-  UNJOINED from anywhere.
-- An error that the application must receive before the member joins again (JOINING_BLOCKED) leads to
-  UNJOINED, unless the member is STABLE: it owns its partitions until its session expires. If FindCoordinator
-  is refused during a round, the round continues, so UNJOINED has rows for the end of a round.
-- A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
+Everything else is data that these machines do not determine, such as the partitions owned. `STEPS_IN_STATE`
+and `check_invariants` say which combinations are legal. The tests check them after every input.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TypeVar
 
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import (
@@ -47,220 +22,23 @@ from groupwright.consumer._protocol.model import (
 )
 from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer._protocol.subscription import TopicSubscription
-
-
-class State(Enum):
-    """A member's state, by the names of Kafka's `AbstractCoordinator.MemberState`."""
-
-    UNJOINED = "unjoined"
-    """In no generation. No request but JoinGroup is sent for the membership."""
-    PREPARING_REBALANCE = "preparing_rebalance"
-    """JoinGroup was sent. The coordinator responds once all members have joined. Until then it serves nothing
-    else on that connection, so neither heartbeats nor commits are sent."""
-    COMPLETING_REBALANCE = "completing_rebalance"
-    """In a generation, but without its assignment: the leader computes it, or SyncGroup waits for it."""
-    STABLE = "stable"
-    """In a generation, with an assignment."""
-
-
-class Step(Enum):
-    """The work under way; one at a time."""
-
-    IDLE = "idle"
-    """No work."""
-    JOIN = "join"
-    """JoinGroup."""
-    ASSIGN = "assign"
-    """The assignor computes the group's assignment, in the leader."""
-    SYNC = "sync"
-    """SyncGroup."""
-    OFFSETS = "offsets"
-    """OffsetFetch for newly assigned partitions; also the pause before it is retried."""
-    APPLICATION = "application"
-    """The application applies an event: callbacks run in `poll`."""
-    COMMITS = "commits"
-    """The last commits of a consumer that closes, before LeaveGroup."""
-    LEAVE = "leave"
-    """LeaveGroup."""
-
-
-class Lifecycle(Enum):
-    """What the application wants of the membership."""
-
-    ACTIVE = "active"
-    """To be a member, if it has a subscription."""
-    UNSUBSCRIBING = "unsubscribing"
-    """To leave the group. The application may subscribe again, even before the member has left."""
-    CLOSING = "closing"
-    """To leave the group for good. The partitions are revoked first."""
-    FLUSHED = "flushed"
-    """As CLOSING, after the partitions were revoked: the last commits and LeaveGroup are sent."""
-    CLOSED = "closed"
-    """The member has left, or stays without the consumer until its session expires. Final."""
-
-
-class Cause(Enum):
-    """Causes of transitions; the values are the labels of the diagrams."""
-
-    SEND_JOIN_GROUP = "JoinGroup is sent"
-    GENERATION_JOINED = "JoinGroup succeeded"
-    ELECTED_LEADER = "the member was elected leader"
-    SEND_SYNC_GROUP = "SyncGroup is sent"
-    ASSIGNMENT_RECEIVED = "SyncGroup succeeded"
-    FETCH_OFFSETS = "OffsetFetch is sent"
-    DELIVER_EVENT = "an event is delivered"
-    SEND_OFFSET_COMMITS = "the last commits are sent"
-    SEND_LEAVE_GROUP = "LeaveGroup is sent"
-    STEP_ENDED = "the step ended"
-    STEP_ABANDONED = "the step was abandoned"
-    GENERATION_LOST = "the generation was lost or left"
-    JOINING_BLOCKED = "an error awaits a poll"
-    UNSUBSCRIBE = "unsubscribe()"
-    CLOSE = "close()"
-    LEFT = "the group was left"
-
-
-Node = State | Step | Lifecycle
-_NodeT = TypeVar("_NodeT", State, Step, Lifecycle)
-
-TRANSITIONS: Mapping[Node, Mapping[Cause, Node]] = {
-    State.UNJOINED: {
-        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        # After a look-up of the coordinator that was refused during the round.
-        Cause.GENERATION_JOINED: State.COMPLETING_REBALANCE,
-        Cause.ASSIGNMENT_RECEIVED: State.STABLE,
-        Cause.GENERATION_LOST: State.UNJOINED,
-        Cause.JOINING_BLOCKED: State.UNJOINED,
-    },
-    State.PREPARING_REBALANCE: {
-        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Cause.GENERATION_JOINED: State.COMPLETING_REBALANCE,
-        Cause.GENERATION_LOST: State.UNJOINED,
-        Cause.JOINING_BLOCKED: State.UNJOINED,
-    },
-    State.COMPLETING_REBALANCE: {
-        # SyncGroup failed with REBALANCE_IN_PROGRESS.
-        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Cause.ASSIGNMENT_RECEIVED: State.STABLE,
-        Cause.GENERATION_LOST: State.UNJOINED,
-        Cause.JOINING_BLOCKED: State.UNJOINED,
-    },
-    State.STABLE: {
-        Cause.SEND_JOIN_GROUP: State.PREPARING_REBALANCE,
-        Cause.GENERATION_LOST: State.UNJOINED,
-        Cause.JOINING_BLOCKED: State.STABLE,
-    },
-    Step.IDLE: {
-        Cause.SEND_JOIN_GROUP: Step.JOIN,
-        Cause.ELECTED_LEADER: Step.ASSIGN,
-        Cause.SEND_SYNC_GROUP: Step.SYNC,
-        Cause.FETCH_OFFSETS: Step.OFFSETS,
-        Cause.DELIVER_EVENT: Step.APPLICATION,
-        Cause.SEND_OFFSET_COMMITS: Step.COMMITS,
-        Cause.SEND_LEAVE_GROUP: Step.LEAVE,
-    },
-    Step.JOIN: {
-        Cause.STEP_ENDED: Step.IDLE,
-        Cause.STEP_ABANDONED: Step.IDLE,
-    },
-    Step.ASSIGN: {
-        Cause.SEND_SYNC_GROUP: Step.SYNC,
-        Cause.STEP_ENDED: Step.IDLE,
-        Cause.STEP_ABANDONED: Step.IDLE,
-    },
-    Step.SYNC: {
-        Cause.STEP_ENDED: Step.IDLE,
-        Cause.STEP_ABANDONED: Step.IDLE,
-    },
-    Step.OFFSETS: {
-        Cause.FETCH_OFFSETS: Step.OFFSETS,
-        Cause.DELIVER_EVENT: Step.APPLICATION,
-        Cause.STEP_ENDED: Step.IDLE,
-        Cause.STEP_ABANDONED: Step.IDLE,
-    },
-    # Never abandoned: the application may have taken the event, so its end is awaited, or the event is
-    # withdrawn.
-    Step.APPLICATION: {
-        Cause.STEP_ENDED: Step.IDLE,
-    },
-    Step.COMMITS: {
-        Cause.STEP_ENDED: Step.IDLE,
-        Cause.STEP_ABANDONED: Step.IDLE,
-    },
-    # Never abandoned: the member has no identity any more that it could lose.
-    Step.LEAVE: {
-        Cause.STEP_ENDED: Step.IDLE,
-    },
-    Lifecycle.ACTIVE: {
-        Cause.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
-        Cause.CLOSE: Lifecycle.CLOSING,
-    },
-    Lifecycle.UNSUBSCRIBING: {
-        Cause.UNSUBSCRIBE: Lifecycle.UNSUBSCRIBING,
-        Cause.CLOSE: Lifecycle.CLOSING,
-        Cause.LEFT: Lifecycle.ACTIVE,
-    },
-    Lifecycle.CLOSING: {
-        Cause.UNSUBSCRIBE: Lifecycle.CLOSING,
-        Cause.CLOSE: Lifecycle.CLOSING,
-        Cause.SEND_OFFSET_COMMITS: Lifecycle.FLUSHED,
-    },
-    Lifecycle.FLUSHED: {
-        Cause.UNSUBSCRIBE: Lifecycle.FLUSHED,
-        Cause.CLOSE: Lifecycle.FLUSHED,
-        Cause.LEFT: Lifecycle.CLOSED,
-    },
-    Lifecycle.CLOSED: {
-        Cause.UNSUBSCRIBE: Lifecycle.CLOSED,
-        Cause.CLOSE: Lifecycle.CLOSED,
-    },
-}
-"""For each value of a machine: its legal causes, and the value that each leads to."""
-
-_MACHINES = (State, Step, Lifecycle)
-
-
-def _rows(machine: type[_NodeT], cause: Cause) -> Mapping[_NodeT, _NodeT]:
-    """Return the cause's transitions in one machine; empty if it does not move that machine."""
-    return {
-        source: target
-        for source, row in TRANSITIONS.items()
-        for target in (row.get(cause),)
-        if isinstance(source, machine) and isinstance(target, machine)
-    }
-
-
-_MOVES = {cause: (_rows(State, cause), _rows(Step, cause), _rows(Lifecycle, cause)) for cause in Cause}
-"""`TRANSITIONS` by cause."""
-
-PARKED = frozenset({Step.JOIN, Step.SYNC})
-"""Steps whose request the coordinator holds back until other members have acted. Meanwhile the session does
-not expire, and the connection serves nothing else."""
-
-ROUND = PARKED | {Step.ASSIGN}
-"""Steps of a round: from JoinGroup to SyncGroup's response."""
+from groupwright.consumer._protocol.transitions import (
+    MOVES,
+    PARKED,
+    ROUND,
+    STEPS_IN_STATE,
+    Cause,
+    IllegalTransitionError,
+    Lifecycle,
+    State,
+    Step,
+)
 
 # Tuples, since the properties below are read several times per heartbeat: a set would call `Enum.__hash__`.
-LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)
+_LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)
 _CLOSING = (Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED)
 _IN_GENERATION = (State.STABLE, State.COMPLETING_REBALANCE)
 _SESSION_STOPS = tuple(PARKED)
-
-STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
-    # A round may outlast its state: see the module's docstring on refused look-ups.
-    State.UNJOINED: frozenset({*ROUND, Step.IDLE, Step.APPLICATION, Step.COMMITS, Step.LEAVE}),
-    # Idle between two attempts to join, and while partitions are revoked between them.
-    State.PREPARING_REBALANCE: frozenset({Step.IDLE, Step.JOIN, Step.APPLICATION, Step.COMMITS}),
-    State.COMPLETING_REBALANCE: frozenset(
-        {Step.IDLE, Step.ASSIGN, Step.SYNC, Step.APPLICATION, Step.COMMITS}
-    ),
-    State.STABLE: frozenset({Step.IDLE, Step.OFFSETS, Step.APPLICATION, Step.COMMITS}),
-}
-"""The steps that may be under way in each state."""
-
-
-class IllegalTransitionError(Exception):
-    """A cause occurred in a value that has no row for it: a defect of this package."""
 
 
 class InvariantError(AssertionError):
@@ -374,7 +152,7 @@ class MembershipState:
         Raises:
             IllegalTransitionError: One of them has no row for its current value. None has moved.
         """
-        states, steps, lifecycles = _MOVES[cause]
+        states, steps, lifecycles = MOVES[cause]
         try:
             state = states[self.state] if states else self.state
             step = steps[self.step] if steps else self.step
@@ -389,7 +167,7 @@ class MembershipState:
     @property
     def leaving(self) -> bool:
         """Whether the member leaves its group: it unsubscribes or closes."""
-        return self.lifecycle in LEAVING
+        return self.lifecycle in _LEAVING
 
     @property
     def closing(self) -> bool:
@@ -561,21 +339,3 @@ class MembershipState:
 
     def _owns_any(self, partitions: Partitions) -> bool:
         return count(without(partitions, self.owned)) < count(partitions)
-
-
-def diagram() -> str:
-    """Return `TRANSITIONS` as Mermaid state diagrams in Markdown, one for each machine."""
-    return "\n".join(line for machine in _MACHINES for line in _diagram_of(machine))
-
-
-def _diagram_of(machine: type[Node]) -> Iterator[str]:
-    yield f"## {machine.__name__}\n"
-    yield "```mermaid"
-    yield "stateDiagram-v2"
-    yield f"    [*] --> {next(iter(machine)).name}"
-    for source, row in TRANSITIONS.items():
-        if isinstance(source, machine):
-            for target in dict.fromkeys(row.values()):
-                causes = [cause.value for cause, leads_to in row.items() if leads_to is target]
-                yield f"    {source.name} --> {target.name}: {', '.join(causes)}"
-    yield "```\n"

@@ -71,7 +71,7 @@ class MemberIdentity:
 
 
 class GroupMembershipOperation(Enum):
-    """Whether `close` leaves the group (KIP-1092; Java's `CloseOptions.GroupMembershipOperation`)."""
+    """Choice whether `close` leaves the group (KIP-1092; Java's `CloseOptions.GroupMembershipOperation`)."""
 
     DEFAULT = "default"
     """A dynamic member leaves; a static one (``group.instance.id``) stays until its session expires."""

@@ -123,4 +123,4 @@ class Listeners(list[RebalanceListener]):
             try:
                 getattr(listener, method)(*arguments)
             except Exception:  # noqa: BLE001 - a listener's failure is not the consumer's
-                self._log.exception("the listener %r raised; the consumer goes on", listener)
+                self._log.exception("the listener %r raised; the consumer continues", listener)

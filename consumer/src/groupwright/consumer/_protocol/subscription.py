@@ -9,7 +9,7 @@ mean the same in both.
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groupwright.consumer._protocol.model import MetadataResponse
 
@@ -26,11 +26,17 @@ class TopicSubscription:
             topics are selected by name alone (``exclude.internal.topics`` of the Java client).
         ignored: Regular expressions of topics that are never selected (``topic.blacklist``), not even by
             name.
+        named: The topics subscribed to by name, sorted, without ignored ones, whether they exist or not.
     """
 
     names: frozenset[str]
     patterns: tuple[re.Pattern[str], ...] = ()
     ignored: tuple[re.Pattern[str], ...] = ()
+    named: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute `named` once: the membership reads it at every input."""
+        object.__setattr__(self, "named", self._sorted(self.names))
 
     def among(self, existing: MetadataResponse, joined: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the topics for JoinGroup, sorted.
@@ -46,11 +52,6 @@ class TopicSubscription:
         named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
         matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
         return self._sorted(named | matched)
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The topics subscribed to by name, sorted, whether they exist or not."""
-        return self._sorted(self.names)
 
     def matches(self, topic: str) -> bool:
         """Return whether a regular expression selects this topic."""

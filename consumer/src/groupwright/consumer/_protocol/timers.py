@@ -104,7 +104,7 @@ class Heartbeat:
         self._stopped_since = None
 
     def due(self, now: float) -> bool:
-        """Whether a heartbeat should be sent."""
+        """Return whether a heartbeat should be sent."""
         return self._sent_at is None and now >= self.next_at
 
     def sent(self, now: float) -> None:

@@ -67,7 +67,7 @@ class TopicMonitor:
         return True
 
     def covers(self, subscription: TopicSubscription) -> bool:
-        """Whether the last request was for all topics that this subscription may select."""
+        """Return whether the last request was for all topics that this subscription may select."""
         if self._requested is None:
             return True
         return not subscription.patterns and subscription.names <= self._requested
@@ -79,11 +79,11 @@ class TopicMonitor:
 
     @property
     def retry_at(self) -> float:
-        """When a request may be sent again after one that failed."""
+        """Time at which a failed request may be sent again."""
         return self._not_before
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the last response is less than ``retry.backoff.max.ms`` old."""
+        """Return whether the last response is less than ``retry.backoff.max.ms`` old."""
         return not self._under_way and now - self._requested_at < self._timing.retry_backoff_max
 
     def subscribed(self, now: float) -> None:

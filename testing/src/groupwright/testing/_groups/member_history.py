@@ -24,7 +24,7 @@ from groupwright.testing._groups.offsets import Span
 
 
 class End(StrEnum):
-    """How a window ended."""
+    """The end of a window."""
 
     REVOKED = "revoked"
     """on_revoke was called, or the member left."""

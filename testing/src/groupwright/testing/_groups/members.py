@@ -94,7 +94,7 @@ class Member(ABC):
 
     @property
     def details(self) -> dict[str, str]:
-        """What the consumer's factory reported (`WithDetails`); empty until the consumer exists."""
+        """Details that the consumer's factory reported (`WithDetails`); empty until the consumer exists."""
         started = (event for event in list(self._ledger.histories[self.name]) if isinstance(event, Started))
         return next((event.details for event in started), {})
 

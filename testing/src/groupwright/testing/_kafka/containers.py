@@ -110,7 +110,7 @@ class KafkaContainers(Kafka):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client's `bootstrap.servers` takes: all nodes.
+        """Value of a client's `bootstrap.servers`: all nodes.
 
         Raises:
             KafkaContainersError: The cluster has not been started.

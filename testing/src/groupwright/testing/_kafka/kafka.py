@@ -104,7 +104,7 @@ class Kafka(ABC):
 
     @property
     def certificates(self) -> "Certificates":
-        """Where the certificates of the authority, the brokers and the users are.
+        """Directory with the certificates of the authority, the brokers and the users.
 
         Raises:
             SecurityError: It has no secured listeners, or has not been started.

@@ -87,7 +87,7 @@ class SecuredListeners:
 
     @property
     def certificates(self) -> Certificates:
-        """Where the certificates are.
+        """Directory of the certificates.
 
         Raises:
             SecurityError: The Kafka has not been started.

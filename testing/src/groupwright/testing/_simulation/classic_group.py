@@ -285,7 +285,7 @@ class ClassicGroup:
         return error
 
     def accepts(self, member_id: str, max_size: int) -> bool:
-        """Whether `group.max.size` admits a JoinGroup.
+        """Return whether `group.max.size` admits a JoinGroup.
 
         A static member that returns with an empty member id counts as an additional member.
         """
@@ -299,7 +299,7 @@ class ClassicGroup:
     # --- Protocols
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a member with these protocols can join: all members support one of them."""
+        """Return whether a member with these protocols can join: all members support one of them."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and any(
@@ -327,7 +327,7 @@ class ClassicGroup:
     # --- Subscriptions
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may consume this topic, so that its offsets neither expire nor can be deleted."""
+        """Return whether a member may consume this topic: its offsets then neither expire nor are deleted."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER
         return topic in self.subscribed_topics

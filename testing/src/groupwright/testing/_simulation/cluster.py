@@ -246,7 +246,7 @@ class Cluster:
         process.call_at(arrival, arrive)
 
     def reaches(self, process: Process, broker: int) -> bool:
-        """Whether messages between a process and a broker arrive."""
+        """Return whether messages between a process and a broker arrive."""
         return broker >= 0 and self.brokers[broker].up and not self._isolated.get(process.name)
 
     def cut(self, process: Process) -> None:

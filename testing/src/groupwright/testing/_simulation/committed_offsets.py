@@ -51,7 +51,7 @@ class CommittedOffsets:
                 self.delete(group_id, partition)
 
     def has_any(self, group_id: str) -> bool:
-        """Whether a group has committed offsets."""
+        """Return whether a group has committed offsets."""
         return bool(self._offsets.get(group_id))
 
     def delete_expired(self, group: ClassicGroup, retention_ms: int, now: int) -> None:

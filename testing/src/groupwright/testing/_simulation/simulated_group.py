@@ -256,7 +256,7 @@ class SimulatedGroup:
         return sum(sum(topic.ends) for topic in self._cluster.topics.values())
 
     def _is_stable(self) -> bool:
-        """Whether the group's members are the live pods' consumers, and have their assignments."""
+        """Return whether the group's members are the live pods' consumers, and have their assignments."""
         group = self._cluster.coordinator.group(GROUP)
         members = [pod.member for pod in self._pods if pod.member is not None]
         return (

@@ -1,0 +1,117 @@
+"""`python -m simulation.paths`: print the consumer's files that a rebalance passes through, in order.
+
+Each line has a file and the functions of it that were called. Both paths begin with a decoded response, and
+leave out other parts of Groupwright, such as the assignors. The leader's ends with SyncGroup's request, the
+revocation's with the call of `on_revoke`.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FrameType
+
+from simulation import lanes
+
+lanes.start()  # before the consumer is imported
+
+from greenlet import getcurrent  # noqa: E402
+
+from groupwright.testing._simulation.scheduler import MS, SECOND  # noqa: E402
+from simulation import player  # noqa: E402
+from simulation.runtime import VirtualThread  # noqa: E402
+from simulation.scenario import Kind, MemberPlan, Scenario, Trouble  # noqa: E402
+
+_SOURCES = "/src/groupwright/consumer/"
+_RESPONSES = {"Network.join": "JoinGroupResponse", "Network.heartbeat": "int"}
+_FIRST, _SECOND = (MemberPlan(name, processing=0) for name in ("m1", "m2"))
+_SCENARIO = Scenario(
+    1,
+    members=(_FIRST,),
+    produce_interval=50 * MS,
+    troubles=(Trouble(10 * SECOND, Kind.JOIN, plan=_SECOND), Trouble(20 * SECOND, Kind.WAKE)),
+)
+"""The first member leads. The second one joins, so that partitions of the first one are revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function, or the response that one has returned.
+
+    Attributes:
+        thread: The virtual thread.
+        function: Its qualified name.
+        file: Its file in the consumer's sources; empty for others.
+        responds: Whether the function has returned a response.
+    """
+
+    thread: VirtualThread
+    function: str
+    file: str
+    responds: bool = False
+
+
+def record() -> list[Call]:
+    """Play the scenario, and return all calls in the process of the first member."""
+    calls: list[Call] = []
+
+    def profile(frame: FrameType, event: str, value: object) -> None:
+        thread = getcurrent()
+        if isinstance(thread, VirtualThread) and thread.process.name == _FIRST.name:
+            name, file = frame.f_code.co_qualname, frame.f_code.co_filename.partition(_SOURCES)[2]
+            if event == "call":
+                calls.append(Call(thread, name, file))
+            elif event == "return" and _RESPONSES.get(name) == type(value).__name__:
+                calls.append(Call(thread, name, file, responds=True))
+
+    sys.setprofile(profile)
+    try:
+        player.play(_SCENARIO)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def path_of_leader(calls: list[Call]) -> dict[str, list[str]]:
+    """Return the path from the last response to JoinGroup to SyncGroup's request."""
+    begin = _last(calls, "Network.join", responds=True)
+    end = begin + next(index for index, call in enumerate(calls[begin:]) if call.function == "Network.sync")
+    polling = {call.thread for call in calls if call.function == "Consumer.poll"}
+    return _path(call for call in calls[begin:end] if call.thread not in polling)
+
+
+def path_of_revocation(calls: list[Call]) -> dict[str, list[str]]:
+    """Return the path from a response to Heartbeat to the last call of `on_revoke`."""
+    end = _last(calls, "RealMember._on_revoke")
+    put = _last(calls[:end], "Inbox.put")
+    begin = _last(calls[:put], "Network.heartbeat", responds=True)
+    network, polling = calls[begin].thread, calls[end].thread
+    served = [call for call in calls[put:end] if call.thread is polling]
+    return _path([call for call in calls[begin : put + 1] if call.thread is network] + served)
+
+
+def _last(calls: list[Call], function: str, *, responds: bool = False) -> int:
+    found = (call.function == function and call.responds is responds for call in reversed(calls))
+    return len(calls) - 1 - next(index for index, is_it in enumerate(found) if is_it)
+
+
+def _path(calls: Iterable[Call]) -> dict[str, list[str]]:
+    """Return the functions by file, both in the order of their first calls."""
+    path: dict[str, list[str]] = {}
+    for call in calls:
+        if call.file and call.function not in path.setdefault(call.file, []):
+            path[call.file].append(call.function)
+    return path
+
+
+def main() -> None:
+    """Print both paths."""
+    calls = record()
+    paths = {"leader": path_of_leader(calls), "revocation": path_of_revocation(calls)}
+    for name, path in paths.items():
+        print(f"{name}: {len(path)} files")
+        for file, functions in path.items():
+            print(f"  {file}: {', '.join(functions)}")
+
+
+if __name__ == "__main__":
+    main()
