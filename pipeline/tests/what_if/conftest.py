@@ -26,6 +26,8 @@ _ROWS = pa.schema(
         ("subscribed", pa.list_(pa.string())),
         ("assigned", _TOPIC_PARTITIONS),
         ("is_empty", pa.bool_()),
+        ("protocol", pa.string()),
+        ("seconds", pa.float64()),
     ]
 )
 Shares = Mapping[str, Mapping[str, Sequence[int]]]
@@ -46,6 +48,8 @@ class Past:
         subscribed: Mapping[str, Sequence[str]] | None = None,
         racks: Mapping[str, str] | None = None,
         instances: Mapping[str, str] | None = None,
+        protocol: str = "range",
+        seconds: float | None = None,
     ) -> "Past":
         """Add a generation with these assignments; members subscribe to all topics unless specified."""
         self.offset += 1
@@ -56,7 +60,7 @@ class Past:
             "log_offset": self.offset,
             "time": self.offset * 1_000_000,
         }
-        self.rows.append({**where, "is_empty": not shares})
+        self.rows.append({**where, "is_empty": not shares, "protocol": protocol, "seconds": seconds})
         for id_, share in shares.items():
             self.rows.append(
                 {

@@ -11,7 +11,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.assignors import AssignorError, InvalidInputError
 from groupwright.pipeline import schemas
-from groupwright.pipeline.what_if import ACTUAL, WHAT_IF, WHAT_IF_GENERATIONS, compare, findings, run_what_if
+from groupwright.pipeline.what_if import (
+    ACTUAL,
+    JAVA_ASSIGNORS,
+    WHAT_IF,
+    WHAT_IF_GENERATIONS,
+    compare,
+    findings,
+    run_what_if,
+    topic_weights,
+)
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -32,7 +41,13 @@ def tables(spark: SparkSession) -> Any:
             "log_time": START + timedelta(hours=offset),
         }
         generations.append(
-            {**where, "protocol_type": protocol_type, "member_count": len(shares), "tombstone": False}
+            {
+                **where,
+                "protocol_type": protocol_type,
+                "protocol": "range",
+                "member_count": len(shares),
+                "tombstone": False,
+            }
         )
         for id_, partitions in shares.items():
             assigned = [{"topic": "orders", "partitions": partitions}]
@@ -70,10 +85,57 @@ def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
     assert sums["billing", "sticky"].rebalances == 2
     assert sums["billing", "sticky"].errors == 0
     assert findings(result, span="this month's") == [
-        "with sticky this month's 6 rebalances would have moved 6 partitions instead of 9",
-        "with range this month's 6 rebalances would have moved 9 partitions instead of 9",
-        "with roundrobin this month's 6 rebalances would have moved 12 partitions instead of 9",
+        "with sticky this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved 6 "
+        "instead of 9",
+        "with range this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved 9 "
+        "instead of 9",
+        "with roundrobin this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved "
+        "12 instead of 9",
     ]
+
+
+def test_durations_and_weights_come_from_the_tables(spark: SparkSession, tables: Any) -> None:
+    durations = [
+        {"group_id": "billing", "generation": 2, "completed": START + timedelta(hours=10), "duration_seconds": 3.0}
+    ]
+    samples = [
+        {"topic": "orders", "partition": number, "end_offset": number * seconds, "time": at(seconds)}
+        for number in range(6)
+        for seconds in (0, 10)
+    ]
+    rebalances, end_offsets = (
+        spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(table.schema)), table.schema)
+        for rows, table in ((durations, schemas.REBALANCES), (samples, schemas.END_OFFSETS))
+    )
+    weights = topic_weights(end_offsets)
+    played = run_what_if(
+        *tables, ["cooperative-sticky"], rebalances=rebalances, topics=weights, tasks=1
+    ).cache()
+    (last,) = played.where("group_id = 'billing' and generation = 2 and assignor = 'actual'").collect()
+    assert (last.stopped, last.partition_seconds) == (6, 18.0)
+    assert last.peak_load == pytest.approx((4 + 5) / (15 / 3)), "partition n gets n messages per second"
+    sums = {(r.group_id, r.assignor): r for r in compare(played).collect()}
+    assert sums["billing", "cooperative-sticky"].partition_seconds == 2 * 3.0
+    assert sums["billing", "cooperative-sticky"].partition_seconds_actual == 18.0
+    assert sums["shipping", "actual"].partition_seconds is None, "no rebalance of the group was measured"
+    assert "for" not in findings(compare(played))[0], "unknown for a group is unknown for all"
+
+
+def at(seconds: int) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def test_javas_own_assignors_are_replayed_beside_ours(tables: Any) -> None:
+    assert JAVA_ASSIGNORS == ("java:sticky", "java:cooperative-sticky")
+    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *JAVA_ASSIGNORS], tasks=1)
+    rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
+    assert not [row.error for row in rows.values() if row.error]
+    for name in ("sticky", "cooperative-sticky"):
+        for measure in ("moved", "rounds", "stopped", "imbalance"):
+            ours, java = rows["billing", name, 2][measure], rows["billing", f"java:{name}", 2][measure]
+            assert java == ours, "with equal subscriptions Java's are optimal"
+    with pytest.raises(AssignorError, match="Java's assignors: java:sticky, java:cooperative-sticky"):
+        run_what_if(*tables, ["java:range"])
 
 
 def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
