@@ -1,0 +1,40 @@
+"""Rebalances with their handovers: the second rebalance of a cooperative assignor is part of the first."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
+from groupwright.pipeline._transforms.churn import STORM_REBALANCES, STORM_SECONDS
+
+
+def rebalance_events(rebalances: DataFrame) -> DataFrame:
+    """Return one row for each rebalance with the handovers that followed it.
+
+    The columns are those of `rebalances`, and `handovers`, their number. Durations, moves and reprocessed
+    messages are totals; `generation` and `trigger` are those of the rebalance that caused the handovers.
+    `storm` tells whether it completed 5 rebalances within 10 minutes.
+    """
+    of_group = Window.partitionBy("group_id").orderBy("completed", "generation")
+    is_handover = F.coalesce(F.col("trigger") == "handover", F.lit(False))  # noqa: FBT003 - a value
+    numbered = rebalances.withColumn("event", F.sum((~is_handover).cast("int")).over(of_group))
+    first = {
+        name: F.min_by(name, F.struct("completed", "generation"))
+        for name in ("group_type", "protocol", "trigger", "started", "generation", "joined", "left", "error")
+    }
+    last = {
+        name: F.max_by(name, F.struct("completed", "generation"))
+        for name in ("members_after", "partitions", "imbalance_after")
+    }
+    sums = ("duration_seconds", "moved", "fewest_moves", "messages_reprocessed")
+    events = numbered.groupBy("group_id", "event").agg(
+        *(column.alias(name) for name, column in {**first, **last}.items()),
+        *(F.sum(name).alias(name) for name in sums),
+        F.min("completed").alias("completed"),
+        F.max("generation").alias("last_generation"),
+        (F.count("*") - 1).alias("handovers"),
+    )
+    recent = (
+        Window.partitionBy("group_id")
+        .orderBy(F.col("completed").cast("bigint"))
+        .rangeBetween(-STORM_SECONDS, Window.currentRow)
+    )
+    return events.withColumn("storm", F.count("*").over(recent) >= STORM_REBALANCES)
