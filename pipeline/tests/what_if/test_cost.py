@@ -28,7 +28,9 @@ def two_joins(past: Any, **durations: float) -> Any:
     return past
 
 
-def test_handovers_belong_to_their_rebalance_in_the_record_as_in_the_simulation(past: Any, column: Any) -> None:
+def test_handovers_belong_to_their_rebalance_in_the_record_as_in_the_simulation(
+    past: Any, column: Any
+) -> None:
     played = two_joins(past).play("cooperative-sticky", "range", "sticky")
     for name in ("generation", "rounds", "moved", "fewest_moves", "imbalance", "stopped"):
         assert column(played["actual"], name) == column(played["cooperative-sticky"], name)
@@ -79,7 +81,7 @@ def test_generations_that_look_like_handovers_but_are_not(past: Any, column: Any
 
 def test_the_peak_load_is_known_where_weights_are(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}})
-    weights = {"t": TopicMetadata(None, None, (30.0, 10.0, 0.0, 0.0))}
+    weights = {"t": TopicMetadata(0, None, (30.0, 10.0, 0.0, 0.0))}
     played = past.play("roundrobin", topics=weights)
     assert column(played["actual"], "peak_load") == [2.0]
     assert column(played["roundrobin"], "peak_load") == [1.5]

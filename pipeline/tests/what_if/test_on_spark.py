@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -26,7 +26,7 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def tables(spark: SparkSession) -> Any:
+def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """Three consumer groups, one with special characters, and a Connect group, two generations each."""
     generations, members = [], []
 
@@ -65,7 +65,7 @@ def tables(spark: SparkSession) -> Any:
     return frame(generations, schemas.GROUP_GENERATIONS), frame(members, schemas.GROUP_MEMBERS)
 
 
-def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
+def test_groups_are_played_by_workers_and_summed_up(tables: tuple[DataFrame, DataFrame]) -> None:
     played = run_what_if(tables[0], tables[1], ["range", "roundrobin", "sticky"], tasks=2).cache()
     assert [(field.name, field.dataType) for field in played.schema] == [
         (field.name, field.dataType) for field in WHAT_IF_GENERATIONS.schema
@@ -84,19 +84,24 @@ def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
     assert sums["billing", "sticky"].moved_actual == 3
     assert sums["billing", "sticky"].rebalances == 2
     assert sums["billing", "sticky"].errors == 0
+    said = "would have stopped 18 partitions instead of 18, and moved"
     assert findings(result, span="this month's") == [
-        "with sticky this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved 6 "
-        "instead of 9",
-        "with range this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved 9 "
-        "instead of 9",
-        "with roundrobin this month's 6 rebalances would have stopped 18 partitions instead of 18, and moved "
-        "12 instead of 9",
+        f"with sticky this month's 6 rebalances {said} 6 instead of 9",
+        f"with range this month's 6 rebalances {said} 9 instead of 9",
+        f"with roundrobin this month's 6 rebalances {said} 12 instead of 9",
     ]
 
 
-def test_durations_and_weights_come_from_the_tables(spark: SparkSession, tables: Any) -> None:
+def test_durations_and_weights_come_from_the_tables(
+    spark: SparkSession, tables: tuple[DataFrame, DataFrame]
+) -> None:
     durations = [
-        {"group_id": "billing", "generation": 2, "completed": START + timedelta(hours=10), "duration_seconds": 3.0}
+        {
+            "group_id": "billing",
+            "generation": 2,
+            "completed": START + timedelta(hours=10),
+            "duration_seconds": 3.0,
+        }
     ]
     samples = [
         {"topic": "orders", "partition": number, "end_offset": number * seconds, "time": at(seconds)}
@@ -125,7 +130,7 @@ def at(seconds: int) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_javas_own_assignors_are_replayed_beside_ours(tables: Any) -> None:
+def test_javas_own_assignors_are_replayed_beside_ours(tables: tuple[DataFrame, DataFrame]) -> None:
     assert JAVA_ASSIGNORS == ("java:sticky", "java:cooperative-sticky")
     played = run_what_if(*tables, ["sticky", "cooperative-sticky", *JAVA_ASSIGNORS], tasks=1)
     rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
@@ -138,7 +143,7 @@ def test_javas_own_assignors_are_replayed_beside_ours(tables: Any) -> None:
         run_what_if(*tables, ["java:range"])
 
 
-def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
+def test_how_the_work_is_cut_changes_nothing(tables: tuple[DataFrame, DataFrame]) -> None:
     def result(tasks: Any) -> Any:
         rows = run_what_if(tables[0], tables[1], ["sticky", "cooperative-sticky"], tasks=tasks).drop(
             "seconds"
@@ -148,7 +153,7 @@ def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
     assert result(1) == result(3)
 
 
-def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: Any) -> None:
+def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: tuple[DataFrame, DataFrame]) -> None:
     generations, members = tables
     placed = members.withColumn("rack", F.when(F.col("member_id") == "a", "r1").otherwise("r2"))
     racks = [["r1"], ["r1"], ["r2"], ["r2"], ["r2"], ["r2"]]
@@ -161,7 +166,7 @@ def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: Any) -> 
     assert last.far == 0
 
 
-def test_it_says_at_once_which_assignor_it_lacks(tables: Any) -> None:
+def test_it_says_at_once_which_assignor_it_lacks(tables: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(AssignorError, match="no assignor is named 'rnage'"):
         run_what_if(tables[0], tables[1], ["range", "rnage"])
     with pytest.raises(InvalidInputError, match="no assignor is given"):

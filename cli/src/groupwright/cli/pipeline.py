@@ -27,7 +27,6 @@ app = typer.Typer(
 )
 
 
-
 class Client(StrEnum):
     """The client libraries that are simulated."""
 

@@ -1,4 +1,4 @@
-"""Simulated deploys and crashes of a group that is in the tables, with its present settings and with others."""
+"""Simulated deploys and crashes of a group in the tables, with its present settings and with others."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -44,9 +44,7 @@ class PresentGroup:
     settings: Settings
 
 
-def simulated_deploys(
-    tables: Mapping[str, DataFrame], group: str, client: str = "librdkafka"
-) -> DeployStudy:
+def simulated_deploys(tables: Mapping[str, DataFrame], group: str, client: str = "librdkafka") -> DeployStudy:
     """Simulate deploys and crashes of a group.
 
     Args:
@@ -68,7 +66,9 @@ def simulate_group(present: PresentGroup) -> DeployStudy:
     if present.pods > 1:
         scenarios["a crash of one pod"] = Crash()
     costs = [
-        _cost(name, settings, study(scenario, changed, pods=present.pods, topics=present.topics, seeds=_SEEDS))
+        _cost(
+            name, settings, study(scenario, changed, pods=present.pods, topics=present.topics, seeds=_SEEDS)
+        )
         for name, scenario in scenarios.items()
         for settings, changed in _variants(present.settings)
     ]
@@ -110,7 +110,9 @@ def present_group(tables: Mapping[str, DataFrame], group: str, client: Behaviour
             f"the assignor of group {group!r} is {protocol!r}, which cannot be simulated; those that can: "
             f"{', '.join(sorted(known))}"
         )
-    session = max((row["session_timeout_ms"] or 0 for row in rows), default=0) or Settings().session_timeout_ms
+    session = (
+        max((row["session_timeout_ms"] or 0 for row in rows), default=0) or Settings().session_timeout_ms
+    )
     max_poll = max((row["rebalance_timeout_ms"] or 0 for row in rows), default=0)
     settings = Settings(
         assignor=protocol,
@@ -171,18 +173,18 @@ def _assumptions(present: PresentGroup, at_once: int) -> Iterator[str]:
         f"max.poll.interval.ms={settings.max_poll_interval_ms}."
     )
     yield (
-        f"Consumers behave as {'Java' if settings.client is Behaviour.JAVA else 'librdkafka'}'s. All subscribe to "
-        "all topics, with Groupwright's version of the assignor. Kafka is "
+        f"Consumers behave as {'Java' if settings.client is Behaviour.JAVA else 'librdkafka'}'s. All "
+        "subscribe to all topics, with Groupwright's version of the assignor. Kafka is "
         f"{settings.kafka_version.value}, with its default settings."
     )
     yield (
         f"A rolling restart replaces {at_once} pod{'' if at_once == 1 else 's'} at a time; a pod takes "
-        f"{settings.stop_seconds:.0f} s to stop and {settings.start_seconds:.0f} s to start, with up to a fifth "
-        f"more or less, and the next one restarts {settings.ready_seconds:.0f} s later."
+        f"{settings.stop_seconds:.0f} s to stop and {settings.start_seconds:.0f} s to start, with up to a "
+        f"fifth more or less, and the next one restarts {settings.ready_seconds:.0f} s later."
     )
     yield (
-        f"Each partition gets {settings.messages_per_second:.2g} messages per second: messages delivered twice "
-        "grow with the real rate."
+        f"Each partition gets {settings.messages_per_second:.2g} messages per second: messages delivered "
+        "twice grow with the real rate."
     )
     yield f"Every scenario is played with {len(_SEEDS)} seeds, which determine all delays."
 

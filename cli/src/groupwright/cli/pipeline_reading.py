@@ -1,7 +1,7 @@
 """The commands that read the tables: what-if studies and the report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class ReportOptions:
     """
 
     groups: Sequence[str] = ()
-    shown: TimeRange = TimeRange()
+    shown: TimeRange = field(default_factory=TimeRange)
     compared: Compared | None = None
     simulate: str | None = None
     assignors: Sequence[str] | None = None
@@ -67,7 +67,10 @@ class ReportOptions:
         Raises:
             InvalidInputError: A time or range is invalid, or options contradict each other.
         """
-        shown = TimeRange(since and _time("--since", since), until and _time("--until", until))
+        shown = TimeRange(
+            None if since is None else _time("--since", since),
+            None if until is None else _time("--until", until),
+        )
         if shown.since and shown.until and shown.since >= shown.until:
             raise InvalidInputError(f"--since {since} is not before --until {until}: exchange them")
         compared = None

@@ -7,6 +7,14 @@ from groupwright.pipeline._report.facts import Loss, Rebalance
 
 _NAMED = 3
 _NAME = 32
+_CAUSES = {
+    "subscription": "a member changed its subscription",
+    "metadata": "a subscribed topic got more partitions",
+    "handover": "a handover, whose rebalance is not in this range",
+    "epoch": "the broker computed a new assignment",
+    "unknown": "the cause is unknown: earlier generations are not in the tables",
+}
+"""Causes by trigger, where no member is named."""
 
 
 def chain(rebalance: Rebalance) -> list[str]:
@@ -22,15 +30,7 @@ def _cause(rebalance: Rebalance) -> str:
             return _left(rebalance)
         case "join":
             return f"{_names(rebalance, rebalance.joined, 'members')} joined"
-        case "subscription":
-            return "a member changed its subscription"
-        case "metadata":
-            return "a subscribed topic got more partitions"
-        case "handover":
-            return "a handover, whose rebalance is not in this range"
-        case "epoch":
-            return "the broker computed a new assignment"
-    return "the cause is unknown: earlier generations are not in the tables"
+    return _CAUSES.get(rebalance.trigger, _CAUSES["unknown"])
 
 
 def _left(rebalance: Rebalance) -> str:

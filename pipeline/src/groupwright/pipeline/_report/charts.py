@@ -270,11 +270,20 @@ def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
             if bar and name == "moved":
                 needed = min(one.numbers["fewest_moves"] or 0, value or 0)
                 drawing.rects.append(
-                    Rect(left, top, width * needed / most, step - 16, "needed", f"{needed:,.0f} of them needed")
+                    Rect(
+                        left, top, width * needed / most, step - 16, "needed", f"{needed:,.0f} of them needed"
+                    )
                 )
             drawing.texts.append(Text(left + bar + 8, top + 19, label, "strong" if bar else "label"))
     for place, one in enumerate(alternatives):
         drawing.texts.append(
-            Text(_LABELS - 12, head + step * place + 25, short(one.assignor, _NAME + 2), "name", "end", one.assignor)
+            Text(
+                _LABELS - 12,
+                head + step * place + 25,
+                short(one.assignor, _NAME + 2),
+                "name",
+                "end",
+                one.assignor,
+            )
         )
     return drawing

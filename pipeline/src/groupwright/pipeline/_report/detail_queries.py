@@ -182,9 +182,7 @@ class _Reported:
         )
 
 
-def _ownership(
-    members: DataFrame | None, groups: Sequence[str], limits: Limits
-) -> dict[str, Ownership]:
+def _ownership(members: DataFrame | None, groups: Sequence[str], limits: Limits) -> dict[str, Ownership]:
     """Return the ownership maps by group."""
     if members is None or not groups:
         return {}

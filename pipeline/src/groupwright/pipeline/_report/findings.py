@@ -40,7 +40,9 @@ def index(facts: Facts) -> str:
 
 def comparison(found: Comparison) -> str:
     """Return the change of the number of rebalances per hour."""
-    before, after = (each.rebalances / each.hours if each.hours else None for each in (found.before, found.after))
+    before, after = (
+        each.rebalances / each.hours if each.hours else None for each in (found.before, found.after)
+    )
     event = "after the deploy" if found.deploy else "in the second range"
     if before is None or after is None:
         return f"{found.after.rebalances:,} rebalances {event}, {found.before.rebalances:,} before"
@@ -94,7 +96,8 @@ def ownership(detail: Detail) -> str:
         return "The members are unknown"
     fewest, most = found.last[0], found.last[-1]
     if detail.members == 0:
-        return f"No members now; the last {_plural(len(found.last), 'member')} had {_range(fewest, most)} partitions"
+        last = _plural(len(found.last), "member")
+        return f"No members now; the last {last} had {_range(fewest, most)} partitions"
     if len(found.last) == 1:
         return f"A single member, with {_plural(most, 'partition')}"
     if most - fewest <= _EVEN:
@@ -158,7 +161,8 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
 
     no_rebalances = why(
         "rebalances",
-        "The table rebalances is empty, or has no rebalance in this range: no group entered a new generation.",
+        "The table rebalances is empty, or has no rebalance in this range: no group entered a new "
+        "generation.",
         "The table rebalances is missing: run the batch or the streaming job first.",
     )
     has_lag = facts.lag and facts.lag.series
@@ -194,7 +198,10 @@ def phases(found: Timeline, given: frozenset[str]) -> str:
         if "client_events" in given
         else "the table client_events is missing"
     )
-    return f"The phases are unknown: {why}. Members send events if they use groupwright.instrumentation with to_kafka."
+    return (
+        f"The phases are unknown: {why}. Members send events if they use groupwright.instrumentation with "
+        "to_kafka."
+    )
 
 
 def _name(text: str) -> str:
@@ -211,4 +218,10 @@ def _times(number: int) -> str:
 
 
 def _range(fewest: int, most: int) -> str:
-    return str(most) if fewest == most else f"{fewest} or {most}" if most - fewest == 1 else f"{fewest} to {most}"
+    return (
+        str(most)
+        if fewest == most
+        else f"{fewest} or {most}"
+        if most - fewest == 1
+        else f"{fewest} to {most}"
+    )

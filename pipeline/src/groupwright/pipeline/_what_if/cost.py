@@ -12,21 +12,33 @@ _COOPERATIVE = {
 } | {"consumer": True}
 
 ASSUMPTIONS = (
-    "Members join, leave and subscribe at the recorded times, whatever the assignor. A faster rebalance would "
-    "not have prevented an expiry.",
-    "The second rebalance of a cooperative assignor (handover) belongs to the rebalance that caused it, in the "
-    "recorded history as in the simulated ones.",
-    "With an eager assignor every partition that had an owner stops; with a cooperative one only the "
-    "partitions that move and those whose owner has left.",
-    "A stopped partition stops for the whole measured duration of its rebalance, and a partition that a "
-    "cooperative assignor moves for that of the handover. If a duration is unknown, the group's median "
-    "is used, and for handovers that of its other rebalances; without any measured duration "
-    "partition-seconds are unknown.",
-    "No partition is owned at the start of the history. Numbers of partitions are those seen in the "
-    "assignments, unless a table of topics is given.",
-    "sticky and cooperative-sticky are Groupwright's, which make the fewest moves. java:sticky and "
-    "java:cooperative-sticky are the classes of Kafka's Java client, without racks. librdkafka's "
-    "cooperative-sticky cannot run outside librdkafka, and is not simulated.",
+    (
+        "Members join, leave and subscribe at the recorded times, whatever the assignor. A faster rebalance "
+        "would not have prevented an expiry."
+    ),
+    (
+        "The second rebalance of a cooperative assignor (handover) belongs to the rebalance that caused it, "
+        "in the recorded history as in the simulated ones."
+    ),
+    (
+        "With an eager assignor every partition that had an owner stops; with a cooperative one only the "
+        "partitions that move and those whose owner has left."
+    ),
+    (
+        "A stopped partition stops for the whole measured duration of its rebalance, and a partition that a "
+        "cooperative assignor moves for that of the handover. If a duration is unknown, the group's median "
+        "is used, and for handovers that of its other rebalances; without any measured duration partition- "
+        "seconds are unknown."
+    ),
+    (
+        "No partition is owned at the start of the history. Numbers of partitions are those seen in the "
+        "assignments, unless a table of topics is given."
+    ),
+    (
+        "sticky and cooperative-sticky are Groupwright's, which make the fewest moves. java:sticky and "
+        "java:cooperative-sticky are the classes of Kafka's Java client, without racks. librdkafka's "
+        "cooperative-sticky cannot run outside librdkafka, and is not simulated."
+    ),
 )
 """Assumptions of a what-if study, in sentences."""
 

@@ -49,9 +49,7 @@ def evaluate(cache: AssignmentCache, shape: GroupShape, owned: Owners, assigned:
     )
 
 
-def peak_loads(
-    shape: GroupShape, assigned: Owners, weights: npt.NDArray[np.float64]
-) -> list[float | None]:
+def peak_loads(shape: GroupShape, assigned: Owners, weights: npt.NDArray[np.float64]) -> list[float | None]:
     """Return the largest load of a member divided by the mean, by row; None if a weight is unknown.
 
     Args:

@@ -90,17 +90,19 @@ def run_what_if(
 
 
 def topic_weights(end_offsets: DataFrame) -> DataFrame:
-    """Return the weights of partitions, for `run_what_if`: messages per second between the first and last sample.
+    """Return the weights of partitions, for `run_what_if`: messages per second.
+
+    The rate is that between the first and the last sample.
 
     Args:
         end_offsets: `end_offsets`. A topic with a partition that has a single sample is left out.
     """
     seconds = (F.unix_micros(F.max("time")) - F.unix_micros(F.min("time"))) / 1e6
     grown = F.max("end_offset") - F.min("end_offset")
-    rates = end_offsets.groupBy("topic", "partition").agg(
-        F.when(seconds > 0, grown / seconds).alias("rate")
+    rates = end_offsets.groupBy("topic", "partition").agg(F.when(seconds > 0, grown / seconds).alias("rate"))
+    by_partition = F.transform(
+        F.array_sort(F.collect_list(F.struct("partition", "rate"))), lambda one: one["rate"]
     )
-    by_partition = F.transform(F.array_sort(F.collect_list(F.struct("partition", "rate"))), lambda one: one["rate"])
     return (
         rates.groupBy("topic")
         .agg(
@@ -203,15 +205,13 @@ def _record_columns() -> list[Column]:
 def _topic_metadata(topics: DataFrame | None) -> dict[str, TopicMetadata]:
     if topics is None:
         return {}
-    optional = {
-        name: F.col(name) if name in topics.columns else F.lit(None) for name in ("racks", "weights")
-    }
+    optional = {name: F.col(name) if name in topics.columns else F.lit(None) for name in ("racks", "weights")}
     rows = topics.select(
         "topic", "partitions", *(column.alias(name) for name, column in optional.items())
     ).collect()
     return {
         row["topic"]: TopicMetadata(
-            row["partitions"],
+            row["partitions"] or 0,
             _racks(row["racks"]),
             None if row["weights"] is None else tuple(row["weights"]),
         )

@@ -30,7 +30,12 @@ def merge_handovers(
     for generation in generations:
         if merged and _is_handover(merged[-1], generation, before):
             handovers.append(generation)
-            merged[-1] = replace(merged[-1], actual=generation.actual, **_durations(handovers))
+            merged[-1] = replace(
+                merged[-1],
+                actual=generation.actual,
+                handovers=len(handovers),
+                handover_seconds=_mean_seconds(handovers),
+            )
         else:
             handovers = []
             before = after
@@ -63,9 +68,9 @@ def _is_handover(
     return bool((changed & is_withheld).any() and not moved_at_once.any())
 
 
-def _durations(handovers: Sequence[RecordedGeneration]) -> dict[str, int | float | None]:
+def _mean_seconds(handovers: Sequence[RecordedGeneration]) -> float | None:
     known = [each.seconds for each in handovers if each.seconds is not None]
-    return {"handovers": len(handovers), "handover_seconds": sum(known) / len(known) if known else None}
+    return sum(known) / len(known) if known else None
 
 
 def _owners(generation: RecordedGeneration, partitions: int) -> npt.NDArray[np.int64]:

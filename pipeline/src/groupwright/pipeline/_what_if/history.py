@@ -22,15 +22,15 @@ class UnreplayableError(Exception):
 
 
 class TopicMetadata(NamedTuple):
-    """Metadata of a topic; None if unknown.
+    """Metadata of a topic.
 
     Attributes:
-        partitions: Number of partitions.
-        racks: The racks of their replicas.
-        weights: The weight of each partition, such as its messages per second.
+        partitions: Number of partitions; 0 if unknown.
+        racks: The racks of their replicas; None if unknown.
+        weights: The weight of each partition, such as its messages per second; None if unknown.
     """
 
-    partitions: int | None
+    partitions: int
     racks: Racks | None = None
     weights: tuple[float, ...] | None = None
 
@@ -167,7 +167,7 @@ class _Reader:
         np.maximum.accumulate(sizes, axis=0, out=sizes)
         for index, name in enumerate(self.topics):
             if name in self._metadata:
-                sizes[:, index] = np.maximum(sizes[:, index], self._metadata[name].partitions or 0)
+                sizes[:, index] = np.maximum(sizes[:, index], self._metadata[name].partitions)
         return sizes
 
     def weights(self) -> npt.NDArray[np.float64]:

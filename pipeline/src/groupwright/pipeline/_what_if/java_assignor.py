@@ -4,10 +4,11 @@ The classes are those of the Kafka client that Spark's Kafka source includes. Th
 has the only connection to a JVM: a large history takes correspondingly long.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from groupwright.assignors import (
+    Assignment,
     Assignor,
     AssignorError,
     CooperativeStickyAssignor,
@@ -24,18 +25,16 @@ PREFIX = "java:"
 """Prefix of the names of Java's assignors."""
 
 
-class _JavaMixin:
-    """Assigns with a Java class. User data is Groupwright's, which has the same bytes."""
+class _JavaAssignor:
+    """A Java assignor, called through py4j."""
 
-    java_class: str
-
-    def __init__(self, jvm: Any) -> None:
+    def __init__(self, jvm: Any, class_name: str) -> None:
         self._jvm = jvm
         self._protocol = jvm.org.apache.kafka.clients.consumer.internals.ConsumerProtocol
         self._assignment = jvm.org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment
-        self._java = getattr(jvm.org.apache.kafka.clients.consumer, self.java_class)()
+        self._java = getattr(jvm.org.apache.kafka.clients.consumer, class_name)()
 
-    def assign(self, group: Group) -> Mapping[str, PartitionsByTopic]:
+    def assign(self, group: Group) -> Assignment:
         """Return the assignment that the Java class returns for these members."""
         jvm = self._jvm
         sizes, subscriptions = jvm.java.util.HashMap(), jvm.java.util.HashMap()
@@ -44,7 +43,7 @@ class _JavaMixin:
         for member in group.members:
             subscriptions.put(member.id, self._subscription(member))
         assigned = self._java.assign(sizes, subscriptions)
-        return {member.id: self._decoded(assigned.get(member.id)) for member in group.members}
+        return Assignment({member.id: self._decoded(assigned.get(member.id)) for member in group.members})
 
     def _subscription(self, member: Member) -> Any:
         subscription = Subscription(
@@ -60,16 +59,30 @@ class _JavaMixin:
         return decode_assignment(bytes(encoded.array())).partitions
 
 
-class JavaSticky(_JavaMixin, StickyAssignor):
-    """Java's StickyAssignor."""
+class JavaSticky(StickyAssignor):
+    """Java's StickyAssignor. User data is Groupwright's, which has the same bytes."""
 
-    java_class = "StickyAssignor"
+    def __init__(self, jvm: Any) -> None:
+        """Create the Java object."""
+        super().__init__()
+        self._java = _JavaAssignor(jvm, "StickyAssignor")
+
+    def assign(self, group: Group) -> Assignment:
+        """Return the assignment of the Java object."""
+        return self._java.assign(group)
 
 
-class JavaCooperativeSticky(_JavaMixin, CooperativeStickyAssignor):
-    """Java's CooperativeStickyAssignor."""
+class JavaCooperativeSticky(CooperativeStickyAssignor):
+    """Java's CooperativeStickyAssignor. User data is Groupwright's, which has the same bytes."""
 
-    java_class = "CooperativeStickyAssignor"
+    def __init__(self, jvm: Any) -> None:
+        """Create the Java object."""
+        super().__init__()
+        self._java = _JavaAssignor(jvm, "CooperativeStickyAssignor")
+
+    def assign(self, group: Group) -> Assignment:
+        """Return the assignment of the Java object."""
+        return self._java.assign(group)
 
 
 _CLASSES: dict[str, type[JavaSticky | JavaCooperativeSticky]] = {
