@@ -196,18 +196,20 @@ def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path
 
 
 def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: Path) -> None:
+    started = month["rebalances"][0]["started"]
     first = {
         **month["rebalances"][0],
+        "completed": started + timedelta(seconds=4),
         "moved": 3,
         "fewest_moves": 3,
         "duration_seconds": 4.0,
         "trigger": "join",
     }
-    time = first["completed"] + timedelta(seconds=5)
     second = {
         **first,
         "generation": 2,
-        "completed": time,
+        "started": started + timedelta(seconds=5),
+        "completed": started + timedelta(seconds=9),
         "moved": 0,
         "fewest_moves": 0,
         "trigger": "handover",
@@ -216,7 +218,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
     text = Seen(page.read_text()).text
     assert "1 rebalance moved 3 partitions" in text["summary"]
     assert "with 1 handovers" in text["summary"]
-    assert "8.0 s until every member had its partitions in 2 rounds" in text["group-0"]
+    assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
 
 
 def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:

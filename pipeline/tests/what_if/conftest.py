@@ -27,7 +27,8 @@ _ROWS = pa.schema(
         ("assigned", _TOPIC_PARTITIONS),
         ("is_empty", pa.bool_()),
         ("protocol", pa.string()),
-        ("seconds", pa.float64()),
+        ("started", pa.int64()),
+        ("ended", pa.int64()),
     ]
 )
 Shares = Mapping[str, Mapping[str, Sequence[int]]]
@@ -49,9 +50,13 @@ class Past:
         racks: Mapping[str, str] | None = None,
         instances: Mapping[str, str] | None = None,
         protocol: str = "range",
-        seconds: float | None = None,
+        measured: tuple[float, float] | None = None,
     ) -> "Past":
-        """Add a generation with these assignments; members subscribe to all topics unless specified."""
+        """Add a generation with these assignments, a second after the previous one.
+
+        Members subscribe to all topics unless specified. `measured` are the seconds at which the rebalance
+        started and ended; generation n is written n seconds after the start, if all are added in order.
+        """
         self.offset += 1
         topics = sorted({topic for share in shares.values() for topic in share})
         where = {
@@ -60,7 +65,16 @@ class Past:
             "log_offset": self.offset,
             "time": self.offset * 1_000_000,
         }
-        self.rows.append({**where, "is_empty": not shares, "protocol": protocol, "seconds": seconds})
+        started, ended = (None, None) if measured is None else (round(1e6 * each) for each in measured)
+        self.rows.append(
+            {
+                **where,
+                "is_empty": not shares,
+                "protocol": protocol,
+                "started": started,
+                "ended": ended,
+            }
+        )
         for id_, share in shares.items():
             self.rows.append(
                 {

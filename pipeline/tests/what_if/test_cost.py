@@ -16,13 +16,16 @@ from groupwright.assignors import (
 from groupwright.pipeline._what_if.history import TopicMetadata
 
 
-def two_joins(past: Any, **durations: float) -> Any:
-    """A cooperative group of 1, 2 and 3 members: each join has a handover."""
+def two_joins(past: Any) -> Any:
+    """A cooperative group of 1, 2 and 3 members: each join has a handover.
+
+    The members measured the second rebalance and its handover as one: it took 1.5 s until generation 2, which
+    is written after 2 s, and the handover 1.25 s.
+    """
     cooperative = {"protocol": "cooperative-sticky"}
-    first, second = durations.get("first"), durations.get("second")
     past.generation(1, {"a": {"t": range(6)}}, **cooperative)
-    past.generation(2, {"a": {"t": [0, 1, 2]}, "b": {}}, seconds=first, **cooperative)
-    past.generation(3, {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4, 5]}}, seconds=second, **cooperative)
+    past.generation(2, {"a": {"t": [0, 1, 2]}, "b": {}}, **cooperative)
+    past.generation(3, {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4, 5]}}, measured=(0.5, 3.25), **cooperative)
     past.generation(4, {"a": {"t": [0, 1]}, "b": {"t": [3, 4]}, "c": {}}, **cooperative)
     past.generation(5, {"a": {"t": [0, 1]}, "b": {"t": [3, 4]}, "c": {"t": [2, 5]}}, **cooperative)
     return past
@@ -41,19 +44,19 @@ def test_handovers_belong_to_their_rebalance_in_the_record_as_in_the_simulation(
 
 
 def test_eager_assignors_stop_everything_and_cooperative_ones_what_moves(past: Any, column: Any) -> None:
-    played = two_joins(past, first=10.0, second=2.0).play("cooperative-sticky", "sticky", "range")
+    played = two_joins(past).play("cooperative-sticky", "sticky", "range")
     assert column(played["cooperative-sticky"], "stopped") == [0, 3, 2]
     assert column(played["sticky"], "stopped") == [0, 6, 6]
     assert column(played["sticky"], "moved") == [0, 3, 2], "moves alone do not tell them apart"
     # The second join has no measured duration: the medians are those of the first.
-    assert column(played["actual"], "partition_seconds") == [0.0, 3 * 2.0, 2 * 2.0]
-    assert column(played["cooperative-sticky"], "partition_seconds") == [0.0, 3 * 2.0, 2 * 2.0]
-    assert column(played["sticky"], "partition_seconds") == [0.0, 6 * 10.0, 6 * 10.0]
+    assert column(played["actual"], "partition_seconds") == [0.0, 3 * 1.25, 2 * 1.25]
+    assert column(played["cooperative-sticky"], "partition_seconds") == [0.0, 3 * 1.25, 2 * 1.25]
+    assert column(played["sticky"], "partition_seconds") == [0.0, 6 * 1.5, 6 * 1.5]
 
 
 def test_partitions_of_a_member_that_left_stop_with_every_assignor(past: Any, column: Any) -> None:
     past.generation(1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}})
-    past.generation(2, {"a": {"t": [0, 1, 2, 3]}}, seconds=4.0)
+    past.generation(2, {"a": {"t": [0, 1, 2, 3]}}, measured=(1.0, 5.0))
     played = past.play("cooperative-sticky", "sticky")
     assert column(played["cooperative-sticky"], "stopped") == [0, 2]
     assert column(played["cooperative-sticky"], "partition_seconds") == [0.0, 8.0]
@@ -97,7 +100,7 @@ def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(past: A
         for rebalance in event.rebalances:
             number += 1
             shares = {id_: {"t": list(own.get("t", ()))} for id_, own in rebalance.assignment.items()}
-            past.generation(number, shares, protocol="cooperative-sticky", seconds=1.0)
+            past.generation(number, shares, protocol="cooperative-sticky")
     rows = past.play("cooperative-sticky")
     expected = [(len(e.rebalances), _size(e.moved), _size(e.paused) + _orphaned(e)) for e in played]
     for assignor in ("actual", "cooperative-sticky"):

@@ -100,6 +100,7 @@ def test_durations_and_weights_come_from_the_tables(
             "group_id": "billing",
             "generation": 2,
             "completed": START + timedelta(hours=10),
+            "started": START + timedelta(hours=9),
             "duration_seconds": 3.0,
         }
     ]

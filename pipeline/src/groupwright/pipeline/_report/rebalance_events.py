@@ -9,25 +9,31 @@ from groupwright.pipeline._transforms.churn import STORM_REBALANCES, STORM_SECON
 def rebalance_events(rebalances: DataFrame) -> DataFrame:
     """Return one row for each rebalance with the handovers that followed it.
 
-    The columns are those of `rebalances`, and `handovers`, their number. Durations, moves and reprocessed
-    messages are totals; `generation` and `trigger` are those of the rebalance that caused the handovers.
-    `storm` tells whether it completed 5 rebalances within 10 minutes.
+    The columns are those of `rebalances`, and `handovers`, their number. The duration is that from the first
+    start to the last end, since members may measure both rebalances as one. Moves and reprocessed messages
+    are totals; `generation` and `trigger` are those of the rebalance that caused the handovers. `storm` is
+    set if it was at least the fifth of the group within 10 minutes.
     """
     of_group = Window.partitionBy("group_id").orderBy("completed", "generation")
     is_handover = F.coalesce(F.col("trigger") == "handover", F.lit(False))  # noqa: FBT003 - a value
     numbered = rebalances.withColumn("event", F.sum((~is_handover).cast("int")).over(of_group))
     first = {
         name: F.min_by(name, F.struct("completed", "generation"))
-        for name in ("group_type", "protocol", "trigger", "started", "generation", "joined", "left", "error")
+        for name in ("group_type", "protocol", "trigger", "generation", "joined", "left")
     }
     last = {
         name: F.max_by(name, F.struct("completed", "generation"))
         for name in ("members_after", "partitions", "imbalance_after")
     }
-    sums = ("duration_seconds", "moved", "fewest_moves", "messages_reprocessed")
+    sums = ("moved", "fewest_moves", "messages_reprocessed")
+    started = F.unix_micros("started")
+    ended = started + (F.col("duration_seconds") * 1e6).cast("long")
     events = numbered.groupBy("group_id", "event").agg(
         *(column.alias(name) for name, column in {**first, **last}.items()),
         *(F.sum(name).alias(name) for name in sums),
+        F.min("started").alias("started"),
+        ((F.max(ended) - F.min(F.when(ended.isNotNull(), started))) / 1e6).alias("duration_seconds"),
+        F.min("error").alias("error"),
         F.min("completed").alias("completed"),
         F.max("generation").alias("last_generation"),
         (F.count("*") - 1).alias("handovers"),

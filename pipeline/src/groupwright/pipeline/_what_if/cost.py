@@ -48,6 +48,25 @@ def is_cooperative(protocol: str | None) -> bool | None:
     return None if protocol is None else _COOPERATIVE.get(protocol)
 
 
+def durations(recorded: RecordedGeneration) -> tuple[float | None, float | None]:
+    """Return the measured durations of a rebalance and of its handovers in seconds; None if unknown.
+
+    A handover lasts from the generation that withheld partitions until they are assigned, since their former
+    owners revoke them as soon as they get that generation.
+    """
+    spans = [each.measured for each in (recorded, *recorded.handovers) if each.measured is not None]
+    if not spans:
+        return None, None
+    started, ended = min(start for start, _ in spans), max(end for _, end in spans)
+    if not recorded.handovers:
+        return (ended - started) / 1e6, None
+    withheld = recorded.time
+    return (
+        (withheld - started) / 1e6 if started <= withheld else None,
+        (ended - withheld) / 1e6 if ended >= withheld else None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Durations:
     """Durations of a group's rebalances in seconds, for those whose own duration is unknown.
@@ -63,9 +82,8 @@ class Durations:
     @classmethod
     def of(cls, generations: Sequence[RecordedGeneration]) -> "Durations":
         """Return the medians of a history."""
-        known = [each.seconds for each in generations if each.seconds is not None]
-        handovers = [each.handover_seconds for each in generations if each.handover_seconds is not None]
-        return cls(median(known) if known else None, median(handovers) if handovers else None)
+        known, handovers = zip(*map(durations, generations), strict=True) if generations else ((), ())
+        return cls(_median(known), _median(handovers))
 
     def partition_seconds(self, recorded: RecordedGeneration, stopped: int, handed_over: int) -> float | None:
         """Return the sum of the times for which the partitions are stopped; None if unknown.
@@ -77,10 +95,16 @@ class Durations:
         """
         if not stopped:
             return 0.0
-        first = self.rebalance if recorded.seconds is None else recorded.seconds
-        if first is None:
+        first, handover = durations(recorded)
+        first = self.rebalance if first is None else first
+        handover = self.handover if handover is None else handover
+        # Without measured handovers they are taken to last as long as the rebalance, and the reverse.
+        first, handover = (handover if first is None else first), (first if handover is None else handover)
+        if first is None or handover is None:
             return None
-        handover = next(
-            known for known in (recorded.handover_seconds, self.handover, first) if known is not None
-        )
         return (stopped - handed_over) * first + handed_over * handover
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -172,20 +172,30 @@ def _records(generations: DataFrame) -> DataFrame:
     kept = generations.where(tombstone | is_consumer_group)
     protocol = F.when(F.col("group_type") == "consumer", "consumer").otherwise(F.col("protocol"))
     return kept.select(
-        *_record_columns(), *no_member, is_empty.alias("is_empty"), protocol.alias("protocol"), "seconds"
+        *_record_columns(),
+        *no_member,
+        is_empty.alias("is_empty"),
+        protocol.alias("protocol"),
+        "started",
+        "ended",
     )
 
 
 def _with_durations(generations: DataFrame, rebalances: DataFrame | None) -> DataFrame:
-    """Return the records with the measured durations of their rebalances, in `seconds`."""
+    """Return the records with the measured times of their rebalances in microseconds: `started`, `ended`."""
     if rebalances is None:
-        return generations.withColumn("seconds", F.lit(None).cast("double"))
-    durations = (
-        rebalances.where(F.col("duration_seconds").isNotNull())
+        unknown = F.lit(None).cast("long")
+        return generations.withColumns({"started": unknown, "ended": unknown})
+    length = (F.col("duration_seconds") * 1e6).cast("long")
+    measured = (
+        rebalances.where(F.col("duration_seconds").isNotNull() & F.col("started").isNotNull())
         .groupBy("group_id", "generation", F.col("completed").alias("log_time"))
-        .agg(F.max("duration_seconds").alias("seconds"))
+        .agg(
+            F.min(F.unix_micros("started")).alias("started"),
+            F.max(F.unix_micros("started") + length).alias("ended"),
+        )
     )
-    return generations.join(durations, ["group_id", "generation", "log_time"], "left")
+    return generations.join(measured, ["group_id", "generation", "log_time"], "left")
 
 
 def _members(members: DataFrame) -> DataFrame:
@@ -194,7 +204,7 @@ def _members(members: DataFrame) -> DataFrame:
         *_MEMBER_COLUMNS,
         F.lit(col=False).alias("is_empty"),
         F.lit(None).cast("string").alias("protocol"),
-        F.lit(None).cast("double").alias("seconds"),
+        *(F.lit(None).cast("long").alias(name) for name in ("started", "ended")),
     )
 
 

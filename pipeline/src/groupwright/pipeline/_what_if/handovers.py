@@ -5,7 +5,7 @@ it. The group then rebalances again, with the same members. These generations ar
 `groupwright.assignors.simulate`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -26,18 +26,11 @@ def merge_handovers(
     """
     merged: list[RecordedGeneration] = []
     before, after = (np.full(partitions, UNASSIGNED, np.int64) for _ in range(2))
-    handovers: list[RecordedGeneration] = []
     for generation in generations:
         if merged and _is_handover(merged[-1], generation, before):
-            handovers.append(generation)
-            merged[-1] = replace(
-                merged[-1],
-                actual=generation.actual,
-                handovers=len(handovers),
-                handover_seconds=_mean_seconds(handovers),
-            )
+            handovers = (*merged[-1].handovers, generation)
+            merged[-1] = replace(merged[-1], actual=generation.actual, handovers=handovers)
         else:
-            handovers = []
             before = after
             merged.append(generation)
         after = _owners(generation, partitions)
@@ -66,11 +59,6 @@ def _is_handover(
     is_withheld = (previous.actual == UNASSIGNED) & had_owner
     moved_at_once = changed & (previous.actual != UNASSIGNED) & (generation.actual != UNASSIGNED)
     return bool((changed & is_withheld).any() and not moved_at_once.any())
-
-
-def _mean_seconds(handovers: Sequence[RecordedGeneration]) -> float | None:
-    known = [each.seconds for each in handovers if each.seconds is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _owners(generation: RecordedGeneration, partitions: int) -> npt.NDArray[np.int64]:

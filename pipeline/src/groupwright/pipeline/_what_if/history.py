@@ -60,9 +60,10 @@ class RecordedGeneration:
             ordered by topic.
         actual: `(partitions,) int32`, the recorded owner of each partition, after the handovers.
         protocol: The assignor that the group used; `consumer` for a KIP-848 group, None if unknown.
-        seconds: Measured duration of the rebalance without its handovers; None if unknown.
-        handovers: Number of handover generations that followed.
-        handover_seconds: Mean measured duration of the handovers; None if unknown or if there were none.
+        measured: Start and end of the rebalance as its members measured them, in microseconds since 1970;
+            None if unknown. Members may measure a rebalance and its handover as one, which has the
+            handover's generation.
+        handovers: The handover generations that followed.
     """
 
     number: int
@@ -74,9 +75,8 @@ class RecordedGeneration:
     partition_indices: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     actual: Owners = field(default_factory=lambda: np.empty(0, np.int32))
     protocol: str | None = None
-    seconds: float | None = None
-    handovers: int = 0
-    handover_seconds: float | None = None
+    measured: tuple[int, int] | None = None
+    handovers: tuple["RecordedGeneration", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> Histo
     Args:
         rows: One row per member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and one
             row per record without these but with `is_empty`, whether the group had no members, `protocol`,
-            and `seconds`, the measured duration of the rebalance. All rows have `generation`,
-            `log_partition`, `log_offset`, and `time` in microseconds.
+            and `started` and `ended`, the measured times of the rebalance. All rows have `generation`,
+            `log_partition`, `log_offset`, and `time`. Times are in microseconds since 1970.
         metadata: Topic metadata. For other topics, the number of partitions is derived from the assignments
             so far.
 
@@ -137,7 +137,8 @@ class _Reader:
         self._racks = [rack or None for rack in rows["rack"].to_pylist()]
         self._empty = rows["is_empty"].to_pylist()
         self._protocol = rows["protocol"].to_pylist()
-        self._seconds = rows["seconds"].to_pylist()
+        self._started = rows["started"].to_pylist()
+        self._ended = rows["ended"].to_pylist()
         self._number = _numbers(rows, "generation")
         self._time = _numbers(rows, "time")
         self._bounds = _record_bounds(rows)
@@ -181,17 +182,21 @@ class _Reader:
 
     def generations(self) -> Iterator[RecordedGeneration]:
         """Yield the generations; the last of several records of a generation counts."""
-        kept: list[tuple[int, float | None]] = []
+        kept: list[tuple[int, tuple[int, int] | None]] = []
         for record, first in enumerate(self._bounds[:-1].tolist()):
             if not self._is_replayable(record):
                 continue
-            seconds = self._of_record(self._seconds, record)
+            measured = self._measured(record)
             if kept and self._number[self._bounds[kept[-1][0]]] == self._number[first]:
                 _, earlier = kept.pop()
-                seconds = seconds if earlier is None else earlier
-            kept.append((record, seconds))
-        for record, seconds in kept:
-            yield self._generation(record, seconds)
+                measured = measured if earlier is None else earlier
+            kept.append((record, measured))
+        for record, measured in kept:
+            yield self._generation(record, measured)
+
+    def _measured(self, record: int) -> tuple[int, int] | None:
+        started, ended = (self._of_record(column, record) for column in (self._started, self._ended))
+        return None if started is None or ended is None else (started, ended)
 
     def _of_record(self, column: list[Any], record: int) -> Any:
         """Return a column's value of a record, which is in the row without a member."""
@@ -204,7 +209,7 @@ class _Reader:
         is_member = [id_ is not None for id_ in self._member_ids[rows]]
         return not all(is_member) and (any(is_member) or any(self._empty[rows]))
 
-    def _generation(self, record: int, seconds: float | None) -> RecordedGeneration:
+    def _generation(self, record: int, measured: tuple[int, int] | None) -> RecordedGeneration:
         first, end = int(self._bounds[record]), int(self._bounds[record + 1])
         number, time = int(self._number[first]), int(self._time[first])
         member_rows = sorted(
@@ -239,7 +244,7 @@ class _Reader:
             partition_indices,
             owner[partition_indices],
             self._of_record(self._protocol, record),
-            seconds,
+            measured,
         )
 
     def _order(self, row: int) -> tuple[bool, bytes, bytes]:

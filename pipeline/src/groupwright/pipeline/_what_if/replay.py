@@ -97,7 +97,7 @@ class _Actual:
         shape: GroupShape,  # noqa: ARG002 - part of the protocol
         owned: Owners,
     ) -> tuple[Owners, int, int]:
-        return recorded.actual, 1 + recorded.handovers, _count_moves(owned, recorded.actual)
+        return recorded.actual, 1 + len(recorded.handovers), _count_moves(owned, recorded.actual)
 
 
 @dataclass(frozen=True, slots=True)
