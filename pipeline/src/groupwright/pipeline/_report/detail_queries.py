@@ -145,11 +145,15 @@ class _Reported:
             return
         shown = [(group, row["generation"]) for group, rows in by_group.items() for row in rows]
         is_shown = F.col("generation").isin(sorted({generation for _, generation in shown}))
+        earliest = min(
+            row["at"] if row["start"] is None else row["start"] for rows in by_group.values() for row in rows
+        )
+        is_loss = (F.col("outcome") == "lost") & (micros("ended_at") >= earliest)
         of_groups = events.where(F.col("group_id").isin(list(by_group))).dropDuplicates(["id"])
         first = Window.partitionBy("group_id", "generation").orderBy("started_at", "member_id", "id")
         rows = (
             of_groups.withColumn("rank", F.row_number().over(first))
-            .where((is_shown & (F.col("rank") <= 4 * limits.lanes)) | (F.col("outcome") == "lost"))
+            .where((is_shown & (F.col("rank") <= 4 * limits.lanes)) | is_loss)
             .withColumn("start", micros("started_at"))
             .withColumn("end", micros("ended_at"))
             .orderBy("end", "id")

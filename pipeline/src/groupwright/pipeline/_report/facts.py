@@ -1,7 +1,7 @@
 """The page's data, of bounded size: plain dataclasses, without Spark and HTML. None is an unknown value."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 PHASES = ("revoke", "join", "sync", "join_and_sync", "assign")
@@ -409,4 +409,3 @@ class Facts:
     alternatives: Sequence[Alternative] = ()
     comparison: Comparison | None = None
     deploys: DeployStudy | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)

@@ -41,7 +41,6 @@ def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: date
         "seconds": seconds,
         "short": short,
         "day": day,
-        "known": _known,
     }
     style, script = (Markup(_read(name)) for name in ("page.css", "page.js"))  # noqa: S704 - files of this package
     sections = {detail.timeline.group: f"group-{number}" for number, detail in enumerate(facts.details)}
@@ -68,11 +67,6 @@ def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: date
 
 def _read(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _known(value: float | None, form: str = "{:,}") -> str:
-    """Format a number; an unknown one is never 0."""
-    return "unknown" if value is None else form.format(value)
 
 
 def _clean(value: _Value) -> _Value | str:

@@ -21,21 +21,17 @@ def rebalance_events(rebalances: DataFrame) -> DataFrame:
         name: F.min_by(name, F.struct("completed", "generation"))
         for name in ("group_type", "protocol", "trigger", "generation", "joined", "left")
     }
-    last = {
-        name: F.max_by(name, F.struct("completed", "generation"))
-        for name in ("members_after", "partitions", "imbalance_after")
-    }
     sums = ("moved", "fewest_moves", "messages_reprocessed")
     started = F.unix_micros("started")
     ended = started + (F.col("duration_seconds") * 1e6).cast("long")
     events = numbered.groupBy("group_id", "event").agg(
-        *(column.alias(name) for name, column in {**first, **last}.items()),
+        *(column.alias(name) for name, column in first.items()),
         *(F.sum(name).alias(name) for name in sums),
         F.min("started").alias("started"),
         ((F.max(ended) - F.min(F.when(ended.isNotNull(), started))) / 1e6).alias("duration_seconds"),
         F.min("error").alias("error"),
         F.min("completed").alias("completed"),
-        F.max("generation").alias("last_generation"),
+        F.max_by("members_after", F.struct("completed", "generation")).alias("members_after"),
         (F.count("*") - 1).alias("handovers"),
     )
     recent = (
