@@ -9,8 +9,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupwright.assignors import AssignorError, InvalidInputError
+from groupwright.assignors import (
+    Assignment,
+    AssignorError,
+    CooperativeStickyAssignor,
+    Group,
+    InvalidInputError,
+    Member,
+    PartitionsByTopic,
+    simulate,
+)
 from groupwright.pipeline import schemas
+from groupwright.pipeline._what_if.java_assignor import java_assignor
 from groupwright.pipeline.what_if import (
     ACTUAL,
     JAVA_ASSIGNORS,
@@ -125,6 +135,28 @@ def test_durations_and_weights_come_from_the_tables(
     assert sums["billing", "cooperative-sticky"].partition_seconds_actual == 18.0
     assert sums["shipping", "actual"].partition_seconds is None, "no rebalance of the group was measured"
     assert "for" not in findings(compare(played))[0], "unknown for a group is unknown for all"
+
+
+def test_javas_assignors_are_javas_own_and_not_ours(spark: SparkSession) -> None:
+    """Java's leave this group unbalanced: the move from c to a takes two steps, by way of b."""
+    owned = {
+        "a": {"audit": range(9)},
+        "b": {"audit": range(9, 15), "orders": range(4)},
+        "c": {"orders": range(4, 15)},
+    }
+    topics = {"a": ["audit"], "b": ["audit", "orders"], "c": ["orders"]}
+    members = [
+        Member(id_, topics[id_], owned=PartitionsByTopic(share), generation=3) for id_, share in owned.items()
+    ]
+    group = Group(members, {"audit": 15, "orders": 15})
+    (java,) = simulate(group, lambda _: java_assignor("java:cooperative-sticky", spark._jvm)())
+    (ours,) = simulate(group, CooperativeStickyAssignor())
+    assert sizes(java.assignment) == [9, 10, 11]
+    assert sizes(ours.assignment) == [10, 10, 10]
+
+
+def sizes(assignment: Assignment) -> list[int]:
+    return [sum(map(len, share.values())) for _, share in sorted(assignment.items())]
 
 
 def at(seconds: int) -> datetime:

@@ -136,7 +136,7 @@ def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
 def _index(tables: Mapping[str, DataFrame], events: DataFrame, limits: Limits) -> list[IndexRow]:
     """Return the groups, those with the most avoidable moves first."""
     last = F.struct("completed", "generation")
-    rows = (
+    shown = (
         events.groupBy("group_id")
         .agg(
             *_sums(),
@@ -147,17 +147,24 @@ def _index(tables: Mapping[str, DataFrame], events: DataFrame, limits: Limits) -
         )
         .orderBy(F.desc(F.col("moved") - F.col("fewest")), F.desc("rebalances"), "group_id")
         .limit(limits.index)
-        .collect()
     )
+    rows = shown.collect()
+
+    def of_shown(table: DataFrame) -> DataFrame:
+        return table.join(F.broadcast(shown.select("group_id")), "group_id", "left_semi")
+
     triggers: dict[str, dict[str, int]] = defaultdict(dict)
     for row in (
-        events.groupBy("group_id", F.coalesce("trigger", F.lit("unknown")).alias("trigger"))
+        of_shown(events)
+        .groupBy("group_id", F.coalesce("trigger", F.lit("unknown")).alias("trigger"))
         .agg(F.count("*").alias("times"))
         .orderBy(F.desc("times"), "trigger")
         .collect()
     ):
         triggers[row["group_id"]][row["trigger"]] = row["times"]
-    lag, deleted = _last_lag(tables.get("lag")), _deleted(tables.get("group_generations"))
+    lag = _last_lag(of_shown(tables["lag"])) if "lag" in tables else {}
+    has_generations = "group_generations" in tables
+    deleted = _deleted(of_shown(tables["group_generations"])) if has_generations else set()
     return [
         IndexRow(
             row["group_id"],
@@ -180,19 +187,15 @@ def _index(tables: Mapping[str, DataFrame], events: DataFrame, limits: Limits) -
     ]
 
 
-def _last_lag(lag: DataFrame | None) -> dict[str, int]:
+def _last_lag(lag: DataFrame) -> dict[str, int]:
     """Return the lag of each group at its last sample."""
-    if lag is None:
-        return {}
     by_time = lag.groupBy("group_id", "time").agg(F.sum("lag_messages").alias("messages"))
     rows = by_time.groupBy("group_id").agg(F.max_by("messages", "time").alias("messages")).collect()
     return {row["group_id"]: row["messages"] for row in rows}
 
 
-def _deleted(generations: DataFrame | None) -> set[str]:
+def _deleted(generations: DataFrame) -> set[str]:
     """Return the groups whose last record deletes them."""
-    if generations is None:
-        return set()
     is_deleted = F.max_by("tombstone", F.struct("log_time", "log_offset")).alias("deleted")
     rows = generations.groupBy("group_id").agg(is_deleted).where("deleted").select("group_id").collect()
     return {row["group_id"] for row in rows}
