@@ -214,10 +214,19 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
         "fewest_moves": 0,
         "trigger": "handover",
     }
-    page = write_report(frames({"rebalances": [first, second]}), tmp_path / "two.html", made_at=MADE_AT)
+    event = {
+        **month["client_events"][0],
+        "generation": 2,
+        "started_at": started,
+        "ended_at": second["completed"],
+        "phases": {"join": 4.0, "assign": 0.5},
+    }
+    tables = frames({"rebalances": [first, second], "client_events": [event]})
+    page = write_report(tables, tmp_path / "two.html", made_at=MADE_AT)
     text = Seen(page.read_text()).text
+    assert ": join 4.0 s" in page.read_text(), "the member reported both with the generation of the handover"
     assert "1 rebalance moved 3 partitions" in text["summary"]
-    assert "with 1 handovers" in text["summary"]
+    assert "with 1 handover" in text["summary"]
     assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
 
 

@@ -84,9 +84,14 @@ def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
         {id_: known.timeouts[group, id_] for id_ in left if (group, id_) in known.timeouts},
         [loss for loss in reported.losses[group] if 0 <= _distance(loss, row) <= _MAX_LOSS_DELAY],
         group in reported.groups,
-        reported.events.get((group, row["generation"]), ()),
+        [event for number in _generations(row) for event in reported.events.get((group, number), ())],
         row["error"],
     )
+
+
+def _generations(row: Any) -> range:
+    """Return the generations of a rebalance and its handovers; members report both with the last one."""
+    return range(row["generation"], row["generation"] + row["handovers"] + 1)
 
 
 _MAX_LOSS_DELAY = 3600.0
@@ -143,7 +148,12 @@ class _Reported:
         self.groups: set[str] = set()
         if events is None or not by_group:
             return
-        shown = [(group, row["generation"]) for group, rows in by_group.items() for row in rows]
+        shown = {
+            (group, number)
+            for group, rows in by_group.items()
+            for row in rows
+            for number in _generations(row)
+        }
         is_shown = F.col("generation").isin(sorted({generation for _, generation in shown}))
         earliest = min(
             row["at"] if row["start"] is None else row["start"] for rows in by_group.values() for row in rows
@@ -162,7 +172,7 @@ class _Reported:
         for row in rows:
             self._add(row)
         self.groups |= {row["group_id"] for row in of_groups.select("group_id").distinct().collect()}
-        self.events = {key: found for key, found in self.events.items() if key in set(shown)}
+        self.events = {key: found for key, found in self.events.items() if key in shown}
 
     def _add(self, row: Any) -> None:
         phases = {

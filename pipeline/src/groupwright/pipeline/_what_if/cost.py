@@ -27,8 +27,8 @@ ASSUMPTIONS = (
     (
         "A stopped partition stops for the whole measured duration of its rebalance, and a partition that a "
         "cooperative assignor moves for that of the handover. If a duration is unknown, the group's median "
-        "is used, and for handovers that of its other rebalances; without any measured duration partition- "
-        "seconds are unknown."
+        "is used, and for handovers that of its other rebalances; without any measured duration "
+        "partition-seconds are unknown."
     ),
     (
         "No partition is owned at the start of the history. Numbers of partitions are those seen in the "
