@@ -79,7 +79,11 @@ def _write_history(spark: SparkSession, folder: Path, groups: int, generations: 
         F.count("*").cast("int").alias("member_count")
     )
     records.select(
-        "*", F.lit("consumer").alias("protocol_type"), F.lit(col=False).alias("tombstone")
+        "*",
+        F.lit("classic").alias("group_type"),
+        F.lit("consumer").alias("protocol_type"),
+        F.lit("range").alias("protocol"),
+        F.lit(col=False).alias("tombstone"),
     ).coalesce(8).write.parquet(str(folder / "group_generations"))
 
 

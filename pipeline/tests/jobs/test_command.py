@@ -44,6 +44,10 @@ def test_the_demo_shows_who_rebalanced_and_leaves_a_page(
     found = dict(re.findall(r"^(billing|shipping) +(\d+) ", demo.output, re.MULTILINE))
     assert int(found["billing"]) >= 4, demo.output
     assert int(found["shipping"]) >= 2, demo.output
-    assert re.search(r"with cooperative-sticky .* would have moved \d+ partitions", demo.output), demo.output
+    assert re.search(
+        r"with cooperative-sticky .* would have stopped \d+ partitions for [\d,]+ partition-seconds",
+        demo.output,
+    ), demo.output
+    assert "with java:cooperative-sticky" in demo.output
     assert "billing" in (folder / "report.html").read_text(encoding="utf-8")
     assert "Traceback" not in demo.output

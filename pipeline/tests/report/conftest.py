@@ -44,24 +44,27 @@ def month() -> dict[str, list[dict[str, Any]]]:
         _add_group(rows, dice, group, times, clients)
         _add_lag(rows, dice, group, 40_000 * clients * times)
     moved_actual = sum(row["moved"] for row in rows["rebalances"])
-    for assignor, moved, fewest, mean, most, spread, rounds in (
-        ("actual", moved_actual, 102, 0.9, 2, 0.8, 48),
-        ("range", 1_084, 391, 0.9, 2, 0.8, 48),
-        ("roundrobin", 1_730, 411, 0.4, 1, 0.3, 48),
-        ("sticky", 398, 398, 0.4, 1, 0.5, 48),
-        ("cooperative-sticky", 398, 398, 0.4, 1, 0.5, 79),
+    for assignor, stopped, seconds, moved, fewest, rounds in (
+        ("actual", 1_900, 6_100.0, moved_actual, 102, 48),
+        ("range", 1_900, 6_100.0, 1_084, 391, 48),
+        ("sticky", 1_900, 6_100.0, 398, 398, 48),
+        ("cooperative-sticky", 520, 1_300.0, 398, 398, 79),
     ):
         rows["what_if"].append(
             {
                 "group_id": "payments.settlement",
                 "assignor": assignor,
                 "rebalances": 48,
+                "stopped": stopped,
+                "stopped_actual": 1_900,
+                "partition_seconds": seconds,
+                "partition_seconds_actual": 6_100.0,
                 "moved": moved,
                 "fewest_moves": fewest,
                 "moved_actual": moved_actual,
-                "imbalance_mean": mean,
-                "imbalance_max": most,
-                "topic_spread_mean": spread,
+                "imbalance_mean": 0.4,
+                "imbalance_max": 1,
+                "topic_spread_mean": 0.5,
                 "rounds": rounds,
                 "errors": 0,
             }
@@ -78,7 +81,7 @@ def month() -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-_READ = ("rebalances", "group_members", "client_events", "lag", "churn")
+_READ = ("rebalances", "group_generations", "group_members", "client_events", "lag", "churn")
 
 
 def _add_group(
@@ -110,10 +113,26 @@ def _add_group(
                 "moved": dice.randrange(4, 40),
                 "fewest_moves": dice.randrange(5),
                 "messages_reprocessed": dice.randrange(900),
+                "members_after": len(members),
                 "joined": joined,
                 "left": left,
             }
         )
+        if trigger == "expiry":
+            rows["client_events"].append(
+                {
+                    "id": f"{group}-{generation}-lost",
+                    "group_id": group,
+                    "client_id": left[0].rsplit("-", 1)[0],
+                    "member_id": left[0],
+                    "generation": generation + 1,
+                    "outcome": "lost",
+                    "trigger": "the application polls again after max.poll.interval.ms",
+                    "started_at": time + timedelta(seconds=12),
+                    "ended_at": time + timedelta(seconds=13),
+                    "phases": {},
+                }
+            )
         share = 48 // len(members)
         for number, member in enumerate(members):
             owned = share + (number < 48 % len(members)) + (dice.choice([0, 0, 0, 3]) if number == 0 else 0)
@@ -124,6 +143,8 @@ def _add_group(
                     "generation": generation,
                     "member_id": member,
                     "client_id": name,
+                    "session_timeout_ms": 45_000,
+                    "rebalance_timeout_ms": 300_000,
                     "assigned": [{"topic": "orders", "partitions": list(range(owned))}],
                     "log_partition": 1,
                     "log_offset": generation,
@@ -192,4 +213,4 @@ def _add_lag(rows: dict[str, list[dict[str, Any]]], dice: random.Random, group: 
 @pytest.fixture(scope="session")
 def sections() -> Sequence[str]:
     """The ids of the page's sections."""
-    return ("offenders", "what-if", "timeline", "ownership", "lag", "churn")
+    return ("groups", "what-if", "lag", "churn")

@@ -2,14 +2,14 @@
 
 import re
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groupwright.pipeline.report import Limits, write_report
+from groupwright.pipeline.report import Compared, Limits, TimeRange, write_report
 from harness.tools import find_program
 
 MADE_AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -47,21 +47,38 @@ def test_every_section_says_what_it_found(report: Any, sections: Any) -> None:
     text = Seen(report.read_text()).text
     assert set(sections) <= set(text)
     assert "48 rebalances moved" in text["summary"]
-    assert "would have moved 398 partitions instead of" in text["what-if"]
+    assert "would have stopped 520 partitions for 1,300 partition-seconds instead of" in text["what-if"]
     assert "our_rules:Pinning" in text["what-if"], (
         "an assignor that failed is in the table, and not the best one"
     )
-    assert re.search(r"payments.settlement made \d+% of the avoidable moves", text["offenders"])
-    assert "The last 8 of 34 rebalances of payments.settlement" in text["timeline"]
+    assert "librdkafka's cooperative-sticky cannot run outside librdkafka" in text["what-if"]
+    assert re.search(r"payments.settlement made \d+% of the avoidable moves", text["groups"])
+    assert all(group in text["groups"] for group in ("payments.settlement", "search-indexer", "audit"))
+    assert "The last 12 of 34 rebalances" in text["group-0"]
     assert "lagged by up to" in text["lag"]
     assert "8 times" in text["churn"]
+
+
+def test_a_rebalance_has_a_chain_of_causes(report: Any) -> None:
+    text = Seen(report.read_text()).text["group-0"]
+    assert re.search(
+        r"payments.settlement-\d did not poll for 312 s \(max.poll.interval.ms is 300 s\) and was removed "
+        r"\d+ partitions moved, \d+ of them needlessly [\d.]+ s until every member had its partitions",
+        text,
+    )
+    assert re.search(r"payments.settlement-\d left \d+ partitions moved", text)
+    assert re.search(r"payments.settlement-\d joined", text)
 
 
 def test_it_needs_nothing_but_itself(report: Any) -> None:
     page = report.read_text()
     seen = Seen(page)
-    assert not seen.links
-    assert not {"script", "link", "iframe", "object", "embed", "base", "img"} & set(seen.tags)
+    assert all(link.startswith("#") for link in seen.links)
+    assert {link[1:] for link in seen.links} <= set(re.findall(r' id="([^"]+)"', page)), (
+        "every link leads somewhere"
+    )
+    assert not {"link", "iframe", "object", "embed", "base", "img"} & set(seen.tags)
+    assert seen.tags.count("script") == 1
     assert "default-src 'none'" in page
     assert "http" not in page.replace("http-equiv", "")
 
@@ -85,7 +102,7 @@ def test_a_browser_draws_every_section_in_light_and_dark(report: Any, sections: 
         network = [
             "--host-resolver-rules=MAP * ~NOTFOUND",
             "--enable-logging=stderr",
-            "--window-size=1280,3400",
+            "--window-size=1280,4400",
         ]
         return subprocess.run(
             [*command, *network, *options, report.as_uri()], capture_output=True, check=True, timeout=120
@@ -94,7 +111,8 @@ def test_a_browser_draws_every_section_in_light_and_dark(report: Any, sections: 
     shown = browse("--dump-dom")
     assert b"CONSOLE" not in shown.stderr, "the browser has nothing to say to the console"
     dom = shown.stdout.decode()
-    for section in sections:
+    assert '<div class="tools" id="tools">' in dom, "the script ran: without it the search is hidden"
+    for section in (*sections, "group-0"):
         body = dom.split(f'<section id="{section}"')[1].split("</section>")[0]
         drawn = body.count("<rect") + body.count("<path") + body.count("<td")
         assert drawn > 5, f"{section} is drawn"
@@ -120,8 +138,9 @@ def test_hostile_names_stay_text(frames: Any, month: Any, tmp_path: Path) -> Non
         frames(hostile), tmp_path / "hostile.html", made_at=MADE_AT, source=HOSTILE
     ).read_text()
     seen = Seen(page)
-    assert not {"script", "img"} & set(seen.tags)
-    assert not seen.links
+    assert "img" not in seen.tags
+    assert seen.tags.count("script") == 1, "the page's own"
+    assert all(re.fullmatch(r"#[a-z0-9-]+", link) for link in seen.links)
     assert "\u202e" not in page
     assert "\x00" not in page
     assert "alert('owned')" in "".join(seen.text.values()), "it is shown, as the text that it is"
@@ -134,6 +153,7 @@ def test_without_tables_every_section_says_why_it_is_empty(sections: Any, tmp_pa
     assert "groupwright pipeline what-if" in text["what-if"]
     for section in sections:
         assert "is missing" in text[section] or section == "what-if"
+    assert "group-0" not in text
 
 
 def test_empty_tables_have_reasons_of_their_own(frames: Any, sections: Any, tmp_path: Path) -> None:
@@ -142,18 +162,102 @@ def test_empty_tables_have_reasons_of_their_own(frames: Any, sections: Any, tmp_
     text = Seen(write_report(tables, tmp_path / "empty.html", made_at=MADE_AT).read_text()).text
     assert "no group entered a new generation" in text["summary"]
     for section in sections:
-        assert "is empty" in text[section] or "has no members of this group" in text[section]
+        assert "is empty" in text[section]
 
 
-def test_without_client_events_the_timeline_stands_and_says_what_it_lacks(
-    frames: Any, month: Any, tmp_path: Path
-) -> None:
+def test_what_is_unknown_is_never_zero(frames: Any, month: Any, tmp_path: Path) -> None:
     rows = {name: month[name] for name in ("rebalances", "group_members")}
-    rows["rebalances"] = [{**row, "duration_seconds": None} for row in rows["rebalances"]]
+    rows["rebalances"] = [{**row, "duration_seconds": None, "moved": None} for row in rows["rebalances"]]
+    rows["lag"] = [{**row, "lag_seconds": None if row["lag_messages"] else 0.0} for row in month["lag"]]
     text = Seen(write_report(frames(rows), tmp_path / "plain.html", made_at=MADE_AT).read_text()).text
-    assert "the durations are unknown" in text["timeline"]
-    assert "The phases are unknown: the table client_events is missing" in text["timeline"]
-    assert "unknown" in text["offenders"]
+    assert "the durations are unknown" in text["group-0"]
+    assert "moves unknown duration unknown" in text["group-0"]
+    assert "The phases are unknown: the table client_events is missing" in text["group-0"]
+    assert "left or timed out (without client events it is unknown which)" in text["group-0"]
+    assert "unknown" in text["groups"]
+    assert "of unknown age" in text["lag"]
+    assert not re.search(r"\b0 ms\b", "".join(text.values()))
+
+
+def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path: Path) -> None:
+    rows = {
+        name: [row for row in month[name] if row["group_id"] == "audit"]
+        for name in ("rebalances", "group_members")
+    }
+    last = rows["rebalances"][-1]
+    time = last["completed"] + timedelta(minutes=1)
+    rows["rebalances"].append(
+        {**last, "generation": 3, "members_after": 0, "trigger": "leave", "completed": time}
+    )
+    rows["group_generations"] = [{"group_id": "audit", "generation": 3, "tombstone": True, "log_time": time}]
+    text = Seen(write_report(frames(rows), tmp_path / "empty.html", made_at=MADE_AT).read_text()).text
+    assert "No members now; the last" in text["group-0"]
+    assert "deleted" in text["groups"]
+
+
+def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: Path) -> None:
+    started = month["rebalances"][0]["started"]
+    first = {
+        **month["rebalances"][0],
+        "completed": started + timedelta(seconds=4),
+        "moved": 3,
+        "fewest_moves": 3,
+        "duration_seconds": 4.0,
+        "trigger": "join",
+    }
+    second = {
+        **first,
+        "generation": 2,
+        "started": started + timedelta(seconds=5),
+        "completed": started + timedelta(seconds=9),
+        "moved": 0,
+        "fewest_moves": 0,
+        "trigger": "handover",
+    }
+    event = {
+        **month["client_events"][0],
+        "generation": 2,
+        "started_at": started,
+        "ended_at": second["completed"],
+        "phases": {"join": 4.0, "assign": 0.5},
+    }
+    tables = frames({"rebalances": [first, second], "client_events": [event]})
+    page = write_report(tables, tmp_path / "two.html", made_at=MADE_AT)
+    text = Seen(page.read_text()).text
+    assert ": join 4.0 s" in page.read_text(), "the member reported both with the generation of the handover"
+    assert "1 rebalance moved 3 partitions" in text["summary"]
+    assert "with 1 handover" in text["summary"]
+    assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
+
+
+def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:
+    times = sorted(row["completed"] for row in month["rebalances"])
+    deploy, hours = times[20], 24.0
+    compared = Compared.around(deploy, hours)
+    shown = TimeRange(times[10], times[30])
+    page = write_report(
+        frames(month), tmp_path / "ranges.html", made_at=MADE_AT, shown=shown, compared=compared
+    ).read_text()
+    text = Seen(page).text
+    assert "20 rebalances moved" in text["summary"]
+    day = timedelta(hours=hours)
+    before = sum(deploy - day <= time < deploy for time in times)
+    after = sum(deploy <= time < deploy + day for time in times)
+    assert f"Rebalances{before}{after}" in re.sub(r"\s", "", text["comparison"])
+    assert "after the deploy" in text["comparison"]
+    assert 'class="deploy"' in page, "charts mark it"
+    nothing = TimeRange(MADE_AT, MADE_AT + day)
+    text = Seen(
+        write_report(
+            frames(month),
+            tmp_path / "none.html",
+            made_at=MADE_AT,
+            shown=nothing,
+            compared=Compared(nothing, nothing),
+        ).read_text()
+    ).text
+    assert "0 rebalances moved no partitions" in text["summary"]
+    assert "No rebalances in either range" in text["comparison"]
 
 
 def test_a_large_history_makes_a_small_page_that_says_what_it_leaves_out(
@@ -161,9 +265,11 @@ def test_a_large_history_makes_a_small_page_that_says_what_it_leaves_out(
 ) -> None:
     row = month["rebalances"][0]
     many = [{**row, "group_id": f"group-{n % 400}", "generation": n, "moved": n} for n in range(4_000)]
-    out = write_report(
-        frames({"rebalances": many}), tmp_path / "large.html", made_at=MADE_AT, limits=Limits(groups=5)
-    )
+    limits = Limits(index=20, groups=5, details=2)
+    out = write_report(frames({"rebalances": many}), tmp_path / "large.html", made_at=MADE_AT, limits=limits)
     text = Seen(out.read_text()).text
-    assert "The 5 groups with the most avoidable moves, of 400." in text["offenders"]
-    assert out.stat().st_size < 60_000
+    assert "The 20 groups with the most avoidable moves, of 400." in text["groups"]
+    assert "The 5 groups with the most rebalances, of 400." in text["churn"]
+    assert "group-1" in text
+    assert "group-2" not in text
+    assert out.stat().st_size < 100_000

@@ -26,6 +26,9 @@ _ROWS = pa.schema(
         ("subscribed", pa.list_(pa.string())),
         ("assigned", _TOPIC_PARTITIONS),
         ("is_empty", pa.bool_()),
+        ("protocol", pa.string()),
+        ("started", pa.int64()),
+        ("ended", pa.int64()),
     ]
 )
 Shares = Mapping[str, Mapping[str, Sequence[int]]]
@@ -46,8 +49,14 @@ class Past:
         subscribed: Mapping[str, Sequence[str]] | None = None,
         racks: Mapping[str, str] | None = None,
         instances: Mapping[str, str] | None = None,
+        protocol: str = "range",
+        measured: tuple[float, float] | None = None,
     ) -> "Past":
-        """Add a generation with these assignments; members subscribe to all topics unless specified."""
+        """Add a generation with these assignments, a second after the previous one.
+
+        Members subscribe to all topics unless specified. `measured` are the seconds at which the rebalance
+        started and ended; generation n is written n seconds after the start, if all are added in order.
+        """
         self.offset += 1
         topics = sorted({topic for share in shares.values() for topic in share})
         where = {
@@ -56,7 +65,16 @@ class Past:
             "log_offset": self.offset,
             "time": self.offset * 1_000_000,
         }
-        self.rows.append({**where, "is_empty": not shares})
+        started, ended = (None, None) if measured is None else (round(1e6 * each) for each in measured)
+        self.rows.append(
+            {
+                **where,
+                "is_empty": not shares,
+                "protocol": protocol,
+                "started": started,
+                "ended": ended,
+            }
+        )
         for id_, share in shares.items():
             self.rows.append(
                 {

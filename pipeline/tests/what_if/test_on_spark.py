@@ -5,19 +5,38 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupwright.assignors import AssignorError, InvalidInputError
+from groupwright.assignors import (
+    Assignment,
+    AssignorError,
+    CooperativeStickyAssignor,
+    Group,
+    InvalidInputError,
+    Member,
+    PartitionsByTopic,
+    simulate,
+)
 from groupwright.pipeline import schemas
-from groupwright.pipeline.what_if import ACTUAL, WHAT_IF, WHAT_IF_GENERATIONS, compare, findings, run_what_if
+from groupwright.pipeline._what_if.java_assignor import java_assignor
+from groupwright.pipeline.what_if import (
+    ACTUAL,
+    JAVA_ASSIGNORS,
+    WHAT_IF,
+    WHAT_IF_GENERATIONS,
+    compare,
+    findings,
+    run_what_if,
+    topic_weights,
+)
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def tables(spark: SparkSession) -> Any:
+def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """Three consumer groups, one with special characters, and a Connect group, two generations each."""
     generations, members = [], []
 
@@ -32,7 +51,13 @@ def tables(spark: SparkSession) -> Any:
             "log_time": START + timedelta(hours=offset),
         }
         generations.append(
-            {**where, "protocol_type": protocol_type, "member_count": len(shares), "tombstone": False}
+            {
+                **where,
+                "protocol_type": protocol_type,
+                "protocol": "range",
+                "member_count": len(shares),
+                "tombstone": False,
+            }
         )
         for id_, partitions in shares.items():
             assigned = [{"topic": "orders", "partitions": partitions}]
@@ -50,7 +75,7 @@ def tables(spark: SparkSession) -> Any:
     return frame(generations, schemas.GROUP_GENERATIONS), frame(members, schemas.GROUP_MEMBERS)
 
 
-def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
+def test_groups_are_played_by_workers_and_summed_up(tables: tuple[DataFrame, DataFrame]) -> None:
     played = run_what_if(tables[0], tables[1], ["range", "roundrobin", "sticky"], tasks=2).cache()
     assert [(field.name, field.dataType) for field in played.schema] == [
         (field.name, field.dataType) for field in WHAT_IF_GENERATIONS.schema
@@ -69,14 +94,89 @@ def test_groups_are_played_by_workers_and_summed_up(tables: Any) -> None:
     assert sums["billing", "sticky"].moved_actual == 3
     assert sums["billing", "sticky"].rebalances == 2
     assert sums["billing", "sticky"].errors == 0
+    said = "would have stopped 18 partitions instead of 18, and moved"
     assert findings(result, span="this month's") == [
-        "with sticky this month's 6 rebalances would have moved 6 partitions instead of 9",
-        "with range this month's 6 rebalances would have moved 9 partitions instead of 9",
-        "with roundrobin this month's 6 rebalances would have moved 12 partitions instead of 9",
+        f"with sticky this month's 6 rebalances {said} 6 instead of 9",
+        f"with range this month's 6 rebalances {said} 9 instead of 9",
+        f"with roundrobin this month's 6 rebalances {said} 12 instead of 9",
     ]
 
 
-def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
+def test_durations_and_weights_come_from_the_tables(
+    spark: SparkSession, tables: tuple[DataFrame, DataFrame]
+) -> None:
+    durations = [
+        {
+            "group_id": "billing",
+            "generation": 2,
+            "completed": START + timedelta(hours=10),
+            "started": START + timedelta(hours=9),
+            "duration_seconds": 3.0,
+        }
+    ]
+    samples = [
+        {"topic": "orders", "partition": number, "end_offset": number * seconds, "time": at(seconds)}
+        for number in range(6)
+        for seconds in (0, 10)
+    ]
+    rebalances, end_offsets = (
+        spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(table.schema)), table.schema)
+        for rows, table in ((durations, schemas.REBALANCES), (samples, schemas.END_OFFSETS))
+    )
+    weights = topic_weights(end_offsets)
+    played = run_what_if(
+        *tables, ["cooperative-sticky"], rebalances=rebalances, topics=weights, tasks=1
+    ).cache()
+    (last,) = played.where("group_id = 'billing' and generation = 2 and assignor = 'actual'").collect()
+    assert (last.stopped, last.partition_seconds) == (6, 18.0)
+    assert last.peak_load == pytest.approx((4 + 5) / (15 / 3)), "partition n gets n messages per second"
+    sums = {(r.group_id, r.assignor): r for r in compare(played).collect()}
+    assert sums["billing", "cooperative-sticky"].partition_seconds == 2 * 3.0
+    assert sums["billing", "cooperative-sticky"].partition_seconds_actual == 18.0
+    assert sums["shipping", "actual"].partition_seconds is None, "no rebalance of the group was measured"
+    assert "for" not in findings(compare(played))[0], "unknown for a group is unknown for all"
+
+
+def test_javas_assignors_are_javas_own_and_not_ours(spark: SparkSession) -> None:
+    """Java's leave this group unbalanced: the move from c to a takes two steps, by way of b."""
+    owned = {
+        "a": {"audit": range(9)},
+        "b": {"audit": range(9, 15), "orders": range(4)},
+        "c": {"orders": range(4, 15)},
+    }
+    topics = {"a": ["audit"], "b": ["audit", "orders"], "c": ["orders"]}
+    members = [
+        Member(id_, topics[id_], owned=PartitionsByTopic(share), generation=3) for id_, share in owned.items()
+    ]
+    group = Group(members, {"audit": 15, "orders": 15})
+    (java,) = simulate(group, lambda _: java_assignor("java:cooperative-sticky", spark._jvm)())
+    (ours,) = simulate(group, CooperativeStickyAssignor())
+    assert sizes(java.assignment) == [9, 10, 11]
+    assert sizes(ours.assignment) == [10, 10, 10]
+
+
+def sizes(assignment: Assignment) -> list[int]:
+    return [sum(map(len, share.values())) for _, share in sorted(assignment.items())]
+
+
+def at(seconds: int) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def test_javas_own_assignors_are_replayed_beside_ours(tables: tuple[DataFrame, DataFrame]) -> None:
+    assert JAVA_ASSIGNORS == ("java:sticky", "java:cooperative-sticky")
+    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *JAVA_ASSIGNORS], tasks=1)
+    rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
+    assert not [row.error for row in rows.values() if row.error]
+    for name in ("sticky", "cooperative-sticky"):
+        for measure in ("moved", "rounds", "stopped", "imbalance"):
+            ours, java = rows["billing", name, 2][measure], rows["billing", f"java:{name}", 2][measure]
+            assert java == ours, "with equal subscriptions Java's are optimal"
+    with pytest.raises(AssignorError, match="Java's assignors: java:sticky, java:cooperative-sticky"):
+        run_what_if(*tables, ["java:range"])
+
+
+def test_how_the_work_is_cut_changes_nothing(tables: tuple[DataFrame, DataFrame]) -> None:
     def result(tasks: Any) -> Any:
         rows = run_what_if(tables[0], tables[1], ["sticky", "cooperative-sticky"], tasks=tasks).drop(
             "seconds"
@@ -86,7 +186,7 @@ def test_how_the_work_is_cut_changes_nothing(tables: Any) -> None:
     assert result(1) == result(3)
 
 
-def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: Any) -> None:
+def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: tuple[DataFrame, DataFrame]) -> None:
     generations, members = tables
     placed = members.withColumn("rack", F.when(F.col("member_id") == "a", "r1").otherwise("r2"))
     racks = [["r1"], ["r1"], ["r2"], ["r2"], ["r2"], ["r2"]]
@@ -99,7 +199,7 @@ def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: Any) -> 
     assert last.far == 0
 
 
-def test_it_says_at_once_which_assignor_it_lacks(tables: Any) -> None:
+def test_it_says_at_once_which_assignor_it_lacks(tables: tuple[DataFrame, DataFrame]) -> None:
     with pytest.raises(AssignorError, match="no assignor is named 'rnage'"):
         run_what_if(tables[0], tables[1], ["range", "rnage"])
     with pytest.raises(InvalidInputError, match="no assignor is given"):

@@ -6,6 +6,7 @@ On a cluster, `spark-submit` runs the same jobs with `groupwright.pipeline.main`
 import logging
 import tempfile
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="Tables of every consumer group's rebalances, lag and churn, on Spark."
 )
+
+
+class Client(StrEnum):
+    """The client libraries that are simulated."""
+
+    LIBRDKAFKA = "librdkafka"
+    JAVA = "java"
+
 
 _EXTRA = {"jgo", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
@@ -80,7 +89,11 @@ def what_if(
     *,
     assignor: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A built-in assignor, or `package.module:Class`; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="A built-in assignor, `java:sticky`, `java:cooperative-sticky`, or `package.module:Class`; "
+            "repeatable. By default all of Kafka's; Java's only if the history is small.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -88,14 +101,38 @@ def what_if(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Replay the groups' history with other assignors, and print what they would have moved.
+    """Replay the groups' history with other assignors, and print what they would have stopped and moved.
 
     groupwright pipeline what-if tables=./tables --assignor range --assignor cooperative-sticky
     """
     with _pipeline("what-if", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline_reading import ASSIGNORS, print_what_if  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline_reading import print_what_if  # noqa: PLC0415 - as above
 
-        print_what_if(spark, settings, assignor or list(ASSIGNORS), out)
+        print_what_if(spark, settings, assignor, out)
+
+
+@app.command("deploys")
+def deploys(
+    values: Values = None,
+    *,
+    group: Annotated[str, typer.Option(metavar="NAME", help="The group.")],
+    client: Annotated[
+        Client, typer.Option(help="The consumers' client library, whose behaviour differs.")
+    ] = Client.LIBRDKAFKA,
+    config: Config = None,
+) -> None:
+    """Simulate deploys and crashes of a group, with its present settings and with others.
+
+    The settings are static membership, other session timeouts, and cooperative-sticky. The group's size,
+    assignor and timeouts are those of its last generation in the tables.
+
+    groupwright pipeline deploys tables=./tables --group billing
+    """
+    with _pipeline("deploys", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline_deploys import print_deploys  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline_reading import read_all  # noqa: PLC0415 - as above
+
+        print_deploys(read_all(spark, settings), group, client.value)
 
 
 @app.command()
@@ -104,10 +141,33 @@ def report(
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File for the page.")] = Path("report.html"),
     group: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="NAME", help="Group of the timeline; by default the one with the most rebalances."
+            metavar="NAME",
+            help="Group with a section of its own; repeatable; by default the 5 with the most rebalances.",
         ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start of the range to show, as an ISO 8601 time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End of the range to show, exclusive.")
+    ] = None,
+    deploy: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Compare the hours before and after a deploy.")
+    ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.01, metavar="N", help="Hours on each side of the deploy.")
+    ] = 24.0,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME/TIME", help="First range of a comparison, with --after.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="TIME/TIME", help="Second range of a comparison, with --before.")
+    ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Add simulated deploys of this group, as `deploys` prints them."),
     ] = None,
     assignor: Annotated[
         list[str] | None,
@@ -120,12 +180,24 @@ def report(
     """Write a self-contained HTML report of the tables.
 
     groupwright pipeline report tables=./tables --out report.html
+
+    groupwright pipeline report tables=./tables --deploy 2026-11-21T08:00Z --hours 12
     """
     with _pipeline("report", ["bootstrap_servers=none", *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline_reading import ASSIGNORS, make_report  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline_reading import ReportOptions, make_report  # noqa: PLC0415 - as above
 
-        assignors = [name for name in (assignor or ASSIGNORS) if name != "none"]
-        typer.echo(f"{make_report(spark, settings, assignors, out, group)}")
+        options = ReportOptions.of(
+            groups=group or (),
+            since=since,
+            until=until,
+            deploy=deploy,
+            hours=hours,
+            before=before,
+            after=after,
+            simulate=simulate,
+            assignors=assignor,
+        )
+        typer.echo(f"{make_report(spark, settings, options, out)}")
 
 
 @app.command()

@@ -1,16 +1,17 @@
 """A self-contained HTML report of the tables: `write_report`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from groupwright.pipeline._report.facts import Limits
+from groupwright.pipeline._report.facts import DeployCost, DeployStudy, Limits
 from groupwright.pipeline._report.page import render
 from groupwright.pipeline._report.queries import query_facts
+from groupwright.pipeline._report.ranges import Compared, TimeRange
 
-__all__ = ["Limits", "write_report"]
+__all__ = ["Compared", "DeployCost", "DeployStudy", "Limits", "TimeRange", "write_report"]
 
 
 def write_report(
@@ -19,26 +20,33 @@ def write_report(
     *,
     made_at: datetime,
     source: str = "",
-    group: str | None = None,
+    groups: Sequence[str] = (),
+    shown: TimeRange | None = None,
+    compared: Compared | None = None,
+    deploys: DeployStudy | None = None,
     limits: Limits | None = None,
 ) -> Path:
     """Write the page, and return its path.
 
-    The page needs no network and no scripts. Its size does not depend on the history's: it shows the groups
-    with the highest numbers and the latest rebalances, and states what it leaves out. Spark aggregates before
-    rows are collected.
+    The page is one file, which can be attached and archived, and needs no network; one inline script searches
+    and sorts the index of groups. Its size does not depend on the history's: it has an index of all groups,
+    sections of some, and the latest rebalances, and states what it leaves out. Spark aggregates before rows
+    are collected.
 
     Args:
-        tables: Tables by name: `rebalances`, `group_members`, `client_events`, `lag`, `churn`, `what_if`;
-            others are ignored. A section without data states the reason.
+        tables: Tables by name: `rebalances`, `group_generations`, `group_members`, `client_events`, `lag`,
+            `churn`, `what_if`; others are ignored. A section without data states the reason.
         out: The file to write; its folder is created if needed, and an existing file is overwritten.
         made_at: Time of creation, with a time zone, shown on the page.
         source: Location of the tables, shown on the page.
-        group: The group of the timeline and the ownership map; by default the one with the most rebalances.
+        groups: Groups with a section of their own; by default those with the most rebalances.
+        shown: The range of time to show; by default all. `what_if` is shown as it is given.
+        compared: Two ranges to compare, which need not be in `shown`.
+        deploys: Simulated deploys of a group.
         limits: Limits of the page's size.
     """
     limits = limits or Limits()
-    facts = query_facts(tables, limits, group)
+    facts = query_facts(tables, limits, groups, shown or TimeRange(), compared, deploys)
     page = render(facts, limits, given=frozenset(tables), made_at=made_at, source=source)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8")

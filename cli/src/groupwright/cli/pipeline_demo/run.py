@@ -15,11 +15,11 @@ from groupwright.assignors import GroupwrightError
 from groupwright.cli.pipeline_demo.groups import groups_under_load, perform
 from groupwright.cli.pipeline_demo.scenario import TOPICS, scenario
 from groupwright.cli.pipeline_demo.summary import show
-from groupwright.cli.pipeline_reading import ASSIGNORS, read_all
+from groupwright.cli.pipeline_reading import read_all, replay
 from groupwright.cli.pipeline_spark import local_spark
 from groupwright.pipeline.jobs import Settings, run_batch, run_stream
 from groupwright.pipeline.report import write_report
-from groupwright.pipeline.what_if import compare, findings, run_what_if
+from groupwright.pipeline.what_if import compare, findings
 from groupwright.testing import LocalKafka
 from groupwright.testing.groups import LoadedGroup
 
@@ -120,8 +120,7 @@ def _conclude(options: Options, console: Console, spark: SparkSession, settings:
     with console.status("the last records, and what other assignors would have done"):
         _catch_up(spark, settings)
         tables = dict(read_all(spark, settings))
-        replayed = run_what_if(tables["group_generations"], tables["group_members"], ASSIGNORS)
-        tables["what_if"] = compare(replayed).persist()
+        tables["what_if"] = compare(replay(tables, None)).persist()
         page = write_report(
             tables, options.out / "report.html", made_at=datetime.now(UTC), source=settings.tables
         )

@@ -15,6 +15,7 @@ from groupwright.pipeline._report.drawing import (
     line,
     seconds,
     short,
+    spaced_labels,
     time_ticks,
 )
 from groupwright.pipeline._report.facts import (
@@ -23,66 +24,74 @@ from groupwright.pipeline._report.facts import (
     Churn,
     Lag,
     LagSeries,
+    Limits,
     MemberEvent,
     Ownership,
+    Rebalance,
     Timeline,
 )
 
-_LABELS = 176.0
-_NAME = 24
+_LABELS = 190.0
+_NAME = 22
+_FEW_SAMPLES = 24
+LAG_WIDTH = 508.0
+"""Width of a lag chart, of which two are side by side."""
 
 
-def draw_timeline(timeline: Timeline, lanes: int) -> Drawing:
+def draw_timeline(timeline: Timeline, limits: Limits) -> Drawing:
     """Draw one panel per rebalance with one lane per member, on a common time scale."""
-    members = _with_unique_names(_lanes(timeline))
-    shown = members[:lanes]
+    rebalances = timeline.rebalances[-limits.panels :]
+    members = _with_unique_names(_lanes(rebalances))
+    shown = members[: limits.lanes]
     head, step = 72.0, 22.0
     foot = head + step * max(1, len(shown))
     drawing = Drawing(foot + 26, f"Timeline of rebalances of {timeline.group}")
-    panel = (WIDTH - _LABELS) / len(timeline.rebalances)
-    scale = max((_ends(events) for r in timeline.rebalances if (events := r.events)), default=0.0) or 1.0
+    panel = (WIDTH - _LABELS) / max(len(rebalances), 4)
+    scale = max((_ends(events) for r in rebalances if (events := r.events)), default=0.0)
     for place, (_, name) in enumerate(shown):
         drawing.texts.append(
             Text(_LABELS - 12, head + step * place + 14, short(name, _NAME), "name", "end", name)
         )
-    for number, rebalance in enumerate(timeline.rebalances):
-        left, width = _LABELS + panel * number, panel - 12
-        took = "time unknown" if rebalance.duration is None else seconds(rebalance.duration)
+    for number, rebalance in enumerate(rebalances):
+        left, width = _LABELS + panel * number, panel - 14
+        took = "duration unknown" if rebalance.duration is None else seconds(rebalance.duration)
+        moved = "moves unknown" if rebalance.moved is None else f"{rebalance.moved:,} moved"
         drawing.texts += [
             Text(left, 12, f"{day(rebalance.completed)} {rebalance.completed:%H:%M:%S}", "label"),
-            Text(left, 30, took, "strong"),
+            Text(left, 30, took, "label" if rebalance.duration is None else "strong"),
             Text(left, 46, rebalance.trigger, "label"),
-            Text(left, 61, f"{rebalance.moved:,} moved", "label"),
+            Text(left, 61, moved, "label"),
         ]
         event_of = {event.member: event for event in rebalance.events}
         begin = min((event.start for event in rebalance.events), default=rebalance.completed)
         for place, (member, name) in enumerate(shown):
             top = head + step * place
             drawing.rects.append(Rect(left, top + 3, width, step - 6, "track"))
-            for x, size, phase, title in _segments(event_of.get(member), begin, width / scale):
+            for x, size, phase, title in _segments(event_of.get(member), begin, width / (scale or 1.0)):
                 drawing.rects.append(
                     Rect(left + x, top + 3, max(size, 1.5), step - 6, f"phase {phase}", title)
                 )
             if member in rebalance.joined:
                 drawing.rects.append(Rect(left - 5, top + 3, 3, step - 6, "joined", f"{name} joined"))
-            if member in rebalance.left:
+            if member in rebalance.left and member not in event_of:
                 drawing.texts.append(Text(left + 6, top + 15, "left", "gone", title=f"{name} left"))
-        drawing.texts += [
-            Text(left, foot + 16, "0", "tick"),
-            Text(left + width, foot + 16, seconds(scale), "tick", "end"),
-        ]
+        if scale:
+            drawing.texts += [
+                Text(left, foot + 16, "0", "tick"),
+                Text(left + width, foot + 16, seconds(scale), "tick", "end"),
+            ]
     return drawing
 
 
-def _lanes(timeline: Timeline) -> list[tuple[str, str]]:
+def _lanes(rebalances: Sequence[Rebalance]) -> list[tuple[str, str]]:
     """Return ids and names of the members to show, those with events first."""
     names: dict[str, str] = {}
-    for rebalance in timeline.rebalances:
+    for rebalance in rebalances:
         for event in rebalance.events:
             names.setdefault(event.member, event.client)
-    for rebalance in timeline.rebalances:
+    for rebalance in rebalances:
         for member in (*rebalance.joined, *rebalance.left):
-            names.setdefault(member, member)
+            names.setdefault(member, rebalance.clients.get(member, member))
     return list(names.items())
 
 
@@ -146,37 +155,51 @@ def draw_ownership(ownership: Ownership) -> Drawing:
             if cell >= 22:  # noqa: PLR2004 - wide enough for two digits
                 css_class = "value deep" if owned / most > 0.55 else "value"  # noqa: PLR2004 - where dark ink is lost
                 drawing.texts.append(Text(x + width / 2, step * place + 14, str(owned), css_class, "middle"))
-    every = max(1, -(-generations // 8))
-    for number in range(0, generations, every):
-        generation, time = ownership.generations[number]
-        drawing.texts.append(
-            Text(_LABELS + cell * number, height + 17, f"{generation} · {day(time)} {time:%H:%M}", "tick")
-        )
+    labels = [
+        (_LABELS + cell * (number + 0.5), f"{generation} · {day(time)} {time:%H:%M}")
+        for number, (generation, time) in enumerate(ownership.generations)
+    ]
+    drawing.texts += spaced_labels(labels, height + 17, _LABELS, WIDTH)
     return drawing
 
 
-def draw_lag(lag: Lag, series: LagSeries) -> Drawing:
-    """Draw one group's lag as an area chart."""
+def draw_lag(lag: Lag, series: LagSeries, deploy: datetime | None = None) -> Drawing:
+    """Draw one group's lag as an area chart; with few samples each is a point."""
     left, height = 8.0, 132.0
     drawing = Drawing(height + 26, f"Lag of {series.group}")
-    width, peak = 500.0 - left, series.peak or 1
+    width, peak = LAG_WIDTH - 2 * left, series.peak or 1
     places = len(series.messages)
     points = [
         None
         if value is None
-        else (left + width * number / max(1, places - 1), 20 + (height - 20) * (1 - value / peak))
+        else (
+            left + width * (number / (places - 1) if places > 1 else 0.5),
+            20 + (height - 20) * (1 - value / peak),
+        )
         for number, value in enumerate(series.messages)
     ]
+    known = sum(point is not None for point in points)
     for run in _runs(points):
-        drawing.paths.append(Path(f"{line(run)}L{run[-1][0]:.1f} {height}L{run[0][0]:.1f} {height}Z", "area"))
-        drawing.paths.append(Path(line([*run] if len(run) > 1 else [run[0], run[0]]), "line"))
+        if len(run) > 1:
+            drawing.paths.append(
+                Path(f"{line(run)}L{run[-1][0]:.1f} {height}L{run[0][0]:.1f} {height}Z", "area")
+            )
+            drawing.paths.append(Path(line(run), "line"))
+        if len(run) == 1 or known <= _FEW_SAMPLES:
+            drawing.paths += [Path(_dot(*point), "dot") for point in run]
     drawing.paths.append(Path(f"M{left} {height}L{left + width} {height}", "axis"))
     drawing.paths.append(Path(f"M{left} 20L{left + width} 20", "grid"))
     drawing.texts.append(Text(left, 14, f"{count(series.peak)} messages", "tick"))
-    for place, name in time_ticks(lag.since, lag.until, 5):
-        anchor = "start" if place < 0.04 else "end" if place > 0.96 else "middle"  # noqa: PLR2004 - the edges
-        drawing.texts.append(Text(left + width * place, height + 18, name, "tick", anchor))
+    if deploy is not None and lag.since < deploy < lag.until:
+        x = left + width * ((deploy - lag.since) / (lag.until - lag.since))
+        drawing.paths.append(Path(f"M{x:.1f} 20L{x:.1f} {height}", "deploy"))
+    ticks = [(left + width * place, name) for place, name in time_ticks(lag.since, lag.until, 5)]
+    drawing.texts += spaced_labels(ticks, height + 18, 0, LAG_WIDTH)
     return drawing
+
+
+def _dot(x: float, y: float) -> str:
+    return f"M{x - 3:.1f} {y:.1f}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0Z"
 
 
 def _runs(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:
@@ -189,53 +212,78 @@ def _runs(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float
     return [run for run in runs if run]
 
 
-def draw_churn(churn: Churn) -> Drawing:
+def draw_churn(churn: Churn, deploy: datetime | None = None) -> Drawing:
     """Draw one cell per group and interval, shaded by the number of rebalances, with storms marked."""
     step = 22.0
     intervals = max((len(row) for row in churn.rows.values()), default=1)
-    cell = (WIDTH - _LABELS) / intervals
+    cell = (WIDTH - _LABELS) / max(intervals, 12)
     height = step * len(churn.rows)
     drawing = Drawing(height + 24, "Rebalances over time, by group")
     most = max((n for row in churn.rows.values() for n in row), default=0) or 1
     for place, (group, row) in enumerate(churn.rows.items()):
         drawing.texts.append(Text(_LABELS - 12, step * place + 15, short(group, _NAME), "name", "end", group))
-        drawing.rects.append(Rect(_LABELS, step * place + 2, WIDTH - _LABELS, step - 4, "track"))
+        drawing.rects.append(Rect(_LABELS, step * place + 2, cell * intervals, step - 4, "track"))
         for number, times in enumerate(row):
             if not times:
                 continue
             storm = number in churn.storms.get(group, frozenset())
-            at = churn.since + timedelta(hours=churn.hours * number)
+            at = churn.since + timedelta(seconds=churn.seconds * number)
             title = f"{group}: {times} rebalances from {day(at)} {at:%H:%M}{', a storm' if storm else ''}"
             css_class, x = "cell storm" if storm else "cell", _LABELS + cell * number
             strength = 0.22 + 0.78 * times / most
             drawing.rects.append(
                 Rect(x, step * place + 2, max(cell - 1, 1), step - 4, css_class, title, strength)
             )
-    until = churn.since + timedelta(hours=churn.hours * intervals)
-    for fraction, name in time_ticks(churn.since, until):
-        drawing.texts.append(Text(_LABELS + (WIDTH - _LABELS) * fraction, height + 17, name, "tick"))
+    width = cell * intervals
+    until = churn.since + timedelta(seconds=churn.seconds * intervals)
+    if deploy is not None and churn.since < deploy < until:
+        x = _LABELS + width * ((deploy - churn.since) / (until - churn.since))
+        drawing.paths.append(Path(f"M{x:.1f} 0L{x:.1f} {height}", "deploy"))
+    ticks = [(_LABELS + width * place, name) for place, name in time_ticks(churn.since, until)]
+    drawing.texts += spaced_labels(ticks, height + 17, _LABELS - 40, WIDTH)
     return drawing
 
 
 def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
-    """Draw one bar per assignor: the moves, and inside it the moves needed."""
-    step, right = 34.0, 90.0
-    drawing = Drawing(step * len(alternatives), "Partitions moved, by assignor")
-    most = max((one.moved for one in alternatives), default=0) or 1
-    width = WIDTH - _LABELS - right
+    """Draw two bars per assignor: what stopped, and what moved, with the moves needed inside."""
+    step, right, half = 46.0, 104.0, (WIDTH - _LABELS) / 2
+    head = 22.0
+    drawing = Drawing(head + step * len(alternatives), "Cost of the rebalances, by assignor")
+    is_timed = all(
+        one.numbers["partition_seconds"] is not None for one in alternatives if not one.numbers["errors"]
+    )
+    stop = "partition_seconds" if is_timed else "stopped"
+    titles = ("Partition-seconds stopped" if is_timed else "Partitions stopped", "Partitions moved")
+    width = half - right
+    for column, (name, title) in enumerate(zip((stop, "moved"), titles, strict=True)):
+        left = _LABELS + half * column
+        drawing.texts.append(Text(left, 12, title, "label"))
+        most = max((one.numbers[name] or 0 for one in alternatives), default=0) or 1
+        for place, one in enumerate(alternatives):
+            top, value = head + step * place + 6, one.numbers[name]
+            is_failed = bool(one.numbers["errors"])
+            label = "no result" if is_failed else "unknown" if value is None else count(value)
+            bar = 0.0 if is_failed or value is None else max(width * value / most, 1.5)
+            css_class = "bar fact" if one.actual else "bar"
+            if bar:
+                drawing.rects.append(Rect(left, top, bar, step - 16, css_class, f"{title}: {label}"))
+            if bar and name == "moved":
+                needed = min(one.numbers["fewest_moves"] or 0, value or 0)
+                drawing.rects.append(
+                    Rect(
+                        left, top, width * needed / most, step - 16, "needed", f"{needed:,.0f} of them needed"
+                    )
+                )
+            drawing.texts.append(Text(left + bar + 8, top + 19, label, "strong" if bar else "label"))
     for place, one in enumerate(alternatives):
-        top, bar = step * place, width * one.moved / most
-        needed = width * min(one.fewest, one.moved) / most
-        css_class = "bar fact" if one.actual else "bar"
         drawing.texts.append(
-            Text(_LABELS - 12, top + 21, short(one.assignor, _NAME), "name", "end", one.assignor)
+            Text(
+                _LABELS - 12,
+                head + step * place + 25,
+                short(one.assignor, _NAME + 2),
+                "name",
+                "end",
+                one.assignor,
+            )
         )
-        drawing.rects.append(
-            Rect(_LABELS, top + 6, max(bar, 1.5), step - 12, css_class, f"{one.moved:,} partitions moved")
-        )
-        drawing.rects.append(
-            Rect(_LABELS, top + 6, needed, step - 12, "needed", f"{one.fewest:,} of them needed")
-        )
-        label = "no result" if one.errors and one.errors == one.rebalances else f"{one.moved:,}"
-        drawing.texts.append(Text(_LABELS + max(bar, 1.5) + 8, top + 21, label, "strong"))
     return drawing

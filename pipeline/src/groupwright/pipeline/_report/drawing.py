@@ -1,12 +1,19 @@
 """Drawings as lists of shapes, which the template renders as SVG and the style sheet styles."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+_TICK, _GAP = 11.0, 10.0
+"""Font size of an axis' labels, and the smallest gap between two of them."""
+
 WIDTH = 1040.0
 """Width of every drawing, in SVG user units; the page scales it."""
+
+
+_EXACT = 20.0
+"""Duration in seconds from which fractions are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,32 @@ class Drawing:
     texts: list[Text] = field(default_factory=list)
 
 
+def text_width(text: str, size: float) -> float:
+    """Return an upper estimate of a text's width: the font is the system's, and unknown."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return size * (0.62 * (len(text) - wide) + 1.05 * wide)
+
+
+def spaced_labels(labels: Iterable[tuple[float, str]], y: float, left: float, right: float) -> list[Text]:
+    """Return the labels of an axis that fit side by side; others are left out.
+
+    Args:
+        labels: Positions and texts, ascending.
+        y: The baseline.
+        left: Left end of the drawing.
+        right: Right end of the drawing, which no label exceeds.
+    """
+    kept: list[Text] = []
+    end = left - _GAP
+    for x, text in labels:
+        width = text_width(text, _TICK)
+        start = min(max(x - width / 2, left), right - width)
+        if start >= end + _GAP:
+            kept.append(Text(start, y, text, "tick"))
+            end = start + width
+    return kept
+
+
 def legible(value: object) -> str:
     """Replace control, formatting and unpaired surrogate characters by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(char)[0] == "C" else char for char in str(value))
@@ -82,7 +115,14 @@ def seconds(duration: float) -> str:
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if duration >= 2 * size:
             return f"{duration / size:.1f} {unit}"
+    if duration >= _EXACT:
+        return f"{duration:.0f} s"
     return f"{duration:.1f} s" if duration >= 1 else f"{duration * 1000:.0f} ms"
+
+
+def exact_seconds(duration: float) -> str:
+    """Format a duration in seconds, as timeouts are: 300 s, 2.5 s."""
+    return f"{duration:,.0f} s" if duration >= _EXACT else f"{duration:.1f} s".replace(".0 s", " s")
 
 
 def day(time: datetime) -> str:

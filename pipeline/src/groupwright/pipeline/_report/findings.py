@@ -1,7 +1,17 @@
 """Titles of the report's sections, which state each section's main result, and reasons for empty sections."""
 
 from groupwright.pipeline._report.drawing import count, legible, seconds
-from groupwright.pipeline._report.facts import Churn, Facts, Lag, LagSeries, Ownership, Timeline, Totals
+from groupwright.pipeline._report.facts import (
+    Churn,
+    Comparison,
+    DeployStudy,
+    Detail,
+    Facts,
+    Lag,
+    LagSeries,
+    Timeline,
+    Totals,
+)
 from groupwright.pipeline._what_if.summary import sentence
 
 _EVEN = 1
@@ -9,24 +19,53 @@ _EVEN = 1
 
 def summary(totals: Totals) -> str:
     """Return the page's title: totals over all rebalances."""
-    avoidable = totals.moved - totals.fewest
+    number = _plural(totals.rebalances, "rebalance")
     if totals.moved == 0:
-        return f"{totals.rebalances:,} rebalances moved no partitions"
-    share = max(0, avoidable) / totals.moved
-    moves = f"{totals.rebalances:,} rebalances moved {totals.moved:,} partitions"
-    return f"{moves}; {share:.0%} of the moves were avoidable"
+        return f"{number} moved no partitions"
+    share = max(0, totals.moved - totals.fewest) / totals.moved
+    return f"{number} moved {_plural(totals.moved, 'partition')}; {share:.0%} of the moves were avoidable"
 
 
-def offenders(facts: Facts) -> str:
-    """Return the share of avoidable moves of the group with the most."""
-    first = facts.offenders[0]
-    avoidable = sum(one.avoidable for one in facts.offenders)
+def index(facts: Facts) -> str:
+    """Return the group with the most avoidable moves, and its share."""
+    first = facts.index[0]
+    avoidable = sum(one.avoidable for one in facts.index)
     name = _name(first.group)
     if not avoidable:
         return "No group moved more partitions than necessary"
-    if len(facts.offenders) == 1:
+    if len(facts.index) == 1:
         return f"{name} made {_plural(first.avoidable, 'avoidable move')}"
     return f"{name} made {first.avoidable / avoidable:.0%} of the avoidable moves"
+
+
+def comparison(found: Comparison) -> str:
+    """Return the change of the number of rebalances per hour."""
+    before, after = (
+        each.rebalances / each.hours if each.hours else None for each in (found.before, found.after)
+    )
+    event = "after the deploy" if found.deploy else "in the second range"
+    if before is None or after is None:
+        return f"{found.after.rebalances:,} rebalances {event}, {found.before.rebalances:,} before"
+    if not before and not after:
+        return "No rebalances in either range"
+    return f"{_rate(after)} rebalances per hour {event}, {_rate(before)} before"
+
+
+def _rate(number: float) -> str:
+    return f"{number:,.0f}" if number >= 20 else f"{number:.2g}"  # noqa: PLR2004 - two digits suffice
+
+
+def deploys(found: DeployStudy) -> str:
+    """Return the settings that cost least in the first scenario."""
+    first = [one for one in found.costs if one.scenario == found.costs[0].scenario]
+    best = min(first, key=lambda one: one.partition_seconds[1])
+    now = next((one for one in first if one.is_present), first[0])
+    if best is now:
+        return f"{_name(found.group)}: no other settings would make {now.scenario} cheaper"
+    return (
+        f"{_name(found.group)}: {best.settings} would lower the cost of {now.scenario} from "
+        f"{count(now.partition_seconds[1])} to {count(best.partition_seconds[1])} partition-seconds"
+    )
 
 
 def timeline(found: Timeline) -> str:
@@ -50,15 +89,20 @@ def timeline(found: Timeline) -> str:
     return f"{longest}; {share:.0%} of the members\u2019 time was spent in {phase.replace('_', ' ')}"
 
 
-def ownership(found: Ownership) -> str:
+def ownership(detail: Detail) -> str:
     """Return the balance of the last generation."""
-    name = _name(found.group)
+    found = detail.ownership
+    if found is None:
+        return "The members are unknown"
     fewest, most = found.last[0], found.last[-1]
+    if detail.members == 0:
+        last = _plural(len(found.last), "member")
+        return f"No members now; the last {last} had {_range(fewest, most)} partitions"
     if len(found.last) == 1:
-        return f"{name} has a single member, with {_plural(most, 'partition')}"
+        return f"A single member, with {_plural(most, 'partition')}"
     if most - fewest <= _EVEN:
-        return f"{name} is balanced: {len(found.last)} members with {_range(fewest, most)} partitions each"
-    return f"{name} is unbalanced: members have between {fewest} and {most} partitions"
+        return f"Balanced: {len(found.last)} members with {_range(fewest, most)} partitions each"
+    return f"Unbalanced: members have between {fewest} and {most} partitions"
 
 
 def lag(found: Lag) -> str:
@@ -66,14 +110,22 @@ def lag(found: Lag) -> str:
     worst = found.series[0]
     if worst.peak == 0:
         return "No group had any lag"
-    waited = "" if worst.seconds is None else f" and up to {seconds(worst.seconds)}"
-    return f"{_name(worst.group)} lagged by up to {count(worst.peak)} messages{waited}"
+    return f"{_name(worst.group)} lagged by up to {count(worst.peak)} messages{_age(worst, ' and ')}"
 
 
 def lag_of(series: LagSeries) -> str:
-    """Return the caption of one group's chart."""
-    late = "" if series.seconds is None else f" · up to {seconds(series.seconds)}"
-    return f"peak {count(series.peak)}, now {count(series.last)}{late}"
+    """Return the caption of one group's chart; the lag is the sum over the group's partitions."""
+    last = "unknown" if series.last is None else count(series.last)
+    return f"peak {count(series.peak)}, at the last sample {last}{_age(series, ' · ')}"
+
+
+def _age(series: LagSeries, separator: str) -> str:
+    """Return the age of the oldest message; a lag whose age is unknown is no lag of 0 s."""
+    if not series.peak:
+        return ""
+    if series.seconds is None:
+        return f"{separator}of unknown age"
+    return f"{separator}{'at least' if series.is_age_partial else 'up to'} {seconds(series.seconds)}"
 
 
 def churn(found: Churn) -> str:
@@ -87,14 +139,12 @@ def churn(found: Churn) -> str:
 
 
 def alternatives(facts: Facts) -> str:
-    """Return the moves with the best assignor."""
-    others = [one for one in facts.alternatives if not one.actual and not one.errors]
+    """Return the cost with the assignor that costs least."""
+    others = [one for one in facts.alternatives if not one.actual and not one.numbers["errors"]]
     if not others:
         return "No assignor has a result for the whole history"
     best = others[0]
-    said = sentence(
-        _name(best.assignor), "these", best.rebalances, best.moved, best.moved_actual, best.errors
-    )
+    said = sentence(_name(best.assignor), "these", best.numbers)
     return said[0].upper() + said[1:]
 
 
@@ -111,34 +161,21 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
 
     no_rebalances = why(
         "rebalances",
-        "The table rebalances is empty: no group entered a new generation in the period read.",
+        "The table rebalances is empty, or has no rebalance in this range: no group entered a new "
+        "generation.",
         "The table rebalances is missing: run the batch or the streaming job first.",
     )
+    has_lag = facts.lag and facts.lag.series
     found = {
         "summary": "" if facts.totals else no_rebalances,
-        "offenders": "" if facts.offenders else no_rebalances,
-        "timeline": "" if facts.timeline else no_rebalances,
-        "ownership": ""
-        if facts.ownership
-        else why(
-            "group_members",
-            "The table group_members has no members of this group: KIP-848 members have records of "
-            "their own.",
-            "The table group_members is missing: run the batch or the streaming job first.",
-        ),
+        "groups": "" if facts.index else no_rebalances,
+        "churn": "" if facts.churn and facts.churn.rows else no_rebalances,
         "lag": ""
-        if facts.lag and facts.lag.series
+        if has_lag
         else why(
             "lag",
             "The table lag is empty: there are no samples of log-end offsets, or no committed offsets.",
             "The table lag is missing: run a job with end_offsets_seconds above 0 first.",
-        ),
-        "churn": ""
-        if facts.churn and facts.churn.rows
-        else why(
-            "churn",
-            "The table churn is empty: there were no rebalances.",
-            "The table churn is missing: run the batch or the streaming job first.",
         ),
         "what-if": ""
         if facts.alternatives
@@ -149,15 +186,22 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
             "with any.",
         ),
     }
-    if facts.timeline and not any(one.events for one in facts.timeline.rebalances):
-        found["phases"] = why(
-            "client_events",
-            "The phases are unknown: there are no client events for these rebalances. Members send events if "
-            "they use groupwright.instrumentation with to_kafka.",
-            "The phases are unknown: the table client_events is missing. Members send events if they use "
-            "groupwright.instrumentation with to_kafka.",
-        )
     return {section: reason for section, reason in found.items() if reason}
+
+
+def phases(found: Timeline, given: frozenset[str]) -> str:
+    """Return why the phases of these rebalances are unknown; empty if they are known."""
+    if any(one.events for one in found.rebalances):
+        return ""
+    why = (
+        "there are no client events for these rebalances"
+        if "client_events" in given
+        else "the table client_events is missing"
+    )
+    return (
+        f"The phases are unknown: {why}. Members send events if they use groupwright.instrumentation with "
+        "to_kafka."
+    )
 
 
 def _name(text: str) -> str:
@@ -174,4 +218,10 @@ def _times(number: int) -> str:
 
 
 def _range(fewest: int, most: int) -> str:
-    return str(most) if fewest == most else f"{fewest} or {most}"
+    return (
+        str(most)
+        if fewest == most
+        else f"{fewest} or {most}"
+        if most - fewest == 1
+        else f"{fewest} to {most}"
+    )

@@ -1,16 +1,20 @@
 """Rendering of the facts as one HTML page."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from groupwright.pipeline._report import charts, findings
+from groupwright.pipeline._report.causes import chain
 from groupwright.pipeline._report.drawing import count, day, legible, seconds, short
 from groupwright.pipeline._report.facts import PHASES, Facts, Limits
+from groupwright.pipeline._what_if.cost import ASSUMPTIONS
 
 _Value = TypeVar("_Value")
 
@@ -18,8 +22,9 @@ _Value = TypeVar("_Value")
 def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: datetime, source: str) -> str:
     """Return the page.
 
-    The page is self-contained: inline style, SVG charts, no scripts. Values from the tables are escaped, and
-    the page's Content-Security-Policy forbids everything but its own style.
+    The page is self-contained: inline style, SVG charts, and one inline script, which searches and sorts the
+    index. Values from the tables are escaped, and the page's Content-Security-Policy forbids everything but
+    its own style and this script, which it knows by its hash.
 
     Args:
         facts: The facts to show.
@@ -31,21 +36,37 @@ def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: date
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
     )
-    environment.filters |= {"count": count, "seconds": seconds, "short": short, "day": day}
-    template = environment.from_string(
-        files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8")
-    )
-    return template.render(
+    environment.filters |= {
+        "count": count,
+        "seconds": seconds,
+        "short": short,
+        "day": day,
+    }
+    style, script = (Markup(_read(name)) for name in ("page.css", "page.js"))  # noqa: S704 - files of this package
+    sections = {detail.timeline.group: f"group-{number}" for number, detail in enumerate(facts.details)}
+    return environment.from_string(_read("page.html.j2")).render(
         facts=facts,
         limits=limits,
         made_at=made_at,
         source=source,
+        given=given,
         reasons=findings.reasons(facts, given),
         findings=findings,
         charts=charts,
+        chain=chain,
+        assumptions=ASSUMPTIONS,
+        sections=sections,
+        series={series.group: series for series in facts.lag.series} if facts.lag else {},
         phases=_phases(facts),
-        best=_best(facts),
+        best=next((one for one in facts.alternatives if not one.actual and not one.numbers["errors"]), None),
+        style=style,
+        script=script,
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _clean(value: _Value) -> _Value | str:
@@ -55,9 +76,10 @@ def _clean(value: _Value) -> _Value | str:
 
 def _phases(facts: Facts) -> Sequence[str]:
     """Return the phases that occur in the events."""
-    events = [event for one in (facts.timeline.rebalances if facts.timeline else ()) for event in one.events]
+    events = [
+        event
+        for detail in facts.details
+        for rebalance in detail.timeline.rebalances
+        for event in rebalance.events
+    ]
     return [phase for phase in PHASES if any(phase in event.phases for event in events)]
-
-
-def _best(facts: Facts) -> Any:
-    return next((one for one in facts.alternatives if not one.actual and not one.errors), None)

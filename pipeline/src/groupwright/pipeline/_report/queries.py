@@ -1,317 +1,239 @@
 """Queries for the page's data. Every query aggregates on Spark before it collects rows."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from pyspark.sql.window import Window
 
+from groupwright.pipeline._report.columns import micros, only_row, time_of
+from groupwright.pipeline._report.detail_queries import query_details
 from groupwright.pipeline._report.facts import (
     Alternative,
     Churn,
+    Comparison,
+    DeployStudy,
     Facts,
     FlappingClient,
-    Lag,
-    LagSeries,
+    GroupChange,
+    IndexRow,
     Limits,
-    MemberEvent,
-    Offender,
-    Ownership,
-    Rebalance,
-    Timeline,
     Totals,
 )
+from groupwright.pipeline._report.lag_queries import peak_lag, query_lag
+from groupwright.pipeline._report.ranges import Compared, TimeRange
+from groupwright.pipeline._report.rebalance_events import rebalance_events
 from groupwright.pipeline._what_if.replay import ACTUAL
+from groupwright.pipeline._what_if.summary import cost, total
 
-_LAG_SERIES = 6
 _FLAPPING_CLIENTS = 8
-_HOUR = 3600
-_UNKNOWN = "(unknown)"
+_INTERVALS = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400)
+"""Lengths of the intervals of the churn chart, in seconds."""
+_NUMBERS = (
+    "rebalances",
+    "stopped",
+    "stopped_actual",
+    "partition_seconds",
+    "partition_seconds_actual",
+    "moved",
+    "moved_actual",
+    "fewest_moves",
+    "rounds",
+    "errors",
+)
 
 
-def query_facts(tables: Mapping[str, DataFrame], limits: Limits, group: str | None) -> Facts:
+def query_facts(
+    tables: Mapping[str, DataFrame],
+    limits: Limits,
+    groups: Sequence[str],
+    shown: TimeRange,
+    compared: Compared | None,
+    deploys: DeployStudy | None,
+) -> Facts:
     """Return the page's data.
 
     Args:
         tables: Tables by name; all are optional.
         limits: Limits of the page's size.
-        group: The group of the timeline and the ownership map; by default the one with the most rebalances.
+        groups: Groups with a section of their own; by default those with the most rebalances.
+        shown: The range of time to show.
+        compared: Two ranges to compare.
+        deploys: Simulated deploys.
     """
-    totals = _totals(tables.get("rebalances"))
-    offenders = _offenders(tables["rebalances"], limits) if totals else []
-    focus = group or _busiest(tables)
-    timeline = _timeline(tables, focus, limits) if totals and focus else None
-    ownership = _ownership(tables.get("group_members"), focus, limits) if focus else None
-    return Facts(
+    comparison = _comparison(tables, compared, limits) if compared and "rebalances" in tables else None
+    tables = shown.restrict(tables)
+    rebalances = tables.get("rebalances")
+    events = None if rebalances is None else rebalance_events(rebalances).persist()
+    totals = None if events is None else _totals(events, shown)
+    index: list[IndexRow] = []
+    details, churn = [], None
+    if events is not None and totals is not None:
+        index = _index(tables, events, limits)
+        busiest = sorted(index, key=lambda one: (-one.rebalances, one.group))[: limits.details]
+        details = query_details(tables, events, groups or [one.group for one in busiest], limits)
+        churn = _churn(events, tables.get("churn"), totals, limits)
+    sections = [detail.timeline.group for detail in details]
+    facts = Facts(
         totals,
-        offenders,
-        timeline,
-        ownership,
-        _lag(tables.get("lag"), limits),
-        _churn(tables.get("churn"), limits),
+        index,
+        details,
+        query_lag(tables.get("lag"), sections, limits),
+        churn,
         _alternatives(tables.get("what_if")),
+        comparison,
+        deploys,
     )
+    if events is not None:
+        events.unpersist()
+    return facts
 
 
-def _totals(rebalances: DataFrame | None) -> Totals | None:
-    if rebalances is None:
-        return None
-    row = _first(
-        rebalances.agg(
-            F.count("*").alias("rebalances"),
+def _sums() -> list[Column]:
+    return [
+        F.count("*").alias("rebalances"),
+        F.sum("handovers").alias("handovers"),
+        F.coalesce(F.sum("moved"), F.lit(0)).alias("moved"),
+        F.coalesce(F.sum("fewest_moves"), F.lit(0)).alias("fewest"),
+        F.sum("duration_seconds").alias("seconds"),
+        F.max("duration_seconds").alias("longest"),
+        F.count("duration_seconds").alias("timed"),
+        F.coalesce(F.sum("messages_reprocessed"), F.lit(0)).alias("reprocessed"),
+    ]
+
+
+def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
+    """Return the totals; None without rebalances, unless the range has both ends."""
+    row = only_row(
+        events.agg(
+            *_sums(),
             F.count_distinct("group_id").alias("groups"),
-            F.sum("moved").alias("moved"),
-            F.sum("fewest_moves").alias("fewest"),
-            F.sum("duration_seconds").alias("seconds"),
-            F.count("duration_seconds").alias("timed"),
-            _micros(F.min("completed")).alias("since"),
-            _micros(F.max("completed")).alias("until"),
+            micros(F.min("completed")).alias("since"),
+            micros(F.max("completed")).alias("until"),
         )
     )
-    if not row["rebalances"] or row["since"] is None:
+    since, until = shown.since, shown.until
+    if row["since"] is not None:
+        since, until = since or time_of(row["since"]), until or time_of(row["until"])
+    if since is None or until is None or (row["since"] is None and not (shown.since and shown.until)):
         return None
     return Totals(
         row["rebalances"],
+        row["handovers"] or 0,
         row["groups"],
-        row["moved"] or 0,
-        row["fewest"] or 0,
+        row["moved"],
+        row["fewest"],
         row["seconds"],
+        row["longest"],
         row["timed"],
-        _time(row["since"]),
-        _time(row["until"]),
+        row["reprocessed"],
+        since,
+        until,
     )
 
 
-def _offenders(rebalances: DataFrame, limits: Limits) -> list[Offender]:
-    rows = (
-        rebalances.groupBy("group_id")
+def _index(tables: Mapping[str, DataFrame], events: DataFrame, limits: Limits) -> list[IndexRow]:
+    """Return the groups, those with the most avoidable moves first."""
+    last = F.struct("completed", "generation")
+    shown = (
+        events.groupBy("group_id")
         .agg(
-            F.count("*").alias("rebalances"),
-            F.coalesce(F.sum("moved"), F.lit(0)).alias("moved"),
-            F.coalesce(F.sum("fewest_moves"), F.lit(0)).alias("fewest"),
-            F.sum("duration_seconds").alias("seconds"),
-            F.max("duration_seconds").alias("longest"),
-            F.coalesce(F.sum("messages_reprocessed"), F.lit(0)).alias("reprocessed"),
-            F.mode("trigger", deterministic=True).alias("trigger"),
+            *_sums(),
+            F.max_by("group_type", last).alias("kind"),
+            F.max_by("protocol", last).alias("protocol"),
+            F.max_by("members_after", last).alias("members"),
+            micros(F.max("completed")).alias("last"),
         )
         .orderBy(F.desc(F.col("moved") - F.col("fewest")), F.desc("rebalances"), "group_id")
-        .limit(limits.groups)
-        .collect()
+        .limit(limits.index)
     )
+    rows = shown.collect()
+
+    def of_shown(table: DataFrame) -> DataFrame:
+        return table.join(F.broadcast(shown.select("group_id")), "group_id", "left_semi")
+
+    triggers: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in (
+        of_shown(events)
+        .groupBy("group_id", F.coalesce("trigger", F.lit("unknown")).alias("trigger"))
+        .agg(F.count("*").alias("times"))
+        .orderBy(F.desc("times"), "trigger")
+        .collect()
+    ):
+        triggers[row["group_id"]][row["trigger"]] = row["times"]
+    lag = _last_lag(of_shown(tables["lag"])) if "lag" in tables else {}
+    has_generations = "group_generations" in tables
+    deleted = _deleted(of_shown(tables["group_generations"])) if has_generations else set()
     return [
-        Offender(
+        IndexRow(
             row["group_id"],
+            row["kind"],
+            row["protocol"],
+            row["members"],
+            row["group_id"] in deleted,
             row["rebalances"],
+            row["handovers"] or 0,
             row["moved"],
             row["fewest"],
             row["seconds"],
             row["longest"],
             row["reprocessed"],
-            row["trigger"] or "unknown",
+            triggers[row["group_id"]],
+            time_of(row["last"]),
+            lag.get(row["group_id"]),
         )
         for row in rows
     ]
 
 
-def _busiest(tables: Mapping[str, DataFrame]) -> str | None:
-    """Return the group with the most rebalances, or with the most generations if there are no rebalances."""
-    for name in ("rebalances", "group_members"):
-        if name in tables:
-            counted = tables[name].groupBy("group_id").agg(F.count_distinct("generation").alias("count"))
-            row = counted.orderBy(F.desc("count"), "group_id").first()
-            if row is not None:
-                return str(row["group_id"])
-    return None
+def _last_lag(lag: DataFrame) -> dict[str, int]:
+    """Return the lag of each group at its last sample."""
+    by_time = lag.groupBy("group_id", "time").agg(F.sum("lag_messages").alias("messages"))
+    rows = by_time.groupBy("group_id").agg(F.max_by("messages", "time").alias("messages")).collect()
+    return {row["group_id"]: row["messages"] for row in rows}
 
 
-def _timeline(tables: Mapping[str, DataFrame], group: str, limits: Limits) -> Timeline | None:
-    of_group = tables["rebalances"].where(F.col("group_id") == group)
-    total = of_group.count()
-    rows = (
-        of_group.withColumn("at", _micros("completed"))
-        .orderBy(F.desc("at"))
-        .limit(limits.rebalances)
-        .collect()
-    )
-    if not rows:
+def _deleted(generations: DataFrame) -> set[str]:
+    """Return the groups whose last record deletes them."""
+    is_deleted = F.max_by("tombstone", F.struct("log_time", "log_offset")).alias("deleted")
+    rows = generations.groupBy("group_id").agg(is_deleted).where("deleted").select("group_id").collect()
+    return {row["group_id"] for row in rows}
+
+
+def _churn(events: DataFrame, churn: DataFrame | None, totals: Totals, limits: Limits) -> Churn | None:
+    if not totals.rebalances:
         return None
-    events = _events(tables.get("client_events"), group, [row["generation"] for row in rows], limits)
-    return Timeline(
-        group,
-        total,
-        [
-            Rebalance(
-                row["generation"],
-                _time(row["at"]),
-                row["trigger"] or "unknown",
-                row["duration_seconds"],
-                row["moved"] or 0,
-                row["joined"] or (),
-                row["left"] or (),
-                events.get(row["generation"], ()),
-            )
-            for row in reversed(rows)
-        ],
-    )
-
-
-def _events(
-    events: DataFrame | None, group: str, generations: list[int], limits: Limits
-) -> dict[int, list[MemberEvent]]:
-    if events is None:
-        return {}
-    of_generations = events.where((F.col("group_id") == group) & F.col("generation").isin(generations))
-    first = Window.partitionBy("generation").orderBy("started_at", "member_id", "id")
-    rows = (
-        of_generations.withColumn("rank", F.row_number().over(first))
-        .where(F.col("rank") <= 4 * limits.lanes)
-        .withColumn("start", _micros("started_at"))
-        .withColumn("end", _micros("ended_at"))
-        .collect()
-    )
-    by_generation: dict[int, list[MemberEvent]] = {}
-    for row in rows:
-        phases = {
-            name: max(0.0, seconds) for name, seconds in (row["phases"] or {}).items() if seconds is not None
-        }
-        if row["end"] is None and row["start"] is None:
-            continue
-        start = row["start"] if row["start"] is not None else row["end"] - int(sum(phases.values()) * 1e6)
-        by_generation.setdefault(row["generation"], []).append(
-            MemberEvent(
-                row["member_id"] or _UNKNOWN,
-                row["client_id"] or row["member_id"] or _UNKNOWN,
-                _time(start),
-                phases,
-                row["outcome"] or "completed",
-                row["error"],
-            )
-        )
-    return by_generation
-
-
-def _ownership(members: DataFrame | None, group: str, limits: Limits) -> Ownership | None:
-    if members is None:
-        return None
-    of_group = members.where(F.col("group_id") == group)
-    recorded = of_group.groupBy("generation").agg(
-        F.max(F.struct("log_partition", "log_offset")).alias("last"), _micros(F.max("log_time")).alias("at")
-    )
-    total = recorded.count()
-    kept = recorded.orderBy(F.desc("generation")).limit(limits.generations)
-    size = F.aggregate("assigned", F.lit(0), lambda total, topic: total + F.size(topic["partitions"]))
-    rows = (
-        of_group.join(F.broadcast(kept), "generation")
-        .where(F.struct("log_partition", "log_offset") == F.col("last"))
-        .select("generation", "at", "member_id", "client_id", F.coalesce(size, F.lit(0)).alias("count"))
-        .collect()
-    )
-    if not rows:
-        return None
-    times = {row["generation"]: row["at"] for row in rows}
-    numbers = sorted(times)
-    seen: dict[str, list[Any]] = {}
-    for row in rows:
-        seen.setdefault(row["member_id"] or _UNKNOWN, []).append(row)
-    most_present = sorted(seen, key=lambda id_: (-len(seen[id_]), id_))[: limits.lanes]
-    shown = sorted(most_present, key=lambda id_: (min(row["generation"] for row in seen[id_]), id_))
-    counts = {id_: {row["generation"]: row["count"] for row in seen[id_]} for id_ in shown}
-    return Ownership(
-        group,
-        [(number, _time(times[number])) for number in numbers],
-        total,
-        [(id_, seen[id_][0]["client_id"] or id_) for id_ in shown],
-        [[counts[id_].get(number) for number in numbers] for id_ in shown],
-        sorted(row["count"] for row in rows if row["generation"] == numbers[-1]),
-        len(seen) - len(shown),
-    )
-
-
-def _lag(lag: DataFrame | None, limits: Limits) -> Lag | None:
-    if lag is None:
-        return None
-    bounds = _first(
-        lag.agg(
-            _micros(F.min("time")).alias("since"),
-            _micros(F.max("time")).alias("until"),
-            F.count_distinct("group_id").alias("groups"),
-        )
-    )
-    if bounds["since"] is None:
-        return None
-    width = max(1, ceil((bounds["until"] - bounds["since"] + 1) / limits.points))
-    by_time = lag.groupBy("group_id", _micros("time").alias("at")).agg(
-        F.sum("lag_messages").alias("messages"), F.max("lag_seconds").alias("seconds")
-    )
-    bucket = F.floor((F.col("at") - bounds["since"]) / width).alias("bucket")
-    buckets = by_time.groupBy("group_id", bucket).agg(
-        F.max("messages").alias("messages"), F.max("seconds").alias("seconds")
-    )
-    worst = (
-        by_time.groupBy("group_id")
-        .agg(F.max("messages").alias("peak"))
-        .orderBy(F.desc("peak"), "group_id")
-        .limit(_LAG_SERIES)
-    )
-    rows = buckets.join(F.broadcast(worst), "group_id").collect()
-    points = (bounds["until"] - bounds["since"]) // width + 1
-    series = []
-    for group in sorted({row["group_id"] for row in rows}):
-        mine = {row["bucket"]: row for row in rows if row["group_id"] == group}
-        seconds = [row["seconds"] for row in mine.values() if row["seconds"] is not None]
-        messages = [mine[place]["messages"] if place in mine else None for place in range(points)]
-        series.append(LagSeries(group, messages, max(seconds, default=None)))
-    series.sort(key=lambda one: (-one.peak, one.group))
-    return Lag(_time(bounds["since"]), _time(bounds["until"]), series, bounds["groups"])
-
-
-def _churn(churn: DataFrame | None, limits: Limits) -> Churn | None:
-    if churn is None:
-        return None
-    groups = churn.where(F.col("member_id").isNull()).withColumn("at", F.unix_seconds("hour"))
-    bounds = _first(
-        groups.agg(
-            F.min("at").alias("since"),
-            F.max("at").alias("until"),
-            F.count_distinct("group_id").alias("groups"),
-        )
-    )
-    if bounds["since"] is None:
-        return None
-    hours = ceil(((bounds["until"] - bounds["since"]) // _HOUR + 1) / limits.points)
-    intervals = (bounds["until"] - bounds["since"]) // (_HOUR * hours) + 1
+    span = max(1.0, (totals.until - totals.since).total_seconds())
+    length = next((each for each in _INTERVALS if span / each < limits.points), 0)
+    length = length or ceil(span / limits.points / 86400) * 86400
+    start = int(totals.since.timestamp()) // length * length
+    intervals = int(totals.until.timestamp() - start) // length + 1
+    interval = F.floor((F.unix_seconds("completed") - start) / length).alias("interval")
     busiest = (
-        groups.groupBy("group_id")
-        .agg(F.sum("rebalances").alias("total"))
+        events.groupBy("group_id")
+        .agg(F.count("*").alias("total"))
         .orderBy(F.desc("total"), "group_id")
         .limit(limits.groups)
     )
     rows = (
-        groups.join(F.broadcast(busiest), "group_id")
-        .groupBy(
-            "group_id", "total", F.floor((F.col("at") - bounds["since"]) / (_HOUR * hours)).alias("interval")
-        )
-        .agg(F.sum("rebalances").alias("rebalances"), F.max("storm").alias("storm"))
+        events.join(F.broadcast(busiest), "group_id")
+        .groupBy("group_id", "total", interval)
+        .agg(F.count("*").alias("rebalances"), F.max("storm").alias("storm"))
         .collect()
     )
     order = sorted({(-row["total"], row["group_id"]) for row in rows})
-    cells = {(row["group_id"], row["interval"]): row for row in rows}
+    cells = {(row["group_id"], row["interval"]): row["rebalances"] for row in rows}
     return Churn(
-        datetime.fromtimestamp(bounds["since"], UTC),
-        hours,
-        {
-            group: [cells[group, n]["rebalances"] if (group, n) in cells else 0 for n in range(intervals)]
-            for _, group in order
-        },
+        time_of(start * 1_000_000),
+        length,
+        {group: [cells.get((group, n), 0) for n in range(intervals)] for _, group in order},
         {
             group: frozenset(row["interval"] for row in rows if row["group_id"] == group and row["storm"])
             for _, group in order
         },
-        bounds["groups"],
-        _flapping_clients(churn),
+        totals.groups,
+        [] if churn is None else _flapping_clients(churn),
     )
 
 
@@ -328,21 +250,19 @@ def _flapping_clients(churn: DataFrame) -> list[FlappingClient]:
 
 
 def _alternatives(what_if: DataFrame | None) -> list[Alternative]:
+    """Return the assignors: the recorded one first, then those that cost least."""
     if what_if is None:
         return []
 
-    def mean(name: str) -> Any:
+    def mean(name: str) -> Column:
         weight = F.when(F.col(name).isNotNull(), F.col("rebalances"))
         return (F.sum(F.col(name) * weight) / F.sum(weight)).alias(name)
 
     rows = (
         what_if.groupBy("assignor")
         .agg(
-            *(
-                F.sum(name).alias(name)
-                for name in ("rebalances", "moved", "fewest_moves", "moved_actual", "rounds", "errors")
-            ),
-            *(mean(name) for name in ("imbalance_mean", "topic_spread_mean", "far_mean")),
+            *(total(name) for name in _NUMBERS),
+            *(mean(name) for name in ("imbalance_mean", "topic_spread_mean", "far_mean", "peak_load_mean")),
             F.max("imbalance_max").alias("imbalance_max"),
             F.min("error").alias("error"),
         )
@@ -352,30 +272,49 @@ def _alternatives(what_if: DataFrame | None) -> list[Alternative]:
         Alternative(
             row["assignor"],
             row["assignor"] == ACTUAL,
-            row["rebalances"],
-            row["moved"] or 0,
-            row["fewest_moves"] or 0,
-            row["moved_actual"] or 0,
+            {name: row[name] for name in _NUMBERS},
             row["imbalance_mean"],
             row["imbalance_max"],
+            row["peak_load_mean"],
             row["topic_spread_mean"],
             row["far_mean"],
-            row["rounds"] or 0,
-            row["errors"] or 0,
             row["error"],
         )
         for row in rows
     ]
-    return sorted(found, key=lambda one: (not one.actual, one.errors > 0, one.moved, one.assignor))
+    return sorted(
+        found,
+        key=lambda one: (not one.actual, bool(one.numbers["errors"]), *cost(one.numbers), one.assignor),
+    )
 
 
-def _first(rows: DataFrame) -> Any:
-    return rows.collect()[0]
+def _comparison(
+    tables: Mapping[str, DataFrame],
+    compared: Compared,
+    limits: Limits,
+) -> Comparison | None:
+    """Return both ranges; None if one has no rebalances and no end."""
+    totals, lags, of_groups = [], [], []
+    for each in (compared.before, compared.after):
+        restricted = each.restrict(tables)
+        events = rebalance_events(restricted["rebalances"])
+        totals.append(_totals(events, each))
+        lags.append(peak_lag(restricted.get("lag")))
+        of_groups.append({row["group_id"]: row for row in events.groupBy("group_id").agg(*_sums()).collect()})
+    before, after = totals
+    if before is None or after is None:
+        return None
+    first, second = of_groups
 
+    def change(group: str) -> GroupChange:
+        rows = [side.get(group) for side in of_groups]
+        counts, moved = (
+            tuple(0 if row is None else row[name] for row in rows) for name in ("rebalances", "moved")
+        )
+        lengths = [0.0 if row is None else row["seconds"] for row in rows]
+        return GroupChange(group, (counts[0], counts[1]), (moved[0], moved[1]), (lengths[0], lengths[1]))
 
-def _micros(column: Any) -> Any:
-    return F.unix_micros(column)
-
-
-def _time(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    hours = [max(each.hours, 1e-9) for each in (before, after)]
+    changes = [change(group) for group in sorted({*first, *second})]
+    changes.sort(key=lambda one: -abs(one.rebalances[1] / hours[1] - one.rebalances[0] / hours[0]))
+    return Comparison(before, after, (lags[0], lags[1]), changes[: limits.groups], compared.deploy)

@@ -13,6 +13,7 @@ from groupwright.assignors import (
     Group,
     Member,
     PartitionsByTopic,
+    RebalanceProtocol,
     Topic,
     simulate,
 )
@@ -37,8 +38,13 @@ class CustomAssignor:
     instances: dict[int, Assignor] = field(default_factory=dict)
     last_generation: int = NO_GENERATION
 
-    def replay(self, recorded: RecordedGeneration, owned: Owners) -> tuple[Owners, int]:
-        """Return the final owners, and the number of rebalances until then.
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the assignor rebalances cooperatively."""
+        return RebalanceProtocol.COOPERATIVE in self.make().protocols
+
+    def replay(self, recorded: RecordedGeneration, owned: Owners) -> tuple[Owners, int, int]:
+        """Return the final owners, the number of rebalances until then, and that of revoked partitions.
 
         Args:
             recorded: The generation; its number must be higher than that of the last call.
@@ -56,7 +62,8 @@ class CustomAssignor:
         }
         (simulated,) = simulate(self._group(recorded, owned), lambda member: instance_of[member.id])
         self.last_generation = simulated.group.members[0].generation
-        return self._owners(recorded, simulated.assignment), len(simulated.rebalances)
+        revoked = sum(map(len, simulated.paused.values()))
+        return self._owners(recorded, simulated.assignment), len(simulated.rebalances), revoked
 
     def _group(self, recorded: RecordedGeneration, owned: Owners) -> Group:
         starts, sizes = self._starts(recorded)

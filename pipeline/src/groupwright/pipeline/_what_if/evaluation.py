@@ -49,6 +49,21 @@ def evaluate(cache: AssignmentCache, shape: GroupShape, owned: Owners, assigned:
     )
 
 
+def peak_loads(shape: GroupShape, assigned: Owners, weights: npt.NDArray[np.float64]) -> list[float | None]:
+    """Return the largest load of a member divided by the mean, by row; None if a weight is unknown.
+
+    Args:
+        shape: The group.
+        assigned: `(rows, partitions) int32`, the owners.
+        weights: `(partitions,) float64`, the weight of each partition; NaN if unknown.
+    """
+    total = float(weights.sum())
+    if not total > 0:  # also if it is NaN
+        return [None] * len(assigned)
+    loads = [np.bincount(row + 1, weights, shape.members + 1)[1:].max() for row in assigned]
+    return [float(load) * shape.members / total for load in loads]
+
+
 def _loads(shape: GroupShape, owners: Owners) -> _Numbers:
     """Return the number of partitions of each member, as `(rows, members)`."""
     rows, width = len(owners), shape.members + 1

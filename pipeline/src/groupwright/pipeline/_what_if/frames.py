@@ -11,15 +11,18 @@ from groupwright.assignors import InvalidInputError
 from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.group_shape import Racks
 from groupwright.pipeline._what_if.history import TopicMetadata
-from groupwright.pipeline._what_if.loading import load_assignor
-from groupwright.pipeline._what_if.replay import ACTUAL, replay_group
+from groupwright.pipeline._what_if.java_assignor import PREFIX, java_assignor
+from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
+from groupwright.pipeline._what_if.replay import ACTUAL, RESULT, replay_group
 from groupwright.pipeline._what_if.tables import WHAT_IF, WHAT_IF_GENERATIONS
 
 _TASKS_PER_CORE = 8
 _RESULT_SCHEMA = (
-    "group_id string, assignor string, generation int, time long, members int, partitions int, moved int, "
-    "fewest_moves int, imbalance int, topic_spread double, far int, rounds int, seconds double, error string"
+    "group_id string, assignor string, generation int, time long, members int, partitions int, stopped int, "
+    "partition_seconds double, moved int, fewest_moves int, imbalance int, held_seconds double, "
+    "peak_load double, topic_spread double, far int, rounds int, seconds double, error string"
 )
+_PACKED_SCHEMA = "group_id string, rows binary"
 _MEMBER_COLUMNS = ("member_id", "instance_id", "rack", "subscribed", "assigned")
 _RECORD_COLUMNS = ("group_id", "generation", "log_partition", "log_offset")
 
@@ -29,6 +32,7 @@ def run_what_if(
     members: DataFrame,
     assignors: Sequence[str],
     *,
+    rebalances: DataFrame | None = None,
     topics: DataFrame | None = None,
     tasks: int | None = None,
 ) -> DataFrame:
@@ -36,36 +40,79 @@ def run_what_if(
 
     Each assignor has its own history: members own what it assigned in the previous generation, if they are
     still in the group. Static members are recognized by their instance id. A cooperative assignor is called
-    until it no longer withholds partitions. No partition is owned at the start.
+    until it no longer withholds partitions; in the recorded history, handover generations are merged with the
+    rebalance that caused them. `ASSUMPTIONS` lists all assumptions.
 
-    The DataFrame is lazy and expensive: write or cache it before using it twice.
+    The DataFrame is lazy and expensive: write or cache it before using it twice. Java's assignors are the
+    exception: the driver replays the history with them at once, one group at a time.
 
     Args:
         generations: `group_generations`. Protocol types other than `consumer` are skipped. A KIP-848 group is
             replayed if `members` has its members, with the same `log_partition` and `log_offset`.
         members: `group_members`.
         assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-            `co-partitioned-sticky`), or import paths of custom ones, `package.module:Class`.
+            `co-partitioned-sticky`) or of Java's (`java:sticky`, `java:cooperative-sticky`), or import paths
+            of custom ones, `package.module:Class`.
+        rebalances: `rebalances`, which has the measured durations; without it partition-seconds are null.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
-            with the racks of each partition's replicas, or null. For a topic that is missing here, the number
-            of partitions is derived from the assignments so far.
+            with the racks of each partition's replicas, and `weights`, an array with the weight of each
+            partition; all may be null. For a topic that is missing here, the number of partitions is
+            derived from the assignments so far.
         tasks: Number of Spark tasks for the groups; by default 8 per core.
 
     Raises:
         AssignorError: An assignor cannot be loaded.
         InvalidInputError: No assignor is given, or one is given twice.
     """
-    loaded = [load_assignor(name) for name in assignors]
-    if not loaded:
+    if not assignors:
         raise InvalidInputError("no assignor is given: name at least one")
-    if len({assignor.name for assignor in loaded}) < len(loaded):
+    if len(set(assignors)) < len(assignors):
         raise InvalidInputError(f"an assignor is given more than once: {', '.join(assignors)}")
-    tasks = tasks or _TASKS_PER_CORE * generations.sparkSession.sparkContext.defaultParallelism
-    rows = _records(generations).unionByName(_members(members)).repartition(tasks, "group_id")
-    replay = _replayer(tuple(assignors), _topic_metadata(topics))
-    replayed = rows.groupBy("group_id").applyInArrow(replay, _RESULT_SCHEMA)
+    spark = generations.sparkSession
+    java = [
+        LoadedAssignor(name, java_assignor(name, spark._jvm), is_cached=False)  # noqa: SLF001 - as PySpark's own modules
+        for name in assignors
+        if name.startswith(PREFIX)
+    ]
+    others = tuple(name for name in assignors if not name.startswith(PREFIX))
+    for name in others:
+        load_assignor(name)
+    tasks = tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    records = _with_durations(generations, rebalances)
+    rows = _records(records).unionByName(_members(members)).repartition(tasks, "group_id").groupBy("group_id")
+    metadata = _topic_metadata(topics)
+    replayed = rows.applyInArrow(_replayer(others, metadata), _RESULT_SCHEMA)
+    if java:
+        in_driver = _replay_in_driver(rows.applyInArrow(_packed, _PACKED_SCHEMA), java, metadata)
+        replayed = replayed.unionByName(spark.createDataFrame(in_driver, _RESULT_SCHEMA))
     timed = replayed.withColumn("time", F.timestamp_micros("time")).withColumn("date", F.to_date("time"))
     return timed.select(*WHAT_IF_GENERATIONS.columns)
+
+
+def topic_weights(end_offsets: DataFrame) -> DataFrame:
+    """Return the weights of partitions, for `run_what_if`: messages per second.
+
+    The rate is that between the first and the last sample.
+
+    Args:
+        end_offsets: `end_offsets`. A topic with a partition that has a single sample is left out.
+    """
+    seconds = (F.unix_micros(F.max("time")) - F.unix_micros(F.min("time"))) / 1e6
+    grown = F.max("end_offset") - F.min("end_offset")
+    rates = end_offsets.groupBy("topic", "partition").agg(F.when(seconds > 0, grown / seconds).alias("rate"))
+    by_partition = F.transform(
+        F.array_sort(F.collect_list(F.struct("partition", "rate"))), lambda one: one["rate"]
+    )
+    return (
+        rates.groupBy("topic")
+        .agg(
+            by_partition.alias("weights"),
+            F.max("partition").alias("last"),
+            F.bool_and(F.col("rate").isNotNull()).alias("is_known"),
+        )
+        .where((F.size("weights") == F.col("last") + 1) & F.col("is_known"))
+        .select("topic", F.lit(None).cast("int").alias("partitions"), "weights")
+    )
 
 
 def compare(what_if_generations: DataFrame) -> DataFrame:
@@ -77,10 +124,12 @@ def compare(what_if_generations: DataFrame) -> DataFrame:
     failed = F.col("error").isNotNull()
     sums = what_if_generations.groupBy("group_id", "assignor").agg(
         F.count("generation").alias("rebalances"),
+        *(_complete_sum(name) for name in ("stopped", "partition_seconds")),
         F.sum("moved").alias("moved"),
         F.sum("fewest_moves").alias("fewest_moves"),
-        F.avg("imbalance").alias("imbalance_mean"),
+        _mean_over_time("imbalance").alias("imbalance_mean"),
         F.max("imbalance").alias("imbalance_max"),
+        _mean_over_time("peak_load").alias("peak_load_mean"),
         F.avg("topic_spread").alias("topic_spread_mean"),
         F.avg("far").alias("far_mean"),
         F.sum("rounds").alias("rounds"),
@@ -90,9 +139,28 @@ def compare(what_if_generations: DataFrame) -> DataFrame:
         F.min("time").alias("since"),
         F.max("time").alias("until"),
     )
-    actual = sums.where(F.col("assignor") == ACTUAL).select("group_id", F.col("moved").alias("moved_actual"))
+    measures = ("moved", "stopped", "partition_seconds")
+    actual = sums.where(F.col("assignor") == ACTUAL).select(
+        "group_id", *(F.col(name).alias(f"{name}_actual") for name in measures)
+    )
     joined = sums.join(actual, "group_id", "left").withColumn("date", F.to_date("until"))
     return joined.select(*WHAT_IF.columns)
+
+
+def _complete_sum(name: str) -> Column:
+    """Return the sum of a column; null if a generation with a result has none."""
+    is_unknown = F.col(name).isNull() & F.col("error").isNull()
+    return F.when(~F.bool_or(is_unknown), F.sum(name)).alias(name)
+
+
+def _mean_over_time(name: str) -> Column:
+    """Return the mean of a column, weighted by the time for which a generation was held.
+
+    The last generation has no end, so a single one counts as it is.
+    """
+    held = F.when(F.col(name).isNotNull(), F.col("held_seconds"))
+    weighted = F.sum(F.col(name) * held) / F.sum(held)
+    return F.when(F.sum(held) > 0, weighted).otherwise(F.avg(name))
 
 
 def _records(generations: DataFrame) -> DataFrame:
@@ -102,12 +170,41 @@ def _records(generations: DataFrame) -> DataFrame:
     is_empty = tombstone | F.coalesce(F.col("member_count") == 0, F.lit(col=False))
     no_member = [F.lit(None).alias(name) for name in _MEMBER_COLUMNS]
     kept = generations.where(tombstone | is_consumer_group)
-    return kept.select(*_record_columns(), *no_member, is_empty.alias("is_empty"))
+    protocol = F.when(F.col("group_type") == "consumer", "consumer").otherwise(F.col("protocol"))
+    return kept.select(
+        *_record_columns(),
+        *no_member,
+        is_empty.alias("is_empty"),
+        protocol.alias("protocol"),
+        "started",
+        "ended",
+    )
+
+
+def _with_durations(generations: DataFrame, rebalances: DataFrame | None) -> DataFrame:
+    """Return the records with the measured times of their rebalances in microseconds: `started`, `ended`."""
+    if rebalances is None:
+        unknown = F.lit(None).cast("long")
+        return generations.withColumns({"started": unknown, "ended": unknown})
+    length = (F.col("duration_seconds") * 1e6).cast("long")
+    measured = (
+        rebalances.where(F.col("duration_seconds").isNotNull() & F.col("started").isNotNull())
+        .groupBy("group_id", "generation", F.col("completed").alias("log_time"))
+        .agg(
+            F.min(F.unix_micros("started")).alias("started"),
+            F.max(F.unix_micros("started") + length).alias("ended"),
+        )
+    )
+    return generations.join(measured, ["group_id", "generation", "log_time"], "left")
 
 
 def _members(members: DataFrame) -> DataFrame:
     return members.where(F.col("member_id").isNotNull()).select(
-        *_record_columns(), *_MEMBER_COLUMNS, F.lit(col=False).alias("is_empty")
+        *_record_columns(),
+        *_MEMBER_COLUMNS,
+        F.lit(col=False).alias("is_empty"),
+        F.lit(None).cast("string").alias("protocol"),
+        *(F.lit(None).cast("long").alias(name) for name in ("started", "ended")),
     )
 
 
@@ -118,10 +215,16 @@ def _record_columns() -> list[Column]:
 def _topic_metadata(topics: DataFrame | None) -> dict[str, TopicMetadata]:
     if topics is None:
         return {}
-    has_racks = "racks" in topics.columns
-    rows = topics.select("topic", "partitions", *(["racks"] if has_racks else [])).collect()
+    optional = {name: F.col(name) if name in topics.columns else F.lit(None) for name in ("racks", "weights")}
+    rows = topics.select(
+        "topic", "partitions", *(column.alias(name) for name, column in optional.items())
+    ).collect()
     return {
-        row["topic"]: TopicMetadata(row["partitions"], _racks(row["racks"]) if has_racks else None)
+        row["topic"]: TopicMetadata(
+            row["partitions"] or 0,
+            _racks(row["racks"]),
+            None if row["weights"] is None else tuple(row["weights"]),
+        )
         for row in rows
     }
 
@@ -140,3 +243,25 @@ def _replayer(
         return replay_group(group[0].as_py(), rows, loaded, topic_metadata, cache)
 
     return replay
+
+
+def _packed(group: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+    """Return a group's rows as one value, in Arrow's IPC format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return pa.table({"group_id": [group[0].as_py()], "rows": [sink.getvalue().to_pybytes()]})
+
+
+def _replay_in_driver(
+    packed: DataFrame, assignors: Sequence[LoadedAssignor], topic_metadata: dict[str, TopicMetadata]
+) -> pa.Table:
+    """Replay the groups in this process, one at a time; the recorded assignments have no rows."""
+    cache = AssignmentCache()
+    replayed = [RESULT.empty_table()]
+    for row in packed.toLocalIterator():
+        rows = pa.ipc.open_stream(bytes(row["rows"])).read_all()
+        replayed.append(
+            replay_group(row["group_id"], rows, assignors, topic_metadata, cache, with_actual=False)
+        )
+    return pa.concat_tables(replayed)

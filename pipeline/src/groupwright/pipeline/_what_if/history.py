@@ -22,10 +22,17 @@ class UnreplayableError(Exception):
 
 
 class TopicMetadata(NamedTuple):
-    """Number of partitions of a topic, and the racks of their replicas; None if unknown."""
+    """Metadata of a topic.
+
+    Attributes:
+        partitions: Number of partitions; 0 if unknown.
+        racks: The racks of their replicas; None if unknown.
+        weights: The weight of each partition, such as its messages per second; None if unknown.
+    """
 
     partitions: int
     racks: Racks | None = None
+    weights: tuple[float, ...] | None = None
 
 
 class RecordedMember(NamedTuple):
@@ -39,10 +46,10 @@ class RecordedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedGeneration:
-    """A generation, as recorded.
+    """A generation, as recorded, together with the handover generations that followed from it.
 
     Attributes:
-        number: Generation number.
+        number: Generation number; that of the first generation, if handovers followed.
         time: When it was written, in microseconds since 1970.
         key: The group's shape; None if the group had no members.
         members: The members in Kafka's order.
@@ -51,7 +58,12 @@ class RecordedGeneration:
         topics: The assignable topics, as indices into the history's topics.
         partition_indices: `(partitions,) int64`, index of each partition among all partitions of the history,
             ordered by topic.
-        actual: `(partitions,) int32`, the recorded owner of each partition.
+        actual: `(partitions,) int32`, the recorded owner of each partition, after the handovers.
+        protocol: The assignor that the group used; `consumer` for a KIP-848 group, None if unknown.
+        measured: Start and end of the rebalance as its members measured them, in microseconds since 1970;
+            None if unknown. Members may measure a rebalance and its handover as one, which has the
+            handover's generation.
+        handovers: The handover generations that followed.
     """
 
     number: int
@@ -62,6 +74,9 @@ class RecordedGeneration:
     topics: tuple[int, ...] = ()
     partition_indices: _Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     actual: Owners = field(default_factory=lambda: np.empty(0, np.int32))
+    protocol: str | None = None
+    measured: tuple[int, int] | None = None
+    handovers: tuple["RecordedGeneration", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,7 @@ class History:
         subscriptions: The distinct subscriptions of the members.
         identities: Number of distinct members.
         generations: The generations.
+        weights: `(all partitions,) float64`, the weight of each partition; NaN if unknown.
     """
 
     topics: tuple[str, ...]
@@ -82,6 +98,7 @@ class History:
     subscriptions: tuple[tuple[str, ...], ...]
     identities: int
     generations: tuple[RecordedGeneration, ...]
+    weights: npt.NDArray[np.float64]
 
 
 def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> History:
@@ -89,8 +106,9 @@ def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> Histo
 
     Args:
         rows: One row per member with `member_id`, `instance_id`, `rack`, `subscribed`, `assigned`; and one
-            row per record without these but with `is_empty`, whether the group had no members. All rows have
-            `generation`, `log_partition`, `log_offset`, and `time` in microseconds.
+            row per record without these but with `is_empty`, whether the group had no members, `protocol`,
+            and `started` and `ended`, the measured times of the rebalance. All rows have `generation`,
+            `log_partition`, `log_offset`, and `time`. Times are in microseconds since 1970.
         metadata: Topic metadata. For other topics, the number of partitions is derived from the assignments
             so far.
 
@@ -99,7 +117,14 @@ def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> Histo
     """
     reader = _Reader(rows.combine_chunks(), metadata)
     generations = tuple(reader.generations())
-    return History(reader.topics, reader.starts, reader.subscriptions, len(reader.identities), generations)
+    return History(
+        reader.topics,
+        reader.starts,
+        reader.subscriptions,
+        len(reader.identities),
+        generations,
+        reader.weights(),
+    )
 
 
 class _Reader:
@@ -111,6 +136,9 @@ class _Reader:
         self._instance_ids = rows["instance_id"].to_pylist()
         self._racks = [rack or None for rack in rows["rack"].to_pylist()]
         self._empty = rows["is_empty"].to_pylist()
+        self._protocol = rows["protocol"].to_pylist()
+        self._started = rows["started"].to_pylist()
+        self._ended = rows["ended"].to_pylist()
         self._number = _numbers(rows, "generation")
         self._time = _numbers(rows, "time")
         self._bounds = _record_bounds(rows)
@@ -143,17 +171,37 @@ class _Reader:
                 sizes[:, index] = np.maximum(sizes[:, index], self._metadata[name].partitions)
         return sizes
 
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Return the weight of each partition of the history; NaN if unknown."""
+        weights = np.full(self.starts[-1], np.nan)
+        for index, name in enumerate(self.topics):
+            known = (self._metadata[name].weights or ()) if name in self._metadata else ()
+            of_topic = weights[self.starts[index] : self.starts[index + 1]]
+            of_topic[: len(known)] = known[: of_topic.size]
+        return weights
+
     def generations(self) -> Iterator[RecordedGeneration]:
         """Yield the generations; the last of several records of a generation counts."""
-        kept: list[int] = []
+        kept: list[tuple[int, tuple[int, int] | None]] = []
         for record, first in enumerate(self._bounds[:-1].tolist()):
             if not self._is_replayable(record):
                 continue
-            if kept and self._number[self._bounds[kept[-1]]] == self._number[first]:
-                kept.pop()
-            kept.append(record)
-        for record in kept:
-            yield self._generation(record)
+            measured = self._measured(record)
+            if kept and self._number[self._bounds[kept[-1][0]]] == self._number[first]:
+                _, earlier = kept.pop()
+                measured = measured if earlier is None else earlier
+            kept.append((record, measured))
+        for record, measured in kept:
+            yield self._generation(record, measured)
+
+    def _measured(self, record: int) -> tuple[int, int] | None:
+        started, ended = (self._of_record(column, record) for column in (self._started, self._ended))
+        return None if started is None or ended is None else (started, ended)
+
+    def _of_record(self, column: list[Any], record: int) -> Any:
+        """Return a column's value of a record, which is in the row without a member."""
+        rows = slice(self._bounds[record], self._bounds[record + 1])
+        return next((value for value in column[rows] if value is not None), None)
 
     def _is_replayable(self, record: int) -> bool:
         """Return whether the record is a consumer group's, and its members are known or it has none."""
@@ -161,7 +209,7 @@ class _Reader:
         is_member = [id_ is not None for id_ in self._member_ids[rows]]
         return not all(is_member) and (any(is_member) or any(self._empty[rows]))
 
-    def _generation(self, record: int) -> RecordedGeneration:
+    def _generation(self, record: int, measured: tuple[int, int] | None) -> RecordedGeneration:
         first, end = int(self._bounds[record]), int(self._bounds[record + 1])
         number, time = int(self._number[first]), int(self._time[first])
         member_rows = sorted(
@@ -195,6 +243,8 @@ class _Reader:
             topics,
             partition_indices,
             owner[partition_indices],
+            self._of_record(self._protocol, record),
+            measured,
         )
 
     def _order(self, row: int) -> tuple[bool, bytes, bytes]:

@@ -1,18 +1,22 @@
 """Replay of a group's history with several assignors."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from groupwright.assignors import UNASSIGNED
 from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
+from groupwright.pipeline._what_if.cost import Durations, is_cooperative
 from groupwright.pipeline._what_if.custom_assignor import CustomAssignor
-from groupwright.pipeline._what_if.evaluation import evaluate
+from groupwright.pipeline._what_if.evaluation import evaluate, peak_loads
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners
+from groupwright.pipeline._what_if.handovers import merge_handovers
 from groupwright.pipeline._what_if.history import (
     History,
     RecordedGeneration,
@@ -33,9 +37,13 @@ RESULT = pa.schema(
         ("time", pa.int64()),
         ("members", pa.int32()),
         ("partitions", pa.int32()),
+        ("stopped", pa.int32()),
+        ("partition_seconds", pa.float64()),
         ("moved", pa.int32()),
         ("fewest_moves", pa.int32()),
         ("imbalance", pa.int32()),
+        ("held_seconds", pa.float64()),
+        ("peak_load", pa.float64()),
         ("topic_spread", pa.float64()),
         ("far", pa.int32()),
         ("rounds", pa.int32()),
@@ -46,15 +54,50 @@ RESULT = pa.schema(
 _ERROR_LENGTH = 500
 
 
+_RESULT_NUMBERS = len(RESULT) - 3  # all but the group, the assignor and the error
+
+
+class _Result(NamedTuple):
+    """Result of an assignor in a generation.
+
+    Attributes:
+        rounds: Rebalances until the group settled; None if the assignor failed.
+        revoked: Number of partitions that members of a cooperative assignor had to revoke.
+        seconds: Computing time.
+        error: The error, if the assignor failed.
+    """
+
+    rounds: int | None = 1
+    revoked: int = 0
+    seconds: float = 0.0
+    error: str | None = None
+
+
 class _Replayer(Protocol):
-    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:
-        """Return the final owners, and the number of rebalances until then."""
+    def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:
+        """Return whether members keep their partitions while they rebalance; None if unknown."""
+
+    def replay(
+        self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners
+    ) -> tuple[Owners, int, int]:
+        """Return the final owners, the number of rebalances until then, and that of revoked partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Actual:
-    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
-        return recorded.actual, 1
+    has_handovers: bool
+
+    def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:
+        known = is_cooperative(recorded.protocol)
+        return True if known is None and self.has_handovers else known
+
+    def replay(
+        self,
+        recorded: RecordedGeneration,
+        shape: GroupShape,  # noqa: ARG002 - part of the protocol
+        owned: Owners,
+    ) -> tuple[Owners, int, int]:
+        return recorded.actual, 1 + len(recorded.handovers), _count_moves(owned, recorded.actual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +105,32 @@ class _Cached:
     name: str
     cache: AssignmentCache
 
-    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
-        return self.cache.settled(self.name, shape, owned)
+    def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:  # noqa: ARG002 - as above
+        return is_cooperative(self.name)
+
+    def replay(
+        self,
+        recorded: RecordedGeneration,  # noqa: ARG002 - as above
+        shape: GroupShape,
+        owned: Owners,
+    ) -> tuple[Owners, int, int]:
+        owners, rounds = self.cache.settled(self.name, shape, owned)
+        return owners, rounds, _count_moves(owned, owners)
 
 
 @dataclass(frozen=True, slots=True)
 class _Custom:
     assignor: CustomAssignor
 
-    def replay(self, recorded: RecordedGeneration, shape: GroupShape, owned: Owners) -> tuple[Owners, int]:  # noqa: ARG002 - part of the protocol
+    def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:  # noqa: ARG002 - as above
+        return self.assignor.is_cooperative
+
+    def replay(
+        self,
+        recorded: RecordedGeneration,
+        shape: GroupShape,  # noqa: ARG002 - as above
+        owned: Owners,
+    ) -> tuple[Owners, int, int]:
         return self.assignor.replay(recorded, owned)
 
 
@@ -80,12 +140,14 @@ def replay_group(
     assignors: Sequence[LoadedAssignor],
     topic_metadata: Mapping[str, TopicMetadata],
     cache: AssignmentCache,
+    *,
+    with_actual: bool = True,
 ) -> pa.Table:
     """Replay a group's history; return one row per non-empty generation and assignor, the recorded one first.
 
-    Members own what the assignor gave them in the previous generation, if they are still in the group. If an
-    assignor fails, its row has the error, and members keep their partitions. A group with invalid rows has
-    one row per assignor.
+    Handover generations are merged with the rebalance that caused them. Members own what the assignor gave
+    them in the previous generation, if they are still in the group. If an assignor fails, its row has the
+    error, and members keep their partitions. A group with invalid rows has one row per assignor.
 
     Args:
         group_id: The group.
@@ -93,47 +155,111 @@ def replay_group(
         assignors: The assignors.
         topic_metadata: Topic metadata by topic.
         cache: The worker's cache.
+        with_actual: Whether the recorded assignments have rows of their own.
     """
-    names = [ACTUAL, *(assignor.name for assignor in assignors)]
+    names = [*([ACTUAL] if with_actual else []), *(assignor.name for assignor in assignors)]
     try:
         history = read_history(rows, topic_metadata)
     except UnreplayableError as error:
-        return _table([[(group_id, name, *(None,) * 11, str(error)) for name in names]])
-    replayers: list[_Replayer] = [_Actual()]
+        return _table([[(group_id, name, *(None,) * _RESULT_NUMBERS, str(error)) for name in names]])
+    generations = merge_handovers(history.generations, int(history.starts[-1]))
+    replayers: list[_Replayer] = []
+    if with_actual:
+        replayers.append(_Actual(any(each.handovers for each in generations)))
     for assignor in assignors:
         custom = CustomAssignor(assignor.make, history)
         replayers.append(_Cached(assignor.name, cache) if assignor.is_cached else _Custom(custom))
-    return _table(list(_replay(group_id, history, names, replayers, cache)))
+    replay = _Replay(replace(history, generations=generations), names, replayers, cache)
+    return _table([[(group_id, *row) for row in rows] for rows in replay.rows()])
 
 
-def _replay(
-    group_id: str,
-    history: History,
-    names: Sequence[str],
-    replayers: Sequence[_Replayer],
-    cache: AssignmentCache,
-) -> Iterator[list[tuple[Any, ...]]]:
-    owner_identities = np.full((len(replayers), int(history.starts[-1])), UNASSIGNED, np.int64)
-    for recorded in history.generations:
-        if recorded.key is None:
-            owner_identities[:] = UNASSIGNED
-            continue
-        shape = cache.shape(recorded.key)
-        owned = _owned(history, recorded, shape, owner_identities)
+class _Replay:
+    """Replay of one group's history with several assignors at once."""
+
+    def __init__(
+        self,
+        history: History,
+        names: Sequence[str],
+        replayers: Sequence[_Replayer],
+        cache: AssignmentCache,
+    ) -> None:
+        self._history = history
+        self._names = names
+        self._replayers = replayers
+        self._cache = cache
+        self._durations = Durations.of(history.generations)
+        partitions = int(history.starts[-1])
+        self._owner_identities = np.full((len(replayers), partitions), UNASSIGNED, np.int64)
+
+    def rows(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of each generation with members, without the group."""
+        generations = self._history.generations
+        times = [generation.time for generation in generations[1:]]
+        for recorded, end in zip_longest(generations, times):
+            if recorded.key is None:
+                self._owner_identities[:] = UNASSIGNED
+            else:
+                held = None if end is None else (end - recorded.time) / 1e6
+                yield list(self._generation(recorded, self._cache.shape(recorded.key), held))
+
+    def _generation(
+        self, recorded: RecordedGeneration, shape: GroupShape, held: float | None
+    ) -> Iterator[tuple[Any, ...]]:
+        had_owner = self._owner_identities[:, recorded.partition_indices] != UNASSIGNED
+        owned = _owned(self._history, recorded, shape, self._owner_identities)
         assigned = owned.copy()
         results = [
             _run(replayer, recorded, shape, owned[row], assigned[row])
-            for row, replayer in enumerate(replayers)
+            for row, replayer in enumerate(self._replayers)
         ]
-        quality = evaluate(cache, shape, owned, assigned)
-        _store_owners(recorded, owner_identities, assigned, [error is None for _, _, error in results])
+        quality = evaluate(self._cache, shape, owned, assigned)
+        loads = peak_loads(shape, assigned, self._history.weights[recorded.partition_indices])
+        _store_owners(
+            recorded, self._owner_identities, assigned, [result.error is None for result in results]
+        )
         common = (recorded.number, recorded.time, shape.members, shape.partitions)
-        yield [
-            (group_id, name, *common, *((None,) * 5 if error else numbers), rounds, seconds, error)
-            for name, numbers, (rounds, seconds, error) in zip(
-                names, zip(*quality, strict=True), results, strict=True
+        for row, (name, result) in enumerate(zip(self._names, results, strict=True)):
+            if result.error is not None:
+                yield (name, *common, *(None,) * 9, None, result.seconds, result.error)
+                continue
+            moved, fewest, imbalance, spread, far = (column[row] for column in quality)
+            yield (
+                name,
+                *common,
+                *self._stops(row, recorded, had_owner[row], owned[row], result),
+                moved,
+                fewest,
+                imbalance,
+                held,
+                loads[row],
+                spread,
+                far,
+                result.rounds,
+                result.seconds,
+                None,
             )
-        ]
+
+    def _stops(
+        self,
+        row: int,
+        recorded: RecordedGeneration,
+        had_owner: npt.NDArray[np.bool_],
+        owned: Owners,
+        result: _Result,
+    ) -> tuple[int | None, float | None]:
+        """Return the number of stopped partitions, and the sum of the times for which they stop."""
+        is_cooperative = self._replayers[row].is_cooperative(recorded)
+        if is_cooperative is None:
+            return None, None
+        if not is_cooperative:
+            stopped = int(np.count_nonzero(had_owner))
+            return stopped, self._durations.partition_seconds(recorded, stopped, 0)
+        stopped = int(np.count_nonzero(had_owner & (owned == UNASSIGNED))) + result.revoked
+        return stopped, self._durations.partition_seconds(recorded, stopped, result.revoked)
+
+
+def _count_moves(owned: Owners, assigned: Owners) -> int:
+    return int(np.count_nonzero((owned != UNASSIGNED) & (owned != assigned)))
 
 
 def _owned(
@@ -160,18 +286,18 @@ def _owned(
 
 def _run(
     replayer: _Replayer, recorded: RecordedGeneration, shape: GroupShape, owned: Owners, assigned: Owners
-) -> tuple[int | None, float, str | None]:
-    """Call the assignor, store the owners in `assigned`, and return rounds, seconds and the error."""
+) -> _Result:
+    """Call the assignor, and store the owners in `assigned`."""
     if not shape.partitions:
-        return 1, 0.0, None
+        return _Result()
     started = perf_counter()
     try:
-        owners, rounds = replayer.replay(recorded, shape, owned)
+        owners, rounds, revoked = replayer.replay(recorded, shape, owned)
     except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the others go on
         message = f"{type(error).__name__}: {error}"
-        return None, perf_counter() - started, message[:_ERROR_LENGTH]
+        return _Result(None, 0, perf_counter() - started, message[:_ERROR_LENGTH])
     assigned[:] = owners
-    return rounds, perf_counter() - started, None
+    return _Result(rounds, revoked, perf_counter() - started)
 
 
 def _store_owners(

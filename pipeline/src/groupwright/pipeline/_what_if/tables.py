@@ -18,7 +18,8 @@ _ASSIGNOR = _column(
 
 WHAT_IF_GENERATIONS = Table(
     "what_if_generations",
-    "A generation of a group, as an assignor would have assigned it, or as recorded.",
+    "A generation of a group, with the handovers that followed from it, as an assignor would have assigned "
+    "it, or as recorded.",
     StructType(
         [
             _GROUP,
@@ -28,12 +29,29 @@ WHAT_IF_GENERATIONS = Table(
             _column("members", INT, "Number of members."),
             _column("partitions", INT, "Number of known partitions of the subscribed topics."),
             _column(
+                "stopped",
+                INT,
+                "Partitions that stop: with an eager assignor all that had an owner, with a cooperative one "
+                "those that move and those whose owner has left. Null if the recorded assignor is unknown.",
+            ),
+            _column(
+                "partition_seconds",
+                DOUBLE,
+                "Sum of the times for which these partitions stop, from measured durations; null if unknown.",
+            ),
+            _column(
                 "moved",
                 INT,
                 "Partitions taken from a member that could have kept them: it is still a subscriber.",
             ),
             _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
             _column("imbalance", INT, "Maximum minus minimum partitions per member."),
+            _column("held_seconds", DOUBLE, "Time until the next generation; null for the last one."),
+            _column(
+                "peak_load",
+                DOUBLE,
+                "The largest load of a member divided by the mean load; null if weights are unknown.",
+            ),
             _column(
                 "topic_spread",
                 DOUBLE,
@@ -63,12 +81,25 @@ WHAT_IF = Table(
         [
             _GROUP,
             _ASSIGNOR,
-            _column("rebalances", LONG, "Number of generations with members."),
+            _column("rebalances", LONG, "Number of generations with members, without handovers."),
+            _column("stopped", LONG, "Partitions stopped, in total; null if unknown for one of them."),
+            _column("stopped_actual", LONG, "Partitions that were actually stopped; null if unknown."),
+            _column(
+                "partition_seconds",
+                DOUBLE,
+                "Sum of the times for which partitions stopped; null if unknown for one of them.",
+            ),
+            _column("partition_seconds_actual", DOUBLE, "The same, as recorded."),
             _column("moved", LONG, "Partitions moved, in total."),
             _column("fewest_moves", LONG, "The minimum of moves needed, in total."),
             _column("moved_actual", LONG, "Partitions that were actually moved."),
-            _column("imbalance_mean", DOUBLE, "The mean imbalance."),
+            _column(
+                "imbalance_mean",
+                DOUBLE,
+                "The mean imbalance over time: each generation counts for as long as it was held.",
+            ),
             _column("imbalance_max", INT, "The largest."),
+            _column("peak_load_mean", DOUBLE, "The mean of `peak_load` over time; null if unknown."),
             _column("topic_spread_mean", DOUBLE, "The mean topic spread."),
             _column(
                 "far_mean",
@@ -78,7 +109,7 @@ WHAT_IF = Table(
             _column(
                 "rounds",
                 LONG,
-                "Rebalances needed, including those that a cooperative assignor adds.",
+                "Rebalances, including the handovers of a cooperative assignor.",
             ),
             _column("seconds", DOUBLE, "Computing time."),
             _column("errors", LONG, "Generations without a result."),

@@ -1,0 +1,110 @@
+"""The chain of causes of a rebalance, in words."""
+
+from collections.abc import Iterator, Sequence
+
+from groupwright.pipeline._report.drawing import exact_seconds, legible, seconds, short
+from groupwright.pipeline._report.facts import Loss, Rebalance
+
+_NAMED = 3
+_NAME = 32
+_CAUSES = {
+    "subscription": "a member changed its subscription",
+    "metadata": "a subscribed topic got more partitions",
+    "handover": "a handover, whose rebalance is not in this range",
+    "epoch": "the broker computed a new assignment",
+    "unknown": "the cause is unknown: earlier generations are not in the tables",
+}
+"""Causes by trigger, where no member is named."""
+
+
+def chain(rebalance: Rebalance) -> list[str]:
+    """Return the chain: what happened, what it moved, how long it took, and what it cost."""
+    return [_cause(rebalance), _moves(rebalance), _time(rebalance), *_aftermath(rebalance)]
+
+
+def _cause(rebalance: Rebalance) -> str:
+    match rebalance.trigger:
+        case "first":
+            return f"{_names(rebalance, rebalance.joined, 'members')} started the group"
+        case "leave" | "expiry":
+            return _left(rebalance)
+        case "join":
+            return f"{_names(rebalance, rebalance.joined, 'members')} joined"
+    return _CAUSES.get(rebalance.trigger, _CAUSES["unknown"])
+
+
+def _left(rebalance: Rebalance) -> str:
+    """Tell why members left, as far as their own events tell it."""
+    losses = {loss.client: loss for loss in rebalance.losses}
+    removed = [id_ for id_ in rebalance.left if rebalance.clients.get(id_) in losses]
+    others = [id_ for id_ in rebalance.left if id_ not in removed]
+    parts = [_removed(rebalance, id_, losses[rebalance.clients[id_]]) for id_ in removed]
+    if others:
+        names = _names(rebalance, others, "members")
+        parts.append(
+            f"{names} left"
+            if rebalance.has_events
+            else f"{names} left or timed out (without client events it is unknown which)"
+        )
+    if rebalance.joined:
+        parts.append(f"{_names(rebalance, rebalance.joined, 'members')} joined")
+    return "; ".join(parts) or "a member left"
+
+
+def _removed(rebalance: Rebalance, member: str, loss: Loss) -> str:
+    """Tell why a member was removed.
+
+    A member that exceeds max.poll.interval.ms leaves when that time has passed since its last poll, and
+    reports the loss when it polls again.
+    """
+    name = _name(rebalance, member)
+    session, max_poll = rebalance.timeouts.get(member, (None, None))
+    if "max.poll.interval" in (loss.reason or ""):
+        began = rebalance.started or rebalance.completed
+        late = max(0.0, (loss.reported - began).total_seconds())
+        return (
+            f"{name} did not poll within max.poll.interval.ms and was removed"
+            if max_poll is None
+            else f"{name} did not poll for {exact_seconds(max_poll + late)} (max.poll.interval.ms is "
+            f"{exact_seconds(max_poll)}) and was removed"
+        )
+    timeout = "" if session is None else f" (session.timeout.ms is {exact_seconds(session)})"
+    why = f": {short(loss.reason, 80)}" if loss.reason else ""
+    return f"{name} was removed from the group{timeout}{why}"
+
+
+def _moves(rebalance: Rebalance) -> str:
+    moved, fewest = rebalance.moved, rebalance.fewest
+    if moved is None:
+        return "moves unknown"
+    if not moved:
+        return "no partition moved between members that stayed"
+    needless = "" if fewest is None or moved <= fewest else f", {moved - fewest:,} of them needlessly"
+    return f"{moved:,} partition{'' if moved == 1 else 's'} moved{needless}"
+
+
+def _time(rebalance: Rebalance) -> str:
+    rounds = f" in {1 + rebalance.handovers} rounds" if rebalance.handovers else ""
+    if rebalance.duration is None:
+        return f"duration unknown{rounds and f', {rounds.strip()}'}"
+    return f"{seconds(rebalance.duration)} until every member had its partitions{rounds}"
+
+
+def _aftermath(rebalance: Rebalance) -> Iterator[str]:
+    if rebalance.reprocessed:
+        yield f"{rebalance.reprocessed:,} message{'' if rebalance.reprocessed == 1 else 's'} processed again"
+    if rebalance.error:
+        yield f"error: {short(rebalance.error, 120)}"
+
+
+def _names(rebalance: Rebalance, members: Sequence[str], what: str) -> str:
+    if not members:
+        return f"unknown {what}"
+    if len(members) > _NAMED:
+        return f"{len(members):,} {what} ({_name(rebalance, members[0])}, …)"
+    names = [_name(rebalance, member) for member in members]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _name(rebalance: Rebalance, member: str) -> str:
+    return short(legible(rebalance.clients.get(member) or member), _NAME)

@@ -1,0 +1,252 @@
+"""Queries for the sections of single groups. All groups are queried at once."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+from pyspark.sql.window import Window
+
+from groupwright.pipeline._report.columns import micros, time_of
+from groupwright.pipeline._report.facts import (
+    Detail,
+    Limits,
+    Loss,
+    MemberEvent,
+    Ownership,
+    Rebalance,
+    Timeline,
+)
+
+_UNKNOWN = "(unknown)"
+
+
+def query_details(
+    tables: Mapping[str, DataFrame], events: DataFrame, groups: Sequence[str], limits: Limits
+) -> list[Detail]:
+    """Return the sections of groups, in their order; groups without rebalances have none.
+
+    Args:
+        tables: Tables by name; all are optional.
+        events: The result of `rebalance_events`.
+        groups: The groups.
+        limits: Limits of the page's size.
+    """
+    of_groups = events.where(F.col("group_id").isin(list(groups)))
+    recent = Window.partitionBy("group_id").orderBy(F.desc("completed"), F.desc("generation"))
+    by_group: dict[str, list[Any]] = defaultdict(list)
+    for row in (
+        of_groups.withColumn("rank", F.row_number().over(recent))
+        .withColumn("total", F.count("*").over(Window.partitionBy("group_id")))
+        .where(F.col("rank") <= limits.rebalances)
+        .withColumn("at", micros("completed"))
+        .withColumn("start", micros("started"))
+        .orderBy("group_id", F.desc("rank"))
+        .collect()
+    ):
+        by_group[row["group_id"]].append(row)
+    members = tables.get("group_members")
+    known = _Members(members, by_group)
+    reported = _Reported(tables.get("client_events"), by_group, limits)
+    ownership = _ownership(members, list(by_group), limits)
+    return [
+        Detail(
+            Timeline(
+                group,
+                by_group[group][-1]["total"],
+                [_rebalance(row, known, reported) for row in by_group[group]],
+            ),
+            ownership.get(group),
+            by_group[group][-1]["members_after"],
+        )
+        for group in groups
+        if group in by_group
+    ]
+
+
+def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
+    group, left = row["group_id"], row["left"] or ()
+    joined = row["joined"] or ()
+    return Rebalance(
+        row["generation"],
+        time_of(row["at"]),
+        None if row["start"] is None else time_of(row["start"]),
+        row["trigger"] or "unknown",
+        row["duration_seconds"],
+        row["moved"],
+        row["fewest_moves"],
+        row["handovers"],
+        row["messages_reprocessed"] or 0,
+        joined,
+        left,
+        {id_: known.clients[group, id_] for id_ in (*joined, *left) if (group, id_) in known.clients},
+        {id_: known.timeouts[group, id_] for id_ in left if (group, id_) in known.timeouts},
+        [loss for loss in reported.losses[group] if 0 <= _distance(loss, row) <= _MAX_LOSS_DELAY],
+        group in reported.groups,
+        [event for number in _generations(row) for event in reported.events.get((group, number), ())],
+        row["error"],
+    )
+
+
+def _generations(row: Any) -> range:
+    """Return the generations of a rebalance and its handovers; members report both with the last one."""
+    return range(row["generation"], row["generation"] + row["handovers"] + 1)
+
+
+_MAX_LOSS_DELAY = 3600.0
+"""Maximum time in seconds until a removed member reports its loss."""
+
+
+def _distance(loss: Loss, row: Any) -> float:
+    began = row["start"] if row["start"] is not None else row["at"]
+    return (loss.reported - time_of(began)).total_seconds()
+
+
+class _Members:
+    """Client ids and timeouts of the members that joined or left, by group and member id."""
+
+    def __init__(self, members: DataFrame | None, by_group: Mapping[str, Sequence[Any]]) -> None:
+        self.clients: dict[tuple[str, str], str] = {}
+        self.timeouts: dict[tuple[str, str], tuple[float | None, float | None]] = {}
+        ids = {
+            id_
+            for rows in by_group.values()
+            for row in rows
+            for id_ in (*(row["joined"] or ()), *(row["left"] or ()))
+        }
+        if members is None or not ids:
+            return
+        found = members.where(F.col("group_id").isin(list(by_group)) & F.col("member_id").isin(sorted(ids)))
+        for row in (
+            found.groupBy("group_id", "member_id")
+            .agg(
+                F.max("client_id").alias("client"),
+                F.max("session_timeout_ms").alias("session"),
+                F.max("rebalance_timeout_ms").alias("max_poll"),
+            )
+            .collect()
+        ):
+            key = row["group_id"], row["member_id"]
+            if row["client"]:
+                self.clients[key] = row["client"]
+            self.timeouts[key] = _seconds(row["session"]), _seconds(row["max_poll"])
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+class _Reported:
+    """The members' events of these rebalances, and their reports of lost partitions."""
+
+    def __init__(
+        self, events: DataFrame | None, by_group: Mapping[str, Sequence[Any]], limits: Limits
+    ) -> None:
+        self.events: dict[tuple[str, int], list[MemberEvent]] = {}
+        self.losses: dict[str, list[Loss]] = defaultdict(list)
+        self.groups: set[str] = set()
+        if events is None or not by_group:
+            return
+        shown = {
+            (group, number)
+            for group, rows in by_group.items()
+            for row in rows
+            for number in _generations(row)
+        }
+        is_shown = F.col("generation").isin(sorted({generation for _, generation in shown}))
+        earliest = min(
+            row["at"] if row["start"] is None else row["start"] for rows in by_group.values() for row in rows
+        )
+        is_loss = (F.col("outcome") == "lost") & (micros("ended_at") >= earliest)
+        of_groups = events.where(F.col("group_id").isin(list(by_group))).dropDuplicates(["id"])
+        first = Window.partitionBy("group_id", "generation").orderBy("started_at", "member_id", "id")
+        rows = (
+            of_groups.withColumn("rank", F.row_number().over(first))
+            .where((is_shown & (F.col("rank") <= 4 * limits.lanes)) | is_loss)
+            .withColumn("start", micros("started_at"))
+            .withColumn("end", micros("ended_at"))
+            .orderBy("end", "id")
+            .collect()
+        )
+        for row in rows:
+            self._add(row)
+        self.groups |= {row["group_id"] for row in of_groups.select("group_id").distinct().collect()}
+        self.events = {key: found for key, found in self.events.items() if key in shown}
+
+    def _add(self, row: Any) -> None:
+        phases = {
+            name: max(0.0, length) for name, length in (row["phases"] or {}).items() if length is not None
+        }
+        if row["end"] is None and row["start"] is None:
+            return
+        start = row["start"] if row["start"] is not None else row["end"] - int(sum(phases.values()) * 1e6)
+        client = row["client_id"] or row["member_id"] or _UNKNOWN
+        if row["outcome"] == "lost":
+            self.losses[row["group_id"]].append(Loss(client, time_of(start), row["trigger"]))
+        self.events.setdefault((row["group_id"], row["generation"]), []).append(
+            MemberEvent(
+                row["member_id"] or _UNKNOWN,
+                client,
+                time_of(start),
+                phases,
+                row["outcome"] or "completed",
+                row["error"],
+            )
+        )
+
+
+def _ownership(members: DataFrame | None, groups: Sequence[str], limits: Limits) -> dict[str, Ownership]:
+    """Return the ownership maps by group."""
+    if members is None or not groups:
+        return {}
+    of_groups = members.where(F.col("group_id").isin(list(groups)))
+    recorded = of_groups.groupBy("group_id", "generation").agg(
+        F.max(F.struct("log_partition", "log_offset")).alias("last"), micros(F.max("log_time")).alias("at")
+    )
+    newest = Window.partitionBy("group_id").orderBy(F.desc("at"), F.desc("generation"))
+    kept = (
+        recorded.withColumn("rank", F.row_number().over(newest))
+        .withColumn("total", F.count("*").over(Window.partitionBy("group_id")))
+        .where(F.col("rank") <= limits.generations)
+    )
+    size = F.aggregate("assigned", F.lit(0), lambda total, topic: total + F.size(topic["partitions"]))
+    rows = (
+        of_groups.join(F.broadcast(kept), ["group_id", "generation"])
+        .where(F.struct("log_partition", "log_offset").eqNullSafe(F.col("last")))
+        .select(
+            "group_id",
+            "generation",
+            "at",
+            "total",
+            "member_id",
+            "client_id",
+            F.coalesce(size, F.lit(0)).alias("count"),
+        )
+        .collect()
+    )
+    by_group: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        by_group[row["group_id"]].append(row)
+    return {group: _map(group, of_group, limits) for group, of_group in by_group.items()}
+
+
+def _map(group: str, rows: Sequence[Any], limits: Limits) -> Ownership:
+    times = {row["generation"]: row["at"] for row in rows}
+    numbers = sorted(times, key=lambda number: (times[number], number))
+    place = {number: index for index, number in enumerate(numbers)}
+    seen: dict[str, list[Any]] = {}
+    for row in rows:
+        seen.setdefault(row["member_id"] or _UNKNOWN, []).append(row)
+    most_present = sorted(seen, key=lambda id_: (-len(seen[id_]), id_))[: limits.lanes]
+    shown = sorted(most_present, key=lambda id_: (min(place[row["generation"]] for row in seen[id_]), id_))
+    counts = {id_: {row["generation"]: row["count"] for row in seen[id_]} for id_ in shown}
+    return Ownership(
+        group,
+        [(number, time_of(times[number])) for number in numbers],
+        rows[0]["total"],
+        [(id_, seen[id_][0]["client_id"] or id_) for id_ in shown],
+        [[counts[id_].get(number) for number in numbers] for id_ in shown],
+        sorted(row["count"] for row in rows if row["generation"] == numbers[-1]),
+        len(seen) - len(shown),
+    )

@@ -1,0 +1,42 @@
+"""Rebalances with their handovers: the second rebalance of a cooperative assignor is part of the first."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
+from groupwright.pipeline._transforms.churn import STORM_REBALANCES, STORM_SECONDS
+
+
+def rebalance_events(rebalances: DataFrame) -> DataFrame:
+    """Return one row for each rebalance with the handovers that followed it.
+
+    The columns are those of `rebalances`, and `handovers`, their number. The duration is that from the first
+    start to the last end, since members may measure both rebalances as one. Moves and reprocessed messages
+    are totals; `generation` and `trigger` are those of the rebalance that caused the handovers. `storm` is
+    set if it was at least the fifth of the group within 10 minutes.
+    """
+    of_group = Window.partitionBy("group_id").orderBy("completed", "generation")
+    is_handover = F.coalesce(F.col("trigger") == "handover", F.lit(False))  # noqa: FBT003 - a value
+    numbered = rebalances.withColumn("event", F.sum((~is_handover).cast("int")).over(of_group))
+    first = {
+        name: F.min_by(name, F.struct("completed", "generation"))
+        for name in ("group_type", "protocol", "trigger", "generation", "joined", "left")
+    }
+    sums = ("moved", "fewest_moves", "messages_reprocessed")
+    started = F.unix_micros("started")
+    ended = started + (F.col("duration_seconds") * 1e6).cast("long")
+    events = numbered.groupBy("group_id", "event").agg(
+        *(column.alias(name) for name, column in first.items()),
+        *(F.sum(name).alias(name) for name in sums),
+        F.min("started").alias("started"),
+        ((F.max(ended) - F.min(F.when(ended.isNotNull(), started))) / 1e6).alias("duration_seconds"),
+        F.min("error").alias("error"),
+        F.min("completed").alias("completed"),
+        F.max_by("members_after", F.struct("completed", "generation")).alias("members_after"),
+        (F.count("*") - 1).alias("handovers"),
+    )
+    recent = (
+        Window.partitionBy("group_id")
+        .orderBy(F.col("completed").cast("bigint"))
+        .rangeBetween(-STORM_SECONDS, Window.currentRow)
+    )
+    return events.withColumn("storm", F.count("*").over(recent) >= STORM_REBALANCES)

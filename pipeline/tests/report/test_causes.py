@@ -1,0 +1,87 @@
+"""Chains of causes, in words. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from groupwright.pipeline._report.causes import chain
+from groupwright.pipeline._report.facts import Loss, Rebalance
+
+STARTED = datetime(2026, 11, 24, 22, 0, tzinfo=UTC)
+LEFT = Rebalance(
+    generation=8,
+    completed=STARTED + timedelta(seconds=41),
+    started=STARTED,
+    trigger="expiry",
+    duration=41.0,
+    moved=6,
+    fewest=6,
+    handovers=0,
+    reprocessed=0,
+    joined=(),
+    left=("c-7-id",),
+    clients={"c-7-id": "c-7"},
+    timeouts={"c-7-id": (45.0, 300.0)},
+    losses=(),
+    has_events=True,
+    events=(),
+)
+NOTICED = STARTED + timedelta(seconds=12)
+
+
+def test_a_member_that_did_not_poll() -> None:
+    loss = Loss("c-7", NOTICED, "the application polls again after max.poll.interval.ms")
+    assert chain(replace(LEFT, losses=[loss])) == [
+        "c-7 did not poll for 312 s (max.poll.interval.ms is 300 s) and was removed",
+        "6 partitions moved",
+        "41 s until every member had its partitions",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("losses", "has_events", "cause"),
+    [
+        (
+            [Loss("c-7", NOTICED, "no heartbeat was answered for 45 s")],
+            True,
+            "c-7 was removed from the group (session.timeout.ms is 45 s): no heartbeat was answered for 45 s",
+        ),
+        ([Loss("c-7", NOTICED, None)], True, "c-7 was removed from the group (session.timeout.ms is 45 s)"),
+        ([Loss("another", NOTICED, None)], True, "c-7 left"),
+        ([], False, "c-7 left or timed out (without client events it is unknown which)"),
+    ],
+)
+def test_a_member_that_was_removed_or_left(losses: Sequence[Loss], cause: str, *, has_events: bool) -> None:
+    assert chain(replace(LEFT, losses=losses, has_events=has_events))[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("trigger", "cause"),
+    [
+        ("first", "c-1 and c-2 started the group"),
+        ("join", "c-1 and c-2 joined"),
+        ("metadata", "a subscribed topic got more partitions"),
+        ("subscription", "a member changed its subscription"),
+        ("unknown", "the cause is unknown: earlier generations are not in the tables"),
+    ],
+)
+def test_other_causes(trigger: str, cause: str) -> None:
+    clients = {"a": "c-1", "b": "c-2"}
+    found = chain(replace(LEFT, trigger=trigger, left=(), joined=("a", "b"), clients=clients))
+    assert found[0] == cause
+
+
+def test_effects_and_what_is_unknown() -> None:
+    found = chain(replace(LEFT, moved=9, fewest=6, handovers=1, reprocessed=120, error="timed out"))
+    assert found[1:] == [
+        "9 partitions moved, 3 of them needlessly",
+        "41 s until every member had its partitions in 2 rounds",
+        "120 messages processed again",
+        "error: timed out",
+    ]
+    assert chain(replace(LEFT, moved=None, fewest=None, duration=None))[1:] == [
+        "moves unknown",
+        "duration unknown",
+    ]

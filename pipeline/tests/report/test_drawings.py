@@ -1,0 +1,98 @@
+"""Charts without Spark: labels never lie over one another, and few samples are visible."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+
+import pytest
+
+from groupwright.pipeline._report.charts import LAG_WIDTH, draw_churn, draw_lag, draw_ownership, draw_timeline
+from groupwright.pipeline._report.drawing import WIDTH, Drawing, Text, text_width
+from groupwright.pipeline._report.facts import (
+    Churn,
+    Lag,
+    LagSeries,
+    Limits,
+    Ownership,
+    Rebalance,
+    Timeline,
+)
+
+START = datetime(2026, 11, 24, 22, 57, 13, tzinfo=UTC)
+SIZES = {"tick": 11, "label": 12, "strong": 13.5, "name": 12.5, "gone": 11, "value": 10.5}
+
+
+def overlaps(drawing: Drawing, width: float) -> list[tuple[str, str]]:
+    """Return the pairs of texts that overlap, or a text with the edge that it exceeds."""
+
+    def box(text: Text) -> tuple[float, float]:
+        length = text_width(text.text, SIZES[text.css_class.split()[0]])
+        start = text.x - {"start": 0.0, "middle": length / 2, "end": length}[text.anchor]
+        return start, start + length
+
+    found = [
+        (one.text, two.text)
+        for one, two in combinations(drawing.texts, 2)
+        if abs(one.y - two.y) < 10 and box(one)[0] < box(two)[1] and box(two)[0] < box(one)[1]
+    ]
+    return found + [
+        (text.text, "edge") for text in drawing.texts if box(text)[0] < 0 or box(text)[1] > width + 1
+    ]
+
+
+@pytest.mark.parametrize("generations", [1, 2, 9, 25, 60])
+def test_labels_of_the_ownership_map(generations: int) -> None:
+    times = [(number + 118, START + timedelta(minutes=number)) for number in range(generations)]
+    members = [(f"member-{n}-{n:036d}", "a-client-with-a-very-long-name") for n in range(4)]
+    counts = [[12] * generations] * 4
+    drawing = draw_ownership(Ownership("orders", times, generations, members, counts, [12] * 4, 0))
+    assert not overlaps(drawing, WIDTH)
+    assert any(text.css_class == "tick" for text in drawing.texts)
+
+
+@pytest.mark.parametrize("seconds", [0, 61, 3_000, 90_000, 86_400 * 40])
+def test_labels_of_time_axes(seconds: int) -> None:
+    until = START + timedelta(seconds=seconds)
+    lag = Lag(START, until, [], 1)
+    assert not overlaps(draw_lag(lag, LagSeries("orders", [3, 1], None)), LAG_WIDTH)
+    interval = max(60, seconds // 60)
+    rows = {"a-group-with-a-very-long-name": [1] * (seconds // interval + 1)}
+    assert not overlaps(draw_churn(Churn(START, interval, rows, {}, 1, [])), WIDTH)
+
+
+@pytest.mark.parametrize("rebalances", [1, 2, 6, 12])
+def test_labels_of_the_timeline(rebalances: int) -> None:
+    def rebalance(number: int) -> Rebalance:
+        completed = START + timedelta(minutes=number)
+        joined = [f"m-{number:036d}"]
+        return Rebalance(
+            generation=number,
+            completed=completed,
+            started=None,
+            trigger="subscription",
+            duration=None,
+            moved=12_345,
+            fewest=1,
+            handovers=0,
+            reprocessed=0,
+            joined=joined,
+            left=[],
+            clients={},
+            timeouts={},
+            losses=[],
+            has_events=False,
+            events=[],
+        )
+
+    timeline = Timeline("orders", rebalances, [rebalance(number) for number in range(rebalances)])
+    assert not overlaps(draw_timeline(timeline, Limits()), WIDTH)
+
+
+def test_a_group_with_two_samples_has_a_line_and_two_points() -> None:
+    lag = Lag(START, START + timedelta(minutes=5), [], 1)
+    drawing = draw_lag(lag, LagSeries("orders", [31, 4], None))
+    kinds = [path.css_class for path in drawing.paths]
+    assert (kinds.count("dot"), kinds.count("line")) == (2, 1)
+    alone = draw_lag(Lag(START, START, [], 1), LagSeries("orders", [31], None))
+    assert [path.css_class for path in alone.paths].count("dot") == 1
+    gaps = draw_lag(lag, LagSeries("orders", [None, 3, *[None] * 40, 5], None))
+    assert [path.css_class for path in gaps.paths].count("dot") == 2, "a sample between gaps is visible"
