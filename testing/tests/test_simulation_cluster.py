@@ -475,7 +475,27 @@ def commit(cluster: Cluster) -> None:
     assert cluster.coordinator.committed(GROUP, ("orders", 0)) == 5
 
 
+def test_a_commit_of_an_unknown_topic_is_refused_by_the_broker_alone(cluster: Cluster) -> None:
+    cluster.create_topic("orders", 1)
+    one = client(cluster, "admin", cluster.coordinator_broker or 0)
+    offsets = ((("unknown", 0), msg.CommittedOffset(1)), (("orders", 0), msg.CommittedOffset(5)))
+    one.send("both", msg.OffsetCommitRequest(GROUP, offsets))
+    one.send("unknown", msg.OffsetCommitRequest(GROUP, offsets[:1]))
+    run(cluster, SECOND)
+
+    both, unknown = (answer for _, answer in one.answers)
+    assert isinstance(both, msg.OffsetCommitResponse)
+    assert isinstance(unknown, msg.OffsetCommitResponse)
+    assert dict(both.partitions) == {
+        ("unknown", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("orders", 0): ErrorCode.NONE,
+    }
+    assert unknown.partitions == ((("unknown", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),)
+    assert cluster.coordinator.committed(GROUP, ("orders", 0)) == 5
+
+
 def test_the_log_survives_a_move_and_a_crash(cluster: Cluster) -> None:
+    cluster.create_topic("orders", 1)
     commit(cluster)
 
     cluster.move_coordinator()
@@ -503,6 +523,7 @@ def test_a_topic_that_is_deleted_while_the_coordinator_loads_has_no_offsets(clus
 
 def test_the_only_broker_is_the_coordinator_again_after_a_restart(scheduler: Scheduler) -> None:
     cluster = Cluster(scheduler, brokers=1, settings=GroupSettings(initial_rebalance_delay_ms=0))
+    cluster.create_topic("orders", 1)
     commit(cluster)
     first = cluster.coordinator
 
