@@ -280,6 +280,18 @@ END_OFFSETS = _table(
     _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
     date="Date of `time`.",
 )
+READ_POSITIONS = _table(
+    "read_positions",
+    "The position of the jobs in a partition that they read, after a batch.",
+    _column("sequence", LONG, "Number of the snapshot, ascending; the rows of a snapshot have the same."),
+    _column("cluster_id", STRING, "The cluster's id."),
+    _column("topic", STRING, "The topic."),
+    _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
+    _column("log_partition", INT, "Its partition."),
+    _column("next_offset", LONG, "The first offset that has not been read."),
+    _column("time", TIME, "When the batch was added."),
+    date="Date of `time`.",
+)
 REBALANCES = _derived(
     "rebalances",
     "A completed rebalance: a new generation, or a KIP-848 group that is stable in a new epoch.",
@@ -380,6 +392,7 @@ BASE_TABLES = (
     CLIENT_EVENTS,
     QUARANTINE,
     END_OFFSETS,
+    READ_POSITIONS,
 )
 DERIVED_TABLES = (REBALANCES, LAG, CHURN)
 TABLES = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}

@@ -1,8 +1,7 @@
 """The batch job: brings the tables up to a time or to offsets.
 
 It starts where the tables end, so it can be run at any interval. A long range is read in parts of at most
-`max_offsets_per_trigger` offsets. A part that an earlier run left unfinished is repeated first, with the same
-offsets.
+`max_offsets_per_trigger` offsets.
 """
 
 import hashlib
@@ -68,32 +67,20 @@ def run_batch(
 
 def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
     added, topics = 0, set[str]()
-    unfinished = context.state.pending()
-    start = unfinished.start if unfinished else context.start()
+    start = context.prepare()
     end = _end(context)
     total, done = _count_offsets(start, end), 0
     on_progress(Progress(0, total))
-    while unfinished or _count_offsets(start, end):
-        part = unfinished or _part(start, end, context.settings.max_offsets_per_trigger)
-        unfinished = None
-        context.state.begin(part)
+    while _count_offsets(start, end):
+        part = _part(start, end, context.settings.max_offsets_per_trigger)
         records = source.batch(context.spark, context.settings, part.start, part.end)
-        summary = context.ingest.add(records, part.batch)
-        context.state.record_ingested(part.end)
-        context.state.finish()
+        summary = context.ingest.add(records, part.batch, part)
         added += summary.records.total()
         topics |= summary.topics
         done += _count_offsets(part.start, part.end)
-        # A repeated part need not have all partitions: the offsets topic may have more of them now.
-        start = {
-            topic: {
-                partition: part.end.get(topic, {}).get(partition, offset)
-                for partition, offset in by_partition.items()
-            }
-            for topic, by_partition in start.items()
-        }
+        start = part.end
         on_progress(Progress(min(done, total), total))
-    return added, topics
+    return added + context.repeated, topics
 
 
 def _end(context: JobContext) -> Offsets:

@@ -61,12 +61,15 @@ class Cluster:
             for name, description in found.items()
         }
 
-    def offsets(self, topics: Mapping[str, KafkaTopic], position: str) -> Offsets:
-        """Return the offsets of all partitions under `read_committed`.
+    def offsets(
+        self, topics: Mapping[str, KafkaTopic], position: str, *, read_committed: bool = True
+    ) -> Offsets:
+        """Return the offsets of all partitions.
 
         Args:
             topics: The topics.
             position: `earliest`, `latest`, or an ISO 8601 time: the first record at or after it.
+            read_committed: Whether a log ends at its last stable offset, before open transactions.
 
         Raises:
             PipelineError: `position` is none of these, or the cluster does not respond.
@@ -76,8 +79,9 @@ class Cluster:
         for name, topic in topics.items():
             for partition in range(topic.partitions):
                 requests.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), spec)
-        committed = self._jvm.org.apache.kafka.common.IsolationLevel.READ_COMMITTED
-        options = self._clients.ListOffsetsOptions(committed)
+        levels = self._jvm.org.apache.kafka.common.IsolationLevel
+        level = levels.READ_COMMITTED if read_committed else levels.READ_UNCOMMITTED
+        options = self._clients.ListOffsetsOptions(level)
         results = self._result(self._admin.listOffsets(requests, options).all())
         offsets: Offsets = {name: {} for name in topics}
         for partition, result in results.items():

@@ -1,11 +1,11 @@
 """The streaming job: keeps the tables up to date with the cluster.
 
 One streaming query reads all records, decodes them once, and appends them to the base tables batch by batch.
-Meanwhile the thread of `run_stream` samples log-end offsets, recomputes derived tables, and compacts dates
-that the watermark has passed.
+It starts at the positions in the tables with an empty checkpoint, and again when the topics change. Meanwhile
+the thread of `run_stream` samples log-end offsets, recomputes derived tables, and compacts dates that the
+watermark has passed.
 """
 
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -20,18 +20,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
-from groupwright.pipeline._jobs.context import JobContext, job_context, log_if_repartitioned
+from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.settings import Settings
+from groupwright.pipeline._jobs.state import CHECKPOINT
 from groupwright.pipeline._tables import Batch
 from groupwright.pipeline._tables.files import Folder
-from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError, spark_errors, summarize_error
 
 OnProgress = Callable[[str], None]
 """Called with a line of progress."""
 
 _CHECK_SECONDS = 1
+_TOPICS_SECONDS = 5
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -64,30 +65,42 @@ class _Stream:
         self._writer = ""
         self._sampler = f"sampler-{uuid4()}"
         self._samples = 0
+        self._checked = 0.0
         self._sampled, self._derived = -1e9, time.monotonic()
         self._compacted: date | None = None
 
     def run(self, stop: Event) -> None:
+        while self._follow(stop):
+            self._on_progress("the topics have changed: the query starts again")
+        self._sample()
+        self._derive()
+
+    def _follow(self, stop: Event) -> bool:
+        """Run a query until it ends, and return whether to start another because the topics have changed."""
         query = self._start()
         try:
-            while query.isActive and not stop.is_set():
+            while query.isActive and not stop.is_set() and not self._topics_have_changed():
                 self._run_periodic(query)
                 self._wait(query)
             self._finish(query)
-            if failure := query.exception():
-                raise PipelineError(f"the stream failed: {summarize_error(failure)}")
-            self._sample()
-            self._derive()
+        except PipelineError:
+            if not self._context.losses():
+                raise
+            return True  # `prepare` says what is missing, and decides
         finally:
             query.stop()
+        return not stop.is_set() and not self._settings.once
 
     def _start(self) -> StreamingQuery:
         settings = self._settings
+        start = self._context.prepare()
+        self._writer, self._checked = f"stream-{uuid4()}", time.monotonic()
+        Folder(self._context.spark, settings.state_folder).delete(CHECKPOINT)
         writer = (
-            source.stream(self._context.spark, settings, self._context.start())
+            source.stream(self._context.spark, settings, start)
             .withWatermark("timestamp", f"{settings.watermark_seconds:g} seconds")
             .writeStream.queryName("groupwright")
-            .option("checkpointLocation", settings.checkpoint)
+            .option("checkpointLocation", f"{settings.state_folder}/{CHECKPOINT}")
             .foreachBatch(self._add)
         )
         if settings.once:
@@ -96,22 +109,17 @@ class _Stream:
 
     def _add(self, records: DataFrame, batch_id: int) -> None:
         started = time.monotonic()
-        summary = self._context.ingest.add(records, Batch(self._writer or self._checkpoint_id(), batch_id))
+        summary = self._context.ingest.add(records, Batch(self._writer, batch_id))
         self._topics |= summary.topics
         count, seconds = summary.records.total(), time.monotonic() - started
         kinds = ", ".join(f"{kind} {of_kind:,}" for kind, of_kind in summary.records.most_common())
         self._on_progress(f"batch {batch_id}: {count:,} records in {seconds:.1f} s ({kinds or 'none new'})")
 
-    def _checkpoint_id(self) -> str:
-        """Return the writer's id, with the checkpoint's in it: a new checkpoint numbers batches from 0."""
-        text = Folder(self._context.spark, self._settings.checkpoint).read("metadata")
-        if text is None:
-            raise PipelineError(
-                f"{self._settings.checkpoint} has no metadata: restore the checkpoint, or delete it "
-                "to start a new one"
-            )
-        self._writer = f"stream-{json.loads(text)['id']}"
-        return self._writer
+    def _topics_have_changed(self) -> bool:
+        if self._settings.once or time.monotonic() - self._checked < _TOPICS_SECONDS:
+            return False
+        self._checked = time.monotonic()
+        return self._context.topics_have_changed()
 
     def _wait(self, query: StreamingQuery) -> None:
         try:
@@ -125,6 +133,8 @@ class _Stream:
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             self._wait(query)
         query.stop()
+        if failure := query.exception():
+            raise PipelineError(f"the stream failed: {summarize_error(failure)}")
 
     def _run_periodic(self, query: StreamingQuery) -> None:
         """Run the periodic work that is due: sampling, derived tables, compaction."""
@@ -146,11 +156,6 @@ class _Stream:
         context = self._context
         context.sample_ends(set(self._topics), Batch(self._sampler, self._samples))
         self._samples += 1
-        partitions = context.cluster.topics({OFFSETS_TOPIC})[OFFSETS_TOPIC].partitions
-        if log_if_repartitioned(context.topics[OFFSETS_TOPIC].partitions, partitions):
-            raise PipelineError(
-                f"the number of partitions of {OFFSETS_TOPIC} has changed: restart the job to read them all"
-            )
 
     def _derive(self) -> None:
         self._derived = time.monotonic()
