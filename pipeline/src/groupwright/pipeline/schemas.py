@@ -261,9 +261,14 @@ CLIENT_EVENTS = _base(
 )
 QUARANTINE = _base(
     "quarantine",
-    "A record that could not be decoded, or is of an unknown kind.",
+    "A record that could not be decoded, in whole or in part, or is of an unknown kind.",
     _column("topic", STRING, "The topic from which it was read."),
-    _column("record_kind", STRING, "`malformed`, `unknown`, or `client_event`."),
+    _column(
+        "record_kind",
+        STRING,
+        "`malformed`, `unknown`, `client_event`, or `group_metadata`: a generation with a member whose "
+        "subscription or assignment is malformed; its other columns are in `group_members`.",
+    ),
     _column("key_version", INT, "The first two bytes of the key, as a number."),
     _column("value_version", INT, "The first two bytes of the value, as a number."),
     _column("error", STRING, "The reason why it could not be decoded."),

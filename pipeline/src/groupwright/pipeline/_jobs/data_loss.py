@@ -77,9 +77,7 @@ def _losses(
         yield DataLoss(name, Kind.RECREATED, message, "read the new topic from its beginning", everything)
         return
     beyond = {
-        partition: offset
-        for partition, offset in known.offsets.items()
-        if offset > ends.get(partition, 0)
+        partition: offset for partition, offset in known.offsets.items() if offset > ends.get(partition, 0)
     }
     if beyond:
         message = (

@@ -35,6 +35,7 @@ class BatchSummary:
         ends: End offsets of the batch, exclusive.
         dates: The dates of its records.
         topics: The topics that groups committed to.
+        errors: Number of records with an error.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -42,6 +43,12 @@ class BatchSummary:
     ends: Offsets = field(default_factory=dict)
     dates: set[date] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    errors: int = 0
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of records, including `WITH_ERROR`."""
+        return {*self.records, *({base.WITH_ERROR} if self.errors else ())}
 
 
 class Ingest:
@@ -112,7 +119,7 @@ class Ingest:
         parts_of: dict[schemas.Table, list[DataFrame]] = {}
         for rows, sources in ((decoded, base.FROM_DECODED), (events, base.FROM_EVENTS)):
             for each in sources:
-                if each.kinds & summary.records.keys():
+                if each.kinds & summary.kinds:
                     parts_of.setdefault(each.table, []).append(each.rows(rows))
         for table, parts in parts_of.items():
             self._tables.add(table, reduce(DataFrame.union, parts).coalesce(files), span.batch)
@@ -126,12 +133,14 @@ def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
         F.lit(base.OFFSETS_TOPIC).alias("log"),
         F.col("record_kind").alias("kind"),
         F.col("offset_commit.topic").alias("topic"),
+        "error",
         *_LOG_POSITION,
     )
     of_events = events.select(
         F.col("topic").alias("log"),
         F.lit(base.CLIENT_EVENT).alias("kind"),
         F.lit(None).cast("string").alias("topic"),
+        F.lit(None).cast("string").alias("error"),
         *_LOG_POSITION,
     )
     counted = (
@@ -141,12 +150,14 @@ def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
             F.min("log_offset").alias("first"),
             F.max("log_offset").alias("last"),
             F.count("*").alias("records"),
+            F.count("error").alias("errors"),
             F.collect_set("topic").alias("topics"),
         )
     )
     summary = BatchSummary()
     for row in counted.collect():
         summary.records[row.kind] += row.records
+        summary.errors += row.errors
         summary.dates.add(row.date)
         summary.topics.update(row.topics)
         starts, ends = summary.starts.setdefault(row.log, {}), summary.ends.setdefault(row.log, {})
