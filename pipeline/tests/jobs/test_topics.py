@@ -157,6 +157,32 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
     assert f"{events} was deleted and created again" in str(failures[0])
 
 
+@pytest.mark.usefixtures("orders")
+def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
+    kafka: LocalKafka, run_job: Callable[..., str], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    events = "events-of-a-transaction"
+    kafka.create_topic(events)
+    where = (
+        f"bootstrap_servers={kafka.bootstrap_servers}",
+        f"tables={tmp_path}",
+        f"events_topic={events}",
+        "end_offsets_seconds=0",
+    )
+    run_job("batch", *where)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "open"})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(events, b"aborted", partition=0)
+    assert producer.flush(PATIENCE) == 0
+    produce_events(kafka, events, 3)
+    assert "0 records added" in run_job("batch", *where)
+    assert "4 records are behind open transactions" in caplog.text
+    assert f"({events}-0: 4 from offset 0)" in caplog.text
+    producer.abort_transaction(PATIENCE)
+    assert "3 records added" in run_job("batch", *where)
+
+
 def low_watermark(kafka: LocalKafka, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "watermarks"})
     try:

@@ -18,6 +18,7 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.kafka import Offsets
+from groupwright.pipeline._jobs.open_transactions import warning
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import Pending
 from groupwright.pipeline._tables import Batch
@@ -55,6 +56,8 @@ def run_batch(
     """
     with spark_errors("the batch"), job_context(spark, settings) as context:
         added, topics = _add(context, on_progress)
+        if held := context.held_partitions():
+            _log.warning("%s", warning(held))
         if added and settings.end_offsets_seconds:
             now = datetime.now(UTC)
             context.sample_ends(topics | context.known_topics(), Batch(f"sampler-{now.isoformat()}", 0))

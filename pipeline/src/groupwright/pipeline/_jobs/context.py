@@ -14,6 +14,7 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses
 from groupwright.pipeline._jobs.ingest import Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
+from groupwright.pipeline._jobs.open_transactions import HeldPartition, held_partitions
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
@@ -91,6 +92,12 @@ class JobContext:
         earliest = self.cluster.offsets(topics, "earliest")
         ends = self.cluster.offsets(topics, "latest", read_committed=False)
         return find_losses(self._read_positions(), topics, earliest, ends)
+
+    def held_partitions(self) -> list[HeldPartition]:
+        """Return the partitions with records behind open transactions, as of now."""
+        topics = self.cluster.topics(self._names())
+        stable = self.cluster.offsets(topics, "latest")
+        return held_partitions(stable, self.cluster.offsets(topics, "latest", read_committed=False))
 
     def sample_ends(self, topics: Collection[str], batch: Batch) -> None:
         """Add a sample of the topics' log-end offsets. Topics that no longer exist are skipped."""

@@ -22,6 +22,7 @@ from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
+from groupwright.pipeline._jobs.open_transactions import TransactionMonitor
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import CHECKPOINT
 from groupwright.pipeline._tables import Batch
@@ -66,6 +67,7 @@ class _Stream:
         self._sampler = f"sampler-{uuid4()}"
         self._samples = 0
         self._checked = 0.0
+        self._transactions = TransactionMonitor()
         self._sampled, self._derived = -1e9, time.monotonic()
         self._compacted: date | None = None
 
@@ -119,6 +121,8 @@ class _Stream:
         if self._settings.once or time.monotonic() - self._checked < _TOPICS_SECONDS:
             return False
         self._checked = time.monotonic()
+        for line in self._transactions.update(self._context.held_partitions(), self._checked):
+            _log.warning("%s", line)
         return self._context.topics_have_changed()
 
     def _wait(self, query: StreamingQuery) -> None:
