@@ -54,7 +54,7 @@ def run_batch(
         PipelineError: The cluster does not respond, or `end` is not a valid position.
         TablesError: The tables cannot be opened or written.
     """
-    with spark_errors("the batch"), job_context(spark, settings) as context:
+    with spark_errors("the batch"), job_context(spark, settings, "batch") as context:
         added, topics = _add(context, on_progress)
         if held := context.held_partitions():
             _log.warning("%s", warning(held))

@@ -14,6 +14,7 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses
 from groupwright.pipeline._jobs.ingest import Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
+from groupwright.pipeline._jobs.lease import hold_lease
 from groupwright.pipeline._jobs.open_transactions import HeldPartition, held_partitions
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
 from groupwright.pipeline._jobs.settings import Settings
@@ -225,17 +226,25 @@ class JobContext:
 
 
 @contextmanager
-def job_context(spark: SparkSession, settings: Settings) -> Iterator[JobContext]:
-    """Open the tables and connect to the cluster.
+def job_context(spark: SparkSession, settings: Settings, job: str) -> Iterator[JobContext]:
+    """Acquire the lease, open the tables and connect to the cluster.
+
+    Args:
+        spark: A session with Spark's Kafka source.
+        settings: The job's settings.
+        job: The job's name.
 
     Raises:
         PipelineError: The cluster does not respond.
-        TablesError: The tables cannot be opened.
+        TablesError: The tables cannot be opened, or another job is writing them.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # so that dates are in UTC
-    tables = open_tables(spark, settings.tables, settings.format)
-    state = State(Folder(spark, settings.state_folder))
-    with connected(spark, settings.client) as cluster:
+    with (
+        connected(spark, settings.client) as cluster,
+        hold_lease(Folder(spark, settings.lease_folder), job) as lease,
+    ):
+        tables = open_tables(spark, settings.tables, settings.format, lease=lease)
+        state = State(Folder(spark, settings.state_folder))
         yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state))
 
 

@@ -57,7 +57,7 @@ def warning(held: Sequence[HeldPartition]) -> str:
     total = sum(each.records for each in held)
     return (
         f"{total} records are behind open transactions, and will be read when these have ended "
-        f"({shown}{more}). A transaction that does not end is found and aborted by `kafka-transactions.sh find-hanging`"
+        f"({shown}{more}). Find and abort one that does not end with `kafka-transactions.sh find-hanging`"
     )
 
 

@@ -135,6 +135,11 @@ class Settings:
         return self.state or f"{self.tables.rstrip('/')}/_state"
 
     @property
+    def lease_folder(self) -> str:
+        """The folder of the lease: beside the tables, so that jobs with different states find each other."""
+        return f"{self.state_folder if self.format == 'iceberg' else self.tables.rstrip('/')}/_lease"
+
+    @property
     def client(self) -> dict[str, str]:
         """The configuration of Kafka's Java clients."""
         return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}

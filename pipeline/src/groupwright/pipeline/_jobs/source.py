@@ -1,8 +1,8 @@
 """Spark's Kafka source, configured for the jobs.
 
 Records are read with `read_committed`, so those behind an open transaction come later (`open_transactions`).
-With `read_uncommitted` the source would not tell which records were aborted: it hides producer ids and control
-records, and commits of aborted transactions would count as offsets.
+With `read_uncommitted` the source would not tell which records were aborted: it hides producer ids and
+control records, and commits of aborted transactions would count as offsets.
 """
 
 import json

@@ -53,7 +53,7 @@ def run_stream(
         PipelineError: The cluster does not respond, or the query failed.
         TablesError: The tables cannot be opened or written.
     """
-    with spark_errors("the stream"), job_context(spark, settings) as context:
+    with spark_errors("the stream"), job_context(spark, settings, "stream") as context:
         _Stream(context, on_progress).run(stop)
 
 

@@ -29,7 +29,7 @@ def run_upgrade(spark: SparkSession, settings: Settings) -> bool:
         PipelineError: The cluster does not respond, or is not the tables' cluster.
         TablesError: The tables cannot be opened or written.
     """
-    with spark_errors("the upgrade"), job_context(spark, settings) as context:
+    with spark_errors("the upgrade"), job_context(spark, settings, "upgrade") as context:
         folder = Folder(spark, settings.state_folder)
         text = folder.read(_OFFSETS)
         if text is None:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.empty import empty_frame
-from groupwright.pipeline._tables.protocol import Batch
+from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 _BATCH = "groupwright.batch"
@@ -16,24 +16,28 @@ _BATCH = "groupwright.batch"
 class DeltaTables:
     """Delta tables under a folder. Delta's transactions record each writer's last batch."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, lease: WriteLease | None = None) -> None:
         """Open the tables.
 
         Args:
             spark: A session with Delta's jars and extension.
             root: The folder of all tables.
+            lease: The right to write, checked before each change; None for readers and single programs.
         """
         self._spark = spark
+        self._lease = lease
         self._root = root.rstrip("/")
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """See `Tables.add`."""
+        _check(self._lease)
         options = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
         writer = rows.write.format("delta").mode("append").partitionBy(PARTITION_COLUMN)
         writer.options(**options).save(self._path(table))
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
+        _check(self._lease)
         writer = rows.write.format("delta").mode("overwrite").partitionBy(PARTITION_COLUMN)
         if self._exists(table):
             writer = writer.option("replaceWhere", _date_in(dates))
@@ -63,18 +67,21 @@ class DeltaTables:
 class IcebergTables:
     """Iceberg tables in a namespace of a catalog. Each snapshot records the batch that it added."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, lease: WriteLease | None = None) -> None:
         """Open the tables.
 
         Args:
             spark: A session with Iceberg's jars and extension, and the catalog's settings.
             root: `catalog.namespace`.
+            lease: As for `DeltaTables`.
         """
         self._spark = spark
+        self._lease = lease
         self._root = root
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """See `Tables.add`."""
+        _check(self._lease)
         self._create(table)
         id_ = f"{batch.writer}-{batch.number:012d}"
         snapshots = self._spark.table(f"{self._name(table)}.snapshots")
@@ -83,6 +90,7 @@ class IcebergTables:
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
+        _check(self._lease)
         self._create(table)
         rows.writeTo(self._name(table)).overwrite(F.col(PARTITION_COLUMN).isin(*dates))
 
@@ -105,6 +113,11 @@ class IcebergTables:
 
     def _name(self, table: Table) -> str:
         return f"{self._root}.{table.name}"
+
+
+def _check(lease: WriteLease | None) -> None:
+    if lease:
+        lease.check()
 
 
 def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFrame:
